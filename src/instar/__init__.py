@@ -1,0 +1,3 @@
+"""Instar: metamorphic testing of perception systems."""
+
+__version__ = "0.1.0"

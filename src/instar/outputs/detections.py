@@ -1,0 +1,91 @@
+"""Detections: boxes with a class and a score, and a mask where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from instar.outputs.shapes import Shape
+from instar.warp import Size, Warp, warp_pixels
+
+__all__ = ["Detections"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Detections:
+    """What a detector says of one input, or what a dataset says is in it.
+
+    `boxes` is (N, 4) as x0, y0, x1, y1 in pixels; `scores` are 0 to 1. `ids` are the dataset's annotation
+    ids; `masks` (N, H, W) of bool belong to ground truth and are not stored with predictions.
+    """
+
+    boxes: npt.NDArray[np.float32]
+    labels: tuple[str, ...]
+    scores: npt.NDArray[np.float32]
+    ids: tuple[str, ...] = ()
+    masks: npt.NDArray[np.bool_] | None = None
+
+    kind: ClassVar[str] = "detections"
+    columns: ClassVar[Mapping[str, Any]] = {
+        "boxes": pl.List(pl.Float32), "labels": pl.List(pl.String), "scores": pl.List(pl.Float32)}
+
+    @classmethod
+    def from_xyxy(cls, boxes: npt.ArrayLike, labels: Sequence[str], scores: npt.ArrayLike | None = None, *,
+                  ids: Sequence[str] = (), masks: npt.ArrayLike | None = None) -> Detections:
+        """From corner coordinates in pixels; no scores means 1.
+
+        >>> len(Detections.from_xyxy([[0, 0, 10, 20]], ["dog"], [0.9]))
+        1
+        """
+        array = np.array(boxes, np.float32).reshape(-1, 4) if np.size(boxes) == 0 else np.array(boxes, np.float32)
+        if array.ndim != 2 or array.shape[1] != 4:
+            raise ValueError(f"boxes are (N, 4) as x0, y0, x1, y1, got shape {array.shape}")
+        sure = np.ones(len(array), np.float32) if scores is None else np.array(scores, np.float32)
+        if len(labels) != len(array) or sure.shape != (len(array),) or (ids and len(ids) != len(array)):
+            raise ValueError(f"{len(array)} boxes need as many labels, scores and ids, "
+                             f"got {len(labels)}, {sure.size} and {len(ids)}")
+        if not np.isfinite(array).all() or not np.isfinite(sure).all():
+            raise ValueError("a box or a score is not a finite number")
+        if (array[:, 2:] < array[:, :2]).any():
+            raise ValueError("a box has x1 < x0 or y1 < y0; boxes are x0, y0, x1, y1")
+        for part in (array, sure):
+            part.setflags(write=False)
+        shown = None if masks is None else np.asarray(masks, bool)
+        return cls(array, tuple(str(label) for label in labels), sure, tuple(ids), shown)
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+    def warped(self, warp: Warp) -> Detections:
+        masks = self.masks
+        if masks is not None and len(masks):
+            masks = np.stack([warp_pixels(m.astype(np.uint8), warp, "nearest").astype(bool) for m in masks])
+        return Detections.from_xyxy(warp.boxes(self.boxes), self.labels, self.scores, ids=self.ids, masks=masks)
+
+    def shapes(self) -> list[Shape]:
+        shapes = [Shape("boxes", self.boxes.astype(np.float64))]
+        for box, label, score in zip(self.boxes, self.labels, self.scores, strict=True):
+            shapes.append(Shape("text", box[None, :2].astype(np.float64), f"{label} {score:.2f}"))
+        return shapes
+
+    def header(self) -> dict[str, Any]:
+        return {"kind": self.kind}
+
+    def row(self) -> dict[str, Any]:
+        return {"boxes": self.boxes.ravel(), "labels": list(self.labels), "scores": self.scores}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Detections:
+        boxes = np.asarray(row["boxes"], np.float32).reshape(-1, 4)
+        return cls.from_xyxy(boxes, list(row["labels"]), np.asarray(row["scores"], np.float32))
+
+    @classmethod
+    def accept(cls, answer: object, size: Size) -> Detections:
+        if isinstance(answer, cls):
+            return answer
+        raise TypeError(f"expected Detections (see Detections.from_xyxy), got {type(answer).__name__}")

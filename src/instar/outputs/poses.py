@@ -1,0 +1,150 @@
+"""Poses: one set of landmarks per subject."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from instar.outputs.shapes import Shape
+from instar.skeleton import Skeleton, skeleton
+from instar.warp import Size, Warp
+
+__all__ = ["PoseBatch", "Poses"]
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Poses:
+    """What a pose estimator says of one input: a landmark set per subject, possibly none.
+
+    `points` is (subjects, landmarks, 2) in pixels, NaN where a landmark is absent; `visibility`
+    (subjects, landmarks) and `scores` (subjects,) are 0 to 1. Points outside the frame are allowed.
+    """
+
+    skeleton: Skeleton
+    points: Floats
+    visibility: Floats
+    scores: Floats
+
+    kind: ClassVar[str] = "poses"
+    columns: ClassVar[Mapping[str, Any]] = {
+        "points": pl.List(pl.Float32), "visibility": pl.List(pl.Float32), "scores": pl.List(pl.Float32)}
+
+    @classmethod
+    def from_array(cls, points: npt.ArrayLike, *, skeleton: Skeleton | str, visibility: npt.ArrayLike | None = None,
+                   scores: npt.ArrayLike | None = None) -> Poses:
+        """From pixel coordinates: (subjects, landmarks, 2), or (landmarks, 2) for one subject, or empty for none.
+
+        A third coordinate is taken as the landmark's visibility. Both coordinates NaN: the landmark is absent.
+
+        >>> Poses.from_array([[[1, 2]] * 17], skeleton="coco-17").scores
+        array([1.], dtype=float32)
+        """
+        bones = _skeleton(skeleton)
+        array = np.asarray(points, dtype=np.float32)
+        count = len(bones.landmarks)
+        if array.size == 0:
+            array = np.zeros((0, count, 2), np.float32)
+        if array.ndim == 2:
+            array = array[None]
+        if array.ndim != 3 or array.shape[1] != count or array.shape[2] not in (2, 3):
+            raise ValueError(f"poses of skeleton {bones.name} are (subjects, {count}, 2 or 3), got shape {array.shape}")
+        if array.shape[2] == 3 and visibility is None:
+            visibility = array[..., 2]
+        array = np.array(array[..., :2])
+        subjects = len(array)
+        if np.isinf(array).any():
+            raise ValueError("a landmark has an infinite coordinate")
+        array[np.isnan(array).any(-1)] = np.nan
+        seen = np.ones((subjects, count), np.float32) if visibility is None else np.array(visibility, np.float32)
+        sure = np.ones(subjects, np.float32) if scores is None else np.array(scores, np.float32)
+        if seen.shape != (subjects, count) or sure.shape != (subjects,):
+            raise ValueError(f"visibility must be ({subjects}, {count}) and scores ({subjects},), "
+                             f"got {seen.shape} and {sure.shape}")
+        if not np.isfinite(sure).all() or not np.isfinite(seen[~np.isnan(array[..., 0])]).all():
+            raise ValueError("a score or visibility is not a number")
+        present = ~np.isnan(array[..., 0]).all(1)  # a subject of which nothing is present was not found
+        array, seen, sure = array[present], seen[present], sure[present]
+        for part in (array, seen, sure):
+            part.setflags(write=False)
+        return cls(bones, array, seen, sure)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def warped(self, warp: Warp) -> Poses:
+        """Carried by a warp; one that reverses handedness exchanges left and right landmarks."""
+        order = self.skeleton.swap if warp.mirrors else slice(None)
+        return Poses.from_array(warp.points(self.points[:, order]), skeleton=self.skeleton,
+                                visibility=self.visibility[:, order], scores=self.scores)
+
+    def shapes(self) -> list[Shape]:
+        shapes: list[Shape] = []
+        for points in self.points.astype(np.float64):
+            ends = np.array([[*points[a], *points[b]] for a, b in self.skeleton.edges]).reshape(-1, 4)
+            shapes.append(Shape("lines", ends[~np.isnan(ends).any(1)]))
+            shapes.append(Shape("points", points[~np.isnan(points).any(1)]))
+        return shapes
+
+    # -- storing
+
+    def header(self) -> dict[str, Any]:
+        """What is the same for all outputs of a run."""
+        return {"kind": self.kind, "skeleton": self.skeleton.to_dict()}
+
+    def row(self) -> dict[str, Any]:
+        return {"points": self.points.ravel(), "visibility": self.visibility.ravel(), "scores": self.scores}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Poses:
+        bones = Skeleton.from_dict(header["skeleton"])
+        count = len(bones.landmarks)
+        return cls.from_array(np.asarray(row["points"], np.float32).reshape(-1, count, 2), skeleton=bones,
+                              visibility=np.asarray(row["visibility"], np.float32).reshape(-1, count),
+                              scores=np.asarray(row["scores"], np.float32))
+
+    @classmethod
+    def accept(cls, answer: object, size: Size) -> Poses:
+        """An answer of a user's function as Poses: an instance of it, nothing else says its skeleton."""
+        if isinstance(answer, cls):
+            return answer
+        raise TypeError(f"expected Poses (see Poses.from_array), got {type(answer).__name__}")
+
+
+def _skeleton(given: Skeleton | str) -> Skeleton:
+    return skeleton(given) if isinstance(given, str) else given
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PoseBatch:
+    """The poses of many rows at once: subjects of all rows one after another.
+
+    Row r owns subjects `offsets[r]` to `offsets[r + 1]`.
+    """
+
+    points: Floats
+    visibility: Floats
+    scores: Floats
+    offsets: npt.NDArray[np.int64]
+
+    @classmethod
+    def from_frame(cls, frame: pl.DataFrame, landmarks: int) -> PoseBatch:
+        def flat(name: str) -> Floats:
+            column = frame[name].explode(empty_as_null=False, keep_nulls=False)
+            return column.to_numpy().astype(np.float32, copy=False)
+
+        counts = frame["scores"].list.len().fill_null(0).to_numpy().astype(np.int64)
+        return cls(flat("points").reshape(-1, landmarks, 2), flat("visibility").reshape(-1, landmarks),
+                   flat("scores"), np.concatenate([[0], np.cumsum(counts)]))
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:
+        return np.diff(self.offsets)
+
+

@@ -1,0 +1,26 @@
+"""Shapes: how outputs draw themselves. Pictures, pages and the viewer render shapes and know no task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Shape"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """One thing to draw, in image coordinates.
+
+    `xy` holds points (N, 2), line ends (N, 4), boxes (N, 4), the corners of one polygon (N, 2), where a text
+    stands (1, 2), or the box that a heat map covers (1, 4). `colour` is RGB; None leaves it to the renderer.
+    """
+
+    form: Literal["points", "lines", "boxes", "polygon", "text", "heat"]
+    xy: npt.NDArray[np.float64]
+    text: str = ""
+    colour: tuple[int, int, int] | None = None
+    heat: npt.NDArray[np.float32] | None = None

@@ -1,0 +1,86 @@
+"""Zones: a class for every pixel, as a segmenter or a dataset's masks give it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import xxhash
+
+from instar.outputs.shapes import Shape
+from instar.warp import Size, Warp, warp_pixels
+
+__all__ = ["Zones"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Zones:
+    """Named zones of one picture: `labels` (H, W) of uint8, and per zone name the label values it covers.
+
+    A value in no zone belongs to none of them.
+    """
+
+    labels: npt.NDArray[np.uint8]
+    names: Mapping[str, tuple[int, ...]]
+
+    kind: ClassVar[str] = "zones"
+    columns: ClassVar[Mapping[str, Any]] = {"png": pl.Binary}
+
+    def __post_init__(self) -> None:
+        labels = np.asarray(self.labels)
+        if labels.ndim != 2 or labels.dtype != np.uint8:
+            raise ValueError(f"zone labels are a uint8 array (H, W), got {labels.dtype} {labels.shape}")
+        labels = labels.view()
+        labels.setflags(write=False)
+        object.__setattr__(self, "labels", labels)
+
+    @property
+    def size(self) -> Size:
+        return self.labels.shape[1], self.labels.shape[0]
+
+    def mask(self, zone: str) -> npt.NDArray[np.uint8]:
+        """The zone as 0 and 255."""
+        table = np.zeros(256, np.uint8)
+        table[list(self.names[zone])] = 255
+        return np.asarray(cv2.LUT(self.labels, table), dtype=np.uint8)
+
+    def warped(self, warp: Warp) -> Zones:
+        """Carried by a warp; what comes from outside the source is in no zone (255)."""
+        carried = warp_pixels(self.labels, warp, "nearest")
+        if not warp.is_identity:
+            covered = warp_pixels(np.full_like(self.labels, 255), warp, "nearest")
+            carried = np.where(covered > 0, carried, np.uint8(255))
+        return Zones(carried, self.names)
+
+    def shapes(self) -> list[Shape]:
+        width, height = self.size
+        return [Shape("heat", np.array([[0.0, 0, width, height]]), text=name,
+                      heat=(self.mask(name) > 0).astype(np.float32)) for name in self.names]
+
+    def content_hash(self) -> str:
+        names = repr(sorted(self.names.items())).encode()
+        return str(xxhash.xxh3_128_hexdigest(repr(self.size).encode() + names + self.labels.tobytes()))
+
+    def header(self) -> dict[str, Any]:
+        return {"kind": self.kind, "names": {name: list(values) for name, values in self.names.items()}}
+
+    def row(self) -> dict[str, Any]:
+        return {"png": cv2.imencode(".png", self.labels)[1].tobytes()}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Zones:
+        labels = cv2.imdecode(np.frombuffer(row["png"], np.uint8), cv2.IMREAD_UNCHANGED)
+        return cls(np.asarray(labels, np.uint8), {name: tuple(v) for name, v in header["names"].items()})
+
+    @classmethod
+    def accept(cls, answer: object, size: Size) -> Zones:
+        if not isinstance(answer, cls):
+            raise TypeError(f"expected Zones, got {type(answer).__name__}")
+        if answer.size != size:
+            raise ValueError(f"the zones are {answer.size}, the image is {size}")
+        return answer

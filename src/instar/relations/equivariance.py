@@ -1,0 +1,385 @@
+"""The kinds' own equivariance: the output moves as the input was moved, and does not change otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from instar.outputs import Detections, PoseBatch
+from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
+from instar.skeleton import Part, Skeleton
+from instar.spelling import Parameter
+from instar.warp import boxes_iou, inside
+
+__all__ = ["RELATIONS"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+DRAWS = (
+    Parameter("draws", "int", 1, low=1, high=1000, help="follow-ups of a random transformation"),
+    Parameter("repeats", "int", 1, low=1, high=1000, help="predictions of each by a stochastic system"),
+)
+
+# --- poses -----------------------------------------------------------------------------------------
+
+POSE_MEASURES: dict[str, Any] = {"compared": pl.Int32, "missing": pl.Int32, "worst": pl.String, "length": pl.Float64}
+
+
+def poses(evidence: Evidence) -> pl.DataFrame:
+    """Severity in body lengths of the source subject, per subject and part.
+
+    Distances are in pixels of the source frame: actual landmarks are carried back. A landmark present on one
+    side only is ∞; landmarks whose expected place is outside the follow-up's frame are left out.
+    """
+    bones = Skeleton.from_dict(evidence.header["skeleton"])
+    options = evidence.options
+    chosen = bones.select(options["landmarks"] or bones.default)
+    follow = _paired(evidence)
+    if follow.is_empty():
+        return pl.DataFrame(schema={**VERDICT_COLUMNS, **POSE_MEASURES})
+    count = len(bones.landmarks)
+    told = _confident(PoseBatch.from_frame(evidence.sources, count), options)
+    said = _confident(PoseBatch.from_frame(follow, count), options)
+    source_of = follow["source"].to_numpy().astype(np.int64)
+    matrices = _matrices(follow)
+    sizes = follow.select("width", "height").to_numpy().astype(np.float64)
+    frames = evidence.sources.select("width", "height").to_numpy().astype(np.float64)[source_of]
+
+    swaps = _swaps(matrices, evidence.parameters["handedness"])
+
+    rows, first, second = _matches(told, said, source_of, matrices, swaps, bones)
+    known = first >= 0
+    invented = _invented(said, rows[~known], second[~known], chosen, len(follow))
+    rows, first, second = rows[known], first[known], second[known]
+    ordinal = first - told.offsets[source_of[rows]]
+    back, normalised = np.linalg.inv(matrices), options["space"] == "normalised"
+    scale = frames[rows] if normalised else np.ones((len(rows), 2))
+    found = [_whole(invented, told.counts[source_of])]
+    for part, indices in chosen:
+        take = np.asarray(indices)
+        expected = told.points[first][:, take].astype(np.float64)
+        actual = _landmarks(said, second, swaps[rows], bones, take)
+        there, here = ~np.isnan(expected[..., 0]), ~np.isnan(actual[..., 0])
+        seen = there | here
+        if options["outside"] == "leave":
+            places = np.where(there[..., None], _project(matrices[rows], expected), actual)
+            seen &= inside(places, sizes[rows][:, None])
+        distance = np.linalg.norm((_project(back[rows], actual) - expected) / scale[:, None], axis=-1)
+        distance[there ^ here] = np.inf
+        distance[~seen] = np.nan
+        length = _length(told.points[first].astype(np.float64) / scale[:, None], part, options["normaliser"],
+                         frames[rows] / scale)
+        label = f"/{part.name}" if len(bones.parts) > 1 else ""
+        found.append(_part_verdicts(rows, ordinal, label, distance, there.any(1), here.any(1), seen.any(1), length,
+                                    options["aggregate"], bones, part, take))
+    keys = follow.select("case", "follow_up", "draw", "repeat").with_row_index("row")
+    return _over_draws(pl.concat(found).join(keys, on="row", maintain_order="left"), keys, POSE_MEASURES)
+
+
+def _paired(evidence: Evidence) -> pl.DataFrame:
+    """Follow-ups with the row number of the source they are compared with: the same repeat, else the first."""
+    keys = evidence.sources.select("case", "repeat").with_row_index("source")
+    first = keys.filter(pl.col("repeat") == 0).select("case", pl.col("source").alias("first"))
+    return (evidence.follow_ups.join(keys, on=["case", "repeat"], how="left").join(first, on="case", how="left")
+            .with_columns(pl.coalesce("source", "first").alias("source")).filter(pl.col("source").is_not_null()))
+
+
+def _confident(batch: PoseBatch, options: Mapping[str, Any]) -> PoseBatch:
+    """Only subjects and landmarks that the system is sure enough of."""
+    points, keep = batch.points, batch.scores >= options["confidence"]
+    if options["visibility"] > 0:
+        points = np.where((batch.visibility >= options["visibility"])[..., None], points, np.float32(np.nan))
+        keep &= ~np.isnan(points[..., 0]).all(1)
+    if keep.all():
+        return PoseBatch(points, batch.visibility, batch.scores, batch.offsets)
+    kept = np.concatenate([[0], np.cumsum(keep)])[batch.offsets]
+    return PoseBatch(points[keep], batch.visibility[keep], batch.scores[keep], kept)
+
+
+def _matrices(follow: pl.DataFrame) -> Floats:
+    return follow["warp"].explode(empty_as_null=False, keep_nulls=False).to_numpy().reshape(-1, 3, 3).astype(np.float64)
+
+
+def _swaps(matrices: Floats, handedness: str) -> npt.NDArray[np.bool_]:
+    """Which rows exchange left and right: the determinant alone decides, unless a rule spells otherwise."""
+    if handedness == "auto":
+        return np.linalg.det(matrices) < 0
+    return np.full(len(matrices), handedness == "swapped")
+
+
+def _project(matrices: Floats, points: npt.NDArray[Any]) -> Floats:
+    """Each row's points (K, L, 2) through its own matrix (K, 3, 3)."""
+    moved = np.einsum("kij,klj->kli", matrices[:, :2, :2], points) + matrices[:, None, :2, 2]
+    if (matrices[:, 2] != (0.0, 0.0, 1.0)).any():
+        moved /= np.einsum("kj,klj->kl", matrices[:, 2, :2], points)[..., None] + matrices[:, 2, 2, None, None]
+    return np.asarray(moved)
+
+
+def _landmarks(batch: PoseBatch, subjects: Ints, swapped: npt.NDArray[np.bool_], bones: Skeleton, take: Ints) -> Floats:
+    """The chosen landmarks of some subjects, in the source's sense of left and right; NaN for no subject."""
+    if not len(batch.points):
+        return np.full((len(subjects), len(take), 2), np.nan)
+    safe = np.maximum(subjects, 0)[:, None]
+    places = np.where(swapped[:, None], np.asarray(bones.swap)[take], take)
+    points = batch.points[safe, places].astype(np.float64)
+    points[subjects < 0] = np.nan
+    return points
+
+
+def _matches(told: PoseBatch, said: PoseBatch, source_of: Ints, matrices: Floats,
+             swaps: npt.NDArray[np.bool_], bones: Skeleton) -> tuple[Ints, Ints, Ints]:
+    """Pairs of subjects as (row, source subject, follow-up subject); -1 where a side has none.
+
+    Subjects are matched by the smallest total of mean landmark distances.
+    """
+    many, more = told.counts[source_of], said.counts
+    starts, others = told.offsets[source_of], said.offsets[:-1]
+    simple = (many <= 1) & (more <= 1)
+    easy = np.flatnonzero(simple & ((many > 0) | (more > 0)))
+    rows, first, second = [easy], [np.where(many, starts, -1)[easy]], [np.where(more, others, -1)[easy]]
+    hard = np.flatnonzero(~simple)
+    if len(hard):
+        from scipy.optimize import linear_sum_assignment
+
+        everything = np.arange(len(bones.landmarks))
+        back = np.linalg.inv(matrices)
+        for row in hard:
+            mine = np.arange(starts[row], starts[row] + many[row])
+            theirs = np.arange(others[row], others[row] + more[row])
+            paired_mine, paired_theirs = np.empty(0, np.int64), np.empty(0, np.int64)
+            if len(mine) and len(theirs):
+                actual = _landmarks(said, theirs, np.full(len(theirs), swaps[row]), bones, everything)
+                actual = _project(np.repeat(back[row][None], len(theirs), 0), actual)
+                gap = np.linalg.norm(told.points[mine][:, None] - actual[None], axis=-1)
+                both = ~np.isnan(gap)
+                shared = both.sum(-1)
+                cost = np.where(shared > 0, np.where(both, gap, 0).sum(-1) / np.maximum(shared, 1), 1e12)
+                paired_mine, paired_theirs = linear_sum_assignment(cost)
+            lost = np.setdiff1d(np.arange(len(mine)), paired_mine)
+            invented = np.setdiff1d(np.arange(len(theirs)), paired_theirs)
+            first.append(np.concatenate([mine[paired_mine], mine[lost], np.full(len(invented), -1)]))
+            second.append(np.concatenate([theirs[paired_theirs], np.full(len(lost), -1), theirs[invented]]))
+            rows.append(np.full(len(first[-1]), row))
+    return np.concatenate(rows), np.concatenate(first), np.concatenate(second)
+
+
+def _length(points: Floats, part: Part, normaliser: str, frames: Floats) -> Floats:
+    """What one body length is for each subject (K, L, 2): NaN where it has none."""
+    if normaliser == "pixels":
+        return np.ones(len(points))
+    if normaliser == "image":
+        return np.asarray(np.linalg.norm(frames, axis=-1))
+    if normaliser == "box":
+        own = points[:, list(part.landmarks)]
+        absent = np.isnan(own)
+        length = np.linalg.norm(np.where(absent, -np.inf, own).max(1) - np.where(absent, np.inf, own).min(1), axis=-1)
+    else:
+        length = np.full(len(points), np.nan)
+        for one, other in part.lengths:
+            ends = np.linalg.norm(points[:, list(one)].mean(1) - points[:, list(other)].mean(1), axis=-1)
+            length = np.where(np.isnan(length), ends, length)
+    return np.where((length > 0) & np.isfinite(length), length, np.nan)
+
+
+def aggregated(distance: Floats, how: str) -> Floats:
+    """One number per row over its numbers that are not NaN; NaN for a row without any. ∞ is a number here."""
+    count = (~np.isnan(distance)).sum(-1)
+    none = count == 0
+    if how == "max":
+        out = np.where(np.isnan(distance), -np.inf, distance).max(-1)
+    elif how == "min":
+        out = np.where(np.isnan(distance), np.inf, distance).min(-1)
+    elif how == "mean":
+        out = np.where(np.isnan(distance), 0, distance).sum(-1) / np.maximum(count, 1)
+    else:
+        if how == "median+mean":
+            distance = np.concatenate([distance, aggregated(distance, "mean")[:, None]], -1)
+            count = np.where(none, 0, count + 1)
+        ordered = np.sort(distance, -1)  # NaN last
+        place = (count - 1).clip(0) * (0.5 if how.startswith("median") else float(how))
+        low = np.floor(place).astype(np.int64)
+        below = np.take_along_axis(ordered, low[:, None], -1)[:, 0]
+        above = np.take_along_axis(ordered, np.ceil(place).astype(np.int64)[:, None], -1)[:, 0]
+        part = place - low
+        with np.errstate(invalid="ignore"):
+            out = np.where((part == 0) | (below == above), below, below + part * (above - below))
+        out = np.where((part > 0) & np.isinf(above), np.inf, out)
+    return np.where(none, np.nan, out)
+
+
+def _invented(said: PoseBatch, rows: Ints, subjects: Ints, chosen: tuple[tuple[Part, tuple[int, ...]], ...],
+              count: int) -> Ints:
+    """How many subjects of each follow-up have no counterpart and show any of the chosen landmarks."""
+    take = np.concatenate([np.asarray(indices) for _, indices in chosen])
+    shows = ~np.isnan(said.points[subjects][:, take, 0]).all(1) if len(subjects) else np.zeros(0, bool)
+    return np.bincount(rows[shows], minlength=count)
+
+
+def _whole(invented: Ints, told: Ints) -> pl.DataFrame:
+    """Verdicts about the whole: what was invented, and the peace of two empty answers."""
+    rows = np.flatnonzero((invented > 0) | (told == 0))
+    extra = invented[rows] > 0
+    return _verdicts(rows, np.full(len(rows), "whole"), np.where(extra, np.inf, 0.0), np.where(extra, "invented", ""),
+                     np.full(len(rows), ""), np.zeros(len(rows), np.int64), invented[rows], np.full(len(rows), ""),
+                     np.full(len(rows), np.nan))
+
+
+def _part_verdicts(rows: Ints, ordinal: Ints, label: str, distance: Floats, before: npt.NDArray[np.bool_],
+                   after: npt.NDArray[np.bool_], seen: npt.NDArray[np.bool_], length: Floats, aggregate: str,
+                   bones: Skeleton, part: Part, take: Ints) -> pl.DataFrame:
+    """One part's verdicts: both empty 0, one empty ∞, else the aggregated distance in body lengths."""
+    strayed = aggregated(distance, aggregate)
+    severity = np.where(np.isinf(strayed), np.inf, strayed / length)
+    severity = np.where(before ^ after, np.inf, np.where(before | after, severity, 0.0))
+    gone = (before | after) & ~seen
+    unsized = ~gone & np.isnan(severity)
+    severity[gone] = np.nan
+    kind = np.where(gone, "", np.where(before & ~after, "lost", np.where(after & ~before, "invented", "")))
+    ends = " or ".join(bones.landmarks[end[0]] for end in part.lengths[0])
+    reason = np.where(gone, "every landmark was carried out of the frame",
+                      np.where(unsized, f"no body length: {ends} absent, or both at one place", ""))
+    reach = np.where(np.isnan(distance), -1.0, distance)
+    names = np.asarray([bones.landmarks[i] for i in take])
+    worst = np.where(reach.max(1) >= 0, names[reach.argmax(1)], "")
+    targets = ordinal.astype(str) if not label else np.char.add(ordinal.astype(str), label)
+    return _verdicts(rows, targets, severity, kind, reason, (reach >= 0).sum(1), np.isinf(distance).sum(1), worst, length)
+
+
+def _verdicts(rows: Ints, target: npt.NDArray[Any], severity: Floats, kind: npt.NDArray[Any], reason: npt.NDArray[Any],
+              compared: Ints, missing: Ints, worst: npt.NDArray[Any], length: Floats) -> pl.DataFrame:
+    return pl.DataFrame({
+        "row": rows.astype(np.uint32), "target": target.astype(str), "severity": severity, "kind": kind.astype(str),
+        "reason": reason.astype(str), "compared": compared.astype(np.int32), "missing": missing.astype(np.int32),
+        "worst": worst.astype(str), "length": length},
+    ).with_columns(pl.col("severity", "length").fill_nan(None),
+                   *(pl.when(pl.col(c) != "").then(pl.col(c)).alias(c) for c in ("kind", "reason", "worst")))
+
+
+def _over_draws(found: pl.DataFrame, keys: pl.DataFrame, measures: Mapping[str, Any]) -> pl.DataFrame:
+    """One verdict per target over all draws and repeats: the median severity.
+
+    The median of three is at least t exactly when two of three are: a majority vote at every threshold.
+    A target missing from a draw (nothing was invented there) counts as 0 in it. Kind and measures are those
+    of the worst draw.
+    """
+    columns = [*VERDICT_COLUMNS, *measures]
+    if not (keys["draw"].any() or keys["repeat"].any()):
+        return found.select(columns)
+    group = ["case", "follow_up", "target"]
+    tries = keys.group_by("case", "follow_up").len("tries")
+    worst_first = found.sort("severity", descending=True, nulls_last=True, maintain_order=True)
+    merged = worst_first.group_by(group, maintain_order=True).agg(
+        pl.col("severity").alias("all"), pl.all().exclude([*group, "severity"]).first())
+    merged = merged.join(tries, on=["case", "follow_up"], maintain_order="left")
+    severity = [
+        None if (judged := [v for v in values if v is not None]) == [] else
+        float(aggregated(np.asarray([judged + [0.0] * (tried - len(values))]), "median")[0])
+        for values, tried in zip(merged["all"].to_list(), merged["tries"], strict=True)]
+    return merged.with_columns(pl.Series("severity", severity, pl.Float64)).with_columns(
+        pl.when(pl.col("severity") > 0).then(pl.col("kind")).alias("kind")).select(columns)
+
+
+# --- detections ------------------------------------------------------------------------------------
+
+DETECTION_MEASURES: dict[str, Any] = {"iou": pl.Float64, "lost": pl.Int32, "invented": pl.Int32}
+
+
+def detections(evidence: Evidence) -> pl.DataFrame:
+    """1 − mean IoU over objects matched one to one; a lost or invented object counts as 0.
+
+    Every source object is a target of its own; what was invented belongs to the whole.
+    """
+    follow = _paired(evidence)
+    sources = evidence.sources.to_dicts()
+    sure = evidence.options["confidence"]
+    rows: list[dict[str, Any]] = []
+    for number, row in enumerate(follow.iter_rows(named=True)):
+        source = sources[row["source"]]
+        told = _above(Detections.from_row(source, evidence.header), sure)
+        said = _above(Detections.from_row(row, evidence.header), sure)
+        matrix = np.reshape(row["warp"], (1, 3, 3))
+        size = (row["width"], row["height"])
+        corners = told.boxes[:, [[0, 1], [2, 1], [2, 3], [0, 3]]].astype(np.float64).reshape(1, -1, 2)
+        corners = _project(matrix, corners).reshape(-1, 4, 2)
+        expected = np.concatenate([corners.min(1), corners.max(1)], -1)
+        inner = np.clip(expected, 0, [*size, *size])
+        gone = ((inner[:, 2:] - inner[:, :2]) <= 0).any(1)
+        rows += _object_verdicts(number, told, said, inner, gone)
+    schema = {"row": pl.UInt32, **{k: v for k, v in VERDICT_COLUMNS.items() if k not in ("case", "follow_up")},
+              **DETECTION_MEASURES}
+    keys = follow.select("case", "follow_up", "draw", "repeat").with_row_index("row")
+    found = pl.DataFrame(rows, schema=schema, orient="row").join(keys, on="row", maintain_order="left")
+    return _over_draws(found, keys, DETECTION_MEASURES)
+
+
+def _above(found: Detections, confidence: float) -> Detections:
+    keep = found.scores >= confidence
+    return found if keep.all() else Detections.from_xyxy(
+        found.boxes[keep], [label for label, kept in zip(found.labels, keep, strict=True) if kept], found.scores[keep])
+
+
+def _object_verdicts(row: int, told: Detections, said: Detections, expected: Floats,
+                     gone: npt.NDArray[np.bool_]) -> list[dict[str, Any]]:
+    from scipy.optimize import linear_sum_assignment
+
+    iou = boxes_iou(expected, said.boxes)
+    same = np.array([[a == b for b in said.labels] for a in told.labels], bool).reshape(iou.shape)
+    # a right class is worth more than any overlap, so that a class error is named only where no match was right
+    gain = np.where(iou > 0, iou + same, 0.0)
+    gain[gone] = 0
+    mine, theirs = linear_sum_assignment(gain, maximize=True)
+    match = {int(a): int(b) for a, b in zip(mine, theirs, strict=True) if gain[a, b] > 0}
+    base = {"row": row, "reason": None, "iou": None, "lost": 0, "invented": 0}
+    found = []
+    for number in range(len(told)):
+        if gone[number]:
+            found.append({**base, "target": str(number), "severity": None, "kind": None,
+                          "reason": "the object was carried out of the frame"})
+        elif number not in match:
+            found.append({**base, "target": str(number), "severity": 1.0, "kind": "lost", "iou": 0.0, "lost": 1})
+        elif not same[number, match[number]]:
+            found.append({**base, "target": str(number), "severity": 1.0, "kind": "class",
+                          "iou": float(iou[number, match[number]])})
+        else:
+            overlap = float(iou[number, match[number]])
+            found.append({**base, "target": str(number), "severity": 1.0 - overlap, "kind": None, "iou": overlap})
+    extra = len(said) - len(match)
+    if extra or not len(told):
+        found.append({**base, "target": "whole", "severity": 1.0 if extra else 0.0,
+                      "kind": "invented" if extra else None, "invented": extra})
+    return found
+
+
+GRID = (0.01, 0.05, 0.1, 0.2, 0.3, 0.7, 1.0, 2.0, 5.0, 20.0, float("inf"))
+
+RELATIONS = (
+    Relation(
+        "poses", "poses", poses, unit="body lengths", threshold=0.2, grid=GRID, kinds=("lost", "invented"),
+        measures=POSE_MEASURES,
+        parameters=(Parameter("handedness", "choice", "auto", choices=("auto", "kept", "swapped"),
+                              help="auto: left and right change places where the determinant is negative"), *DRAWS),
+        options=(
+            Parameter("landmarks", "text", "", help="a part, a group, landmark names, or all; empty: the skeleton's own"),
+            Parameter("aggregate", "text", "median", help="median, mean, max, min, median+mean, or a quantile such as 0.9"),
+            Parameter("normaliser", "choice", "part", choices=("part", "box", "image", "pixels"),
+                      help="what one body length is"),
+            Parameter("confidence", "float", 0, low=0, high=1, help="subjects below this score are not there"),
+            Parameter("visibility", "float", 0, low=0, high=1, help="landmarks below this are not there"),
+            Parameter("outside", "choice", "leave", choices=("leave", "keep"),
+                      help="landmarks whose expected place is outside the frame: leave them out, or keep them"),
+            Parameter("space", "choice", "pixels", choices=("pixels", "normalised"),
+                      help="pixels of the source frame, or 0–1 coordinates as the original measured"),
+        ),
+        help="Landmarks move as the image was moved; a reversal of handedness exchanges left and right."),
+    Relation(
+        "detections", "detections", detections, unit="1 − IoU of the matched box", threshold=0.5,
+        grid=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.0), kinds=("lost", "invented", "class"),
+        measures=DETECTION_MEASURES, parameters=DRAWS,
+        options=(Parameter("confidence", "float", 0.5, low=0, high=1, help="detections below this are not there"),),
+        help="Boxes move as the image was moved, and keep their class."),
+)

@@ -1,0 +1,79 @@
+"""Relations: what must hold between source outputs and follow-up outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import polars as pl
+
+from instar.spelling import Parameter, Value, spell
+
+__all__ = ["VERDICT_COLUMNS", "BoundRelation", "Evidence", "Relation"]
+
+VERDICT_COLUMNS: dict[str, Any] = {
+    "case": pl.String, "follow_up": pl.String, "target": pl.String, "severity": pl.Float64,
+    "kind": pl.String, "reason": pl.String}
+"""What every judging function returns, besides its relation's own measures. A null severity is *not applicable*."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """All that a relation may look at: stored outputs and changes of many cases, for one relation.
+
+    `sources` has one row per case and repeat (case, repeat, width, height and the output's columns);
+    `follow_ups` one per case, follow_up, draw and repeat (with the change's columns and the output's).
+    Only rows whose status is ok are here. For relations over many cases, `verdicts` holds the per-case
+    verdicts of the levels instead, in the order given by `levels`.
+    """
+
+    header: Mapping[str, Any]
+    cases: pl.DataFrame
+    sources: pl.DataFrame
+    follow_ups: pl.DataFrame
+    parameters: Mapping[str, Any]
+    options: Mapping[str, Any]
+    verdicts: pl.DataFrame = field(default_factory=pl.DataFrame)
+    levels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """One registered relation.
+
+    `parameters` are part of a rule's id and say what is to be predicted (`draws` follow-ups of a random
+    transformation, `repeats` of each by a stochastic system, `sources` repeats of the source); `options`
+    belong to the judging and can be asked again of the same predictions.
+    """
+
+    name: str
+    output: str
+    judge: Callable[[Evidence], pl.DataFrame]
+    unit: str
+    threshold: float
+    grid: tuple[float, ...]
+    over: Literal["case", "cases"] = "case"
+    kinds: tuple[str, ...] = ()
+    measures: Mapping[str, Any] = field(default_factory=dict)
+    parameters: tuple[Parameter, ...] = ()
+    options: tuple[Parameter, ...] = ()
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundRelation:
+    """A relation with its parameter values."""
+
+    relation: Relation
+    values: Mapping[str, Value]
+
+    @property
+    def id(self) -> str:
+        return spell(self.relation.name, self.values, self.relation.parameters)
+
+    def count(self, what: Literal["draws", "repeats", "sources"]) -> int:
+        """How many draws, repeats or source repeats it asks for."""
+        number = self.values.get(what, 1)
+        assert isinstance(number, int)
+        return number

@@ -1,0 +1,93 @@
+"""Rules: `transformation => relation`. A rule is data, and its spelling is its id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import chain as flatten
+
+from instar.relations.relation import BoundRelation
+from instar.relations.table import bound_relation
+from instar.spelling import Call, Span, Value, bind, parse_chain, spell
+from instar.transforms import Transformation, chain, families
+
+__all__ = ["Rule", "rule"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    """A transformation (or an ordered list of them) and what must then hold.
+
+    Without a relation it is the output kind's own equivariance, which `for_output` fills in.
+    """
+
+    transformations: tuple[Transformation, ...]
+    relation: BoundRelation | None
+    left: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.left} => {self.relation.id}" if self.relation else self.left
+
+    def __str__(self) -> str:
+        return self.id
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rule) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def for_output(self, default: BoundRelation) -> Rule:
+        return self if self.relation else replace(self, relation=default)
+
+
+def rule(text: str) -> Rule:
+    """Parse a rule's spelling.
+
+    >>> rule("mirror(axis=h) => poses").id
+    'mirror(h) => poses'
+    """
+    chains, after = parse_chain(text)
+    relation = bound_relation(after) if after else None
+    expanded = [_levels(calls) for calls in chains]
+    transformations = tuple(flatten.from_iterable(levels for levels, _ in expanded))
+    left = ", ".join(spelled for _, spelled in expanded)
+    left = f"[{left}]" if len(chains) > 1 else left
+    over_cases = relation is not None and relation.relation.over == "cases"
+    if len(transformations) > 1 and not over_cases:
+        raise ValueError(f"rule {text!r}: a list of levels needs a relation over many cases, e.g. => correlation")
+    return Rule(transformations, relation, left)
+
+
+def _levels(calls: tuple[Call, ...]) -> tuple[tuple[Transformation, ...], str]:
+    """A chain whose one range, if any, is written out: the transformations and their common spelling."""
+    places = [(i, key) for i, call in enumerate(calls) for key, value in _arguments(call) if isinstance(value, Span)]
+    if not places:
+        one = chain(calls)
+        return (one,), one.id
+    if len(places) > 1:
+        raise ValueError("a rule can have one range of levels, not several")
+    (at, key), call = places[0], calls[places[0][0]]
+    span = dict(_arguments(call))[key]
+    assert isinstance(span, Span)
+    family = families().get(call.name)
+    levels = []
+    for number in range(span.first, span.last + 1):
+        levels.append(chain((*calls[:at], _with(call, key, number), *calls[at + 1:])))
+    if family is None:
+        raise ValueError(f"{call.name}: ranges of levels work with registered transformations")
+    values: dict[str, Value] = dict(bind(_with(call, key, span.first), family.parameters, what="transformation"))
+    name = family.parameters[key].name if isinstance(key, int) else key
+    values[name] = span
+    spelled = [step.spelled() for step in levels[0].steps]
+    spelled[at] = spell(family.name, values, family.parameters)
+    return tuple(levels), " | ".join(spelled)
+
+
+def _arguments(call: Call) -> list[tuple[int | str, Value]]:
+    return [*enumerate(call.args), *call.kwargs]
+
+
+def _with(call: Call, key: int | str, value: Value) -> Call:
+    args = tuple(value if i == key else v for i, v in enumerate(call.args))
+    return Call(call.name, args, tuple((k, value if k == key else v) for k, v in call.kwargs))

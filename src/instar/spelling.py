@@ -1,0 +1,377 @@
+"""How rules, systems and datasets are written: `gamma(0.5) | rotation(5, centre=swapped)`.
+
+A spelling is parsed into a `Call` (a name with arguments), bound to declared `Parameter`s, and written
+back in one canonical way: parameters without a default by position, others by name and only where they
+differ from their default. The canonical spelling is the id of what it names.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, Union
+
+__all__ = ["REQUIRED", "Call", "Kind", "Parameter", "Span", "Value", "bind", "nearest", "parse_call", "parse_chain",
+           "spell", "spell_value", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A name with arguments: `rotation(5, centre=swapped)`."""
+
+    name: str
+    args: tuple[Value, ...] = ()
+    kwargs: tuple[tuple[str, Value], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A range of whole numbers, both ends included: `1..21`."""
+
+    first: int
+    last: int
+
+
+Value: TypeAlias = Union[int, float, str, bool, "tuple[Value, ...]", "Span", "Call", "tuple[Call, ...]"]
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED = _Required()
+
+Kind = Literal["int", "float", "choice", "text", "bool", "colour", "floats", "transformation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One declared parameter: its kind, what is allowed, and what it is when nobody says.
+
+    `ordered` parameters have a weak and a strong end (a search can bisect them); `shared` ones do not
+    enter the seed, so that levels of one family use the same random numbers.
+    """
+
+    name: str
+    kind: Kind
+    default: object = REQUIRED
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    open_high: bool = False
+    choices: tuple[str, ...] = ()
+    length: int = 0
+    ordered: bool = False
+    shared: bool = False
+    help: str = ""
+
+    @property
+    def allowed(self) -> str:
+        """What values are allowed, in words."""
+        if self.kind == "choice":
+            return "one of " + ", ".join(self.choices)
+        if self.kind == "bool":
+            return "true or false"
+        if self.kind == "colour":
+            return "(red, green, blue), each 0 to 255"
+        if self.kind == "transformation":
+            return "a transformation, e.g. gamma(0.5)"
+        if self.kind == "text":
+            return "text"
+        what = {"int": "a whole number", "float": "a number", "floats": f"{self.length} numbers"}[self.kind]
+        if math.isfinite(self.low) and math.isfinite(self.high):
+            low = "above " if self.open_low else ""
+            high = "below " if self.open_high else ""
+            return f"{what} from {low}{self.low:g} to {high}{self.high:g}"
+        if math.isfinite(self.low):
+            return f"{what} {'above' if self.open_low else 'from'} {self.low:g}"
+        if math.isfinite(self.high):
+            return f"{what} {'below' if self.open_high else 'up to'} {self.high:g}"
+        return what
+
+    def check(self, value: object, owner: str) -> Value:
+        """The value in its canonical type, or a ValueError that says what is allowed."""
+        found = self._converted(value)
+        if found is None:
+            hint = nearest(str(value), self.choices) if self.choices and isinstance(value, str) else ""
+            raise ValueError(f"{owner}: {self.name}={spell_value(value)} is not allowed; "
+                             f"it takes {self.allowed}{hint}")
+        return found
+
+    def _converted(self, value: object) -> Value | None:
+        if self.kind == "choice":
+            text = spell_value(value) if isinstance(value, int | float) else value
+            return text if isinstance(text, str) and text in self.choices else None
+        if self.kind == "bool":
+            return {"true": True, "false": False, True: True, False: False}.get(value)  # type: ignore[call-overload, no-any-return]
+        if self.kind == "text":
+            return value if isinstance(value, str) else None
+        if self.kind == "transformation":
+            if isinstance(value, str):
+                return (Call(value),)
+            if isinstance(value, Call):
+                return (value,)
+            ok = isinstance(value, tuple) and value and all(isinstance(v, Call) for v in value)
+            return value if ok else None  # type: ignore[return-value]
+        if self.kind in ("colour", "floats"):
+            length = 3 if self.kind == "colour" else self.length
+            if not isinstance(value, tuple | list) or len(value) != length:
+                return None
+            items = [_number(v) for v in value]
+            if any(v is None for v in items):
+                return None
+            if self.kind == "colour":
+                return tuple(int(v) for v in items) if all(  # type: ignore[arg-type]
+                    isinstance(v, int) and 0 <= v <= 255 for v in items) else None
+            return tuple(items) if all(self._inside(v) for v in items) else None  # type: ignore[arg-type]
+        number = _number(value)
+        if number is None or not self._inside(number):
+            return None
+        return number if self.kind == "float" or isinstance(number, int) else None
+
+    def _inside(self, v: float | None) -> bool:
+        if v is None or not math.isfinite(v):
+            return False
+        above = v > self.low if self.open_low else v >= self.low
+        below = v < self.high if self.open_high else v <= self.high
+        return above and below
+
+
+def _number(value: object) -> int | float | None:
+    """Whole floats become ints, so that 5 and 5.0 are one spelling and one id."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    return value
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`; did you mean …?`, or nothing when nothing is near."""
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def unknown(what: str, name: str, known: Iterable[str], *, see: str = "") -> KeyError:
+    """The error for a name that does not exist: what was given, what is near, what there is."""
+    names = sorted(known)
+    hint = nearest(name, names)
+    there = f" There are: {', '.join(names)}." if len(names) <= 25 else ""
+    see = f" {see}" if see else ""
+    return UnknownName(f"unknown {what} {name!r}{hint or '.'}{there}{see}")
+
+
+class UnknownName(KeyError):
+    """A name nobody registered. Prints as its message, not as a quoted key."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+# --- parsing ---------------------------------------------------------------------------------------
+
+_TOKEN = re.compile(r"""\s*(?:
+    (?P<span>[-+]?\d+\.\.[-+]?\d+)
+  | (?P<number>[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?(?![\w.]))
+  | (?P<string>"(?:[^"\\]|\\.)*")
+  | (?P<name>[^\W\d][\w.\-/@:]*)
+  | (?P<sign>=>|[()\[\],|=])
+)""", re.VERBOSE)
+
+
+@dataclass
+class _Reader:
+    text: str
+    what: str
+    tokens: list[tuple[str, str]] = field(default_factory=list)
+    at: int = 0
+
+    def __post_init__(self) -> None:
+        place, end = 0, len(self.text.rstrip())
+        while place < end:
+            found = _TOKEN.match(self.text, place)
+            if not found or found.lastgroup is None:
+                raise self.error(f"cannot read {self.text[place:].strip()[:20]!r}")
+            self.tokens.append((found.lastgroup, found.group(found.lastgroup)))
+            place = found.end()
+
+    def error(self, why: str) -> ValueError:
+        return ValueError(f"{self.what} {self.text!r}: {why}; written like name(value, key=value)")
+
+    def peek(self, sign: str) -> bool:
+        return self.at < len(self.tokens) and self.tokens[self.at] == ("sign", sign)
+
+    def take(self, sign: str) -> bool:
+        if self.peek(sign):
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, sign: str) -> None:
+        if not self.take(sign):
+            got = self.tokens[self.at][1] if self.at < len(self.tokens) else "the end"
+            raise self.error(f"expected {sign!r}, found {got!r}")
+
+    def call(self) -> Call:
+        if self.at >= len(self.tokens) or self.tokens[self.at][0] != "name":
+            got = self.tokens[self.at][1] if self.at < len(self.tokens) else "the end"
+            raise self.error(f"expected a name, found {got!r}")
+        name = self.tokens[self.at][1]
+        self.at += 1
+        args: list[Value] = []
+        kwargs: list[tuple[str, Value]] = []
+        if self.take("("):
+            while not self.take(")"):
+                key = self.tokens[self.at] if self.at < len(self.tokens) else ("", "")
+                if key[0] == "name" and self.tokens[self.at + 1:self.at + 2] == [("sign", "=")]:
+                    self.at += 2
+                    if key[1] in dict(kwargs):
+                        raise self.error(f"{key[1]} is given twice")
+                    kwargs.append((key[1], self.value()))
+                elif kwargs:
+                    raise self.error("a value without a name follows one with a name")
+                else:
+                    args.append(self.value())
+                if not self.peek(")"):
+                    self.expect(",")
+        return Call(name, tuple(args), tuple(kwargs))
+
+    def value(self) -> Value:
+        if self.at >= len(self.tokens):
+            raise self.error("it ends where a value should be")
+        kind, text = self.tokens[self.at]
+        if kind == "number":
+            self.at += 1
+            number = _number(int(text) if re.fullmatch(r"[-+]?\d+", text) else float(text))
+            assert number is not None
+            return number
+        if kind == "span":
+            self.at += 1
+            first, last = (int(end) for end in text.split(".."))
+            if last < first:
+                raise self.error(f"the range {text} runs backwards")
+            return Span(first, last)
+        if kind == "string":
+            self.at += 1
+            return str(json.loads(text))
+        if self.take("("):
+            items: list[Value] = []
+            while not self.take(")"):
+                items.append(self.value())
+                if not self.peek(")"):
+                    self.expect(",")
+            return tuple(items)
+        chain = self.chain()
+        if len(chain) == 1 and not chain[0].args and not chain[0].kwargs:
+            return chain[0].name
+        return chain[0] if len(chain) == 1 else chain
+
+    def chain(self) -> tuple[Call, ...]:
+        calls = [self.call()]
+        while self.take("|"):
+            calls.append(self.call())
+        return tuple(calls)
+
+    def end(self) -> None:
+        if self.at < len(self.tokens):
+            raise self.error(f"unexpected {self.tokens[self.at][1]!r}")
+
+
+def parse_call(text: str, *, what: str = "spelling") -> Call:
+    """`name(1, key=value)` as a Call.
+
+    >>> parse_call("rotation(5, centre=swapped)")
+    Call(name='rotation', args=(5,), kwargs=(('centre', 'swapped'),))
+    """
+    reader = _Reader(text, what)
+    call = reader.call()
+    reader.end()
+    return call
+
+
+def parse_chain(text: str, *, what: str = "rule") -> tuple[tuple[tuple[Call, ...], ...], Call | None]:
+    """A rule's text: one chain of calls (or a bracketed list of chains) and the call after `=>`."""
+    reader = _Reader(text, what)
+    chains: list[tuple[Call, ...]] = []
+    if reader.take("["):
+        while not reader.take("]"):
+            chains.append(reader.chain())
+            if not reader.peek("]"):
+                reader.expect(",")
+        if not chains:
+            raise reader.error("the list is empty")
+    else:
+        chains.append(reader.chain())
+    after = reader.call() if reader.take("=>") else None
+    reader.end()
+    return tuple(chains), after
+
+
+# --- binding and spelling --------------------------------------------------------------------------
+
+def bind(call: Call, parameters: tuple[Parameter, ...], *, what: str) -> dict[str, Value]:
+    """The call's arguments as a full, checked mapping of parameter values."""
+    names = [p.name for p in parameters]
+    owner = f"{what} {call.name}"
+    if len(call.args) > len(names):
+        raise ValueError(f"{owner} takes {_count(names)}, {len(call.args)} were given")
+    given: dict[str, object] = dict(zip(names, call.args, strict=False))
+    for key, value in call.kwargs:
+        if key not in names:
+            raise ValueError(f"{owner} has no parameter {key!r}{nearest(key, names)}; it takes {_count(names)}")
+        if key in given:
+            raise ValueError(f"{owner}: {key} is given twice")
+        given[key] = value
+    bound: dict[str, Value] = {}
+    for parameter in parameters:
+        value = given.get(parameter.name, parameter.default)
+        if value is REQUIRED:
+            raise ValueError(f"{owner} needs {parameter.name}: {parameter.allowed}")
+        if parameter.name not in given and value is None:
+            bound[parameter.name] = None  # type: ignore[assignment]
+        else:
+            bound[parameter.name] = parameter.check(value, owner)
+    return bound
+
+
+def _count(names: list[str]) -> str:
+    return "no parameters" if not names else f"{len(names)} parameter{'s' * (len(names) > 1)} ({', '.join(names)})"
+
+
+def spell(name: str, values: Mapping[str, Value], parameters: tuple[Parameter, ...]) -> str:
+    """The canonical spelling of a name with bound values."""
+    parts = []
+    for parameter in parameters:
+        value = values[parameter.name]
+        if parameter.default is REQUIRED:
+            parts.append(spell_value(value))
+        elif value != parameter.default:
+            parts.append(f"{parameter.name}={spell_value(value)}")
+    return f"{name}({', '.join(parts)})" if parts else name
+
+
+def spell_value(value: object) -> str:
+    """One value as it is written in a spelling."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, Span):
+        return f"{value.first}..{value.last}"
+    if isinstance(value, Call):
+        parts = [spell_value(v) for v in value.args] + [f"{k}={spell_value(v)}" for k, v in value.kwargs]
+        return f"{value.name}({', '.join(parts)})" if parts else value.name
+    if isinstance(value, tuple | list):
+        if value and all(isinstance(v, Call) for v in value):
+            return " | ".join(spell_value(v) for v in value)
+        inner = ", ".join(spell_value(v) for v in value)
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    text = str(value)
+    return text if re.fullmatch(r"[^\W\d][\w.\-/@:]*", text) else json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,56 @@
+"""Systems: adapters to what is under test, one file each. Third-party models live only here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from instar.registry import find, from_entry_points, loaded_object
+from instar.spelling import bind, parse_call, spell
+from instar.systems.function import declare, from_function
+from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
+
+__all__ = ["MissingExtra", "System", "SystemFamily", "declare", "fingerprint_of", "from_function", "hash_file",
+           "system", "system_name", "systems"]
+
+_BUILT_IN: dict[str, SystemFamily] = {}
+
+
+def systems() -> dict[str, SystemFamily]:
+    """Every system by name: those of Instar and those of installed packages."""
+    return {**_BUILT_IN, **from_entry_points("instar.systems", SystemFamily)}
+
+
+def _family(name: str) -> SystemFamily:
+    return find("system", name, _BUILT_IN, "instar.systems", SystemFamily,
+                see="Your own is written package.module:function.")
+
+
+def system_name(spelling: str) -> str:
+    """The canonical spelling of a system, checked without loading it."""
+    call = parse_call(spelling, what="system")
+    if ":" in call.name:
+        if call.args or call.kwargs:
+            raise ValueError(f"{spelling}: a function takes no parameters here; set them in Python")
+        return call.name
+    family = _family(call.name)
+    return spell(family.name, bind(call, family.parameters, what="system"), family.parameters)
+
+
+def system(spelling: str | System | Callable[..., Any]) -> System:
+    """Load a system: `mediapipe-holistic(complexity=2)`, `package.module:function`, a function, or a System."""
+    if isinstance(spelling, System):
+        return spelling
+    if not isinstance(spelling, str):
+        return from_function(spelling, f"{spelling.__module__}:{spelling.__qualname__}")
+    name = system_name(spelling)
+    call = parse_call(name, what="system")
+    if ":" in call.name:
+        found = loaded_object(call.name)
+        if isinstance(found, System):
+            return found
+        if not callable(found):
+            raise TypeError(f"{name} is a {type(found).__name__}, not a function or a System")
+        return from_function(found, name)
+    family = _family(call.name)
+    return family.build(name, **bind(call, family.parameters, what="system"))

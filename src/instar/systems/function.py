@@ -1,0 +1,91 @@
+"""Any Python function as a system: `package.module:function`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, overload
+
+import numpy as np
+
+from instar.case import Image
+from instar.outputs import KINDS, Output
+from instar.systems.system import System, fingerprint_of, hash_file
+
+__all__ = ["declare", "from_function"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@overload
+def declare(function: F) -> F: ...
+@overload
+def declare(*, kind: str | None = None, version: str = "", deterministic: bool | None = None,
+            batch: bool = False) -> Callable[[F], F]: ...
+def declare(function: Any = None, *, kind: str | None = None, version: str = "", deterministic: bool | None = None,
+            batch: bool = False) -> Any:
+    """Say of a function what Instar cannot see: its output kind, its version, whether it is deterministic.
+
+    `version` should change when the weights do. A `batch` function takes a list of arrays and returns a list.
+
+    >>> @declare(kind="poses", version="2")
+    ... def my_model(image): ...
+    """
+    def mark(f: F) -> F:
+        f.__instar__ = {"kind": kind, "version": version, "deterministic": deterministic,  # type: ignore[attr-defined]
+                        "batch": batch}
+        return f
+
+    return mark if function is None else mark(function)
+
+
+def from_function(function: Callable[..., Any], name: str) -> System:
+    """A function (H, W, 3) → output as a System.
+
+    A function with a parameter `seed` is given one, and is taken to be stochastic.
+    """
+    told = getattr(function, "__instar__", {})
+    signature = inspect.signature(function)
+    seeded = "seed" in signature.parameters or "seeds" in signature.parameters
+    deterministic = not seeded if told.get("deterministic") is None else told["deterministic"]
+    batch = bool(told.get("batch"))
+
+    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> Sequence[Any]:
+        if batch:
+            arrays = [image.pixels for image in inputs]
+            return list(function(arrays, seeds=list(seeds)) if seeded else function(arrays))
+        return [function(image.pixels, seed=seed) if seeded else function(image.pixels)
+                for image, seed in zip(inputs, seeds, strict=True)]
+
+    kind = told.get("kind") or _annotated(signature.return_annotation) or _probed(predict, name)
+    if kind not in KINDS:
+        raise ValueError(f"{name}: {kind!r} is no kind of output; there are {', '.join(KINDS)}")
+    return System(name, kind, predict, fingerprint_of("function", name, told.get("version", ""), _source(function)),
+                  deterministic=deterministic, seedable=seeded or deterministic)
+
+
+def _annotated(annotation: Any) -> str | None:
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    return next((name for name, kind in KINDS.items() if text.split(".")[-1] == kind.__name__), None)
+
+
+def _probed(predict: Callable[[Sequence[Image], Sequence[int]], Sequence[Any]], name: str) -> str:
+    """The kind of its answer to a grey square, for a function that does not say."""
+    ask = "annotate its return type (-> Poses, -> Detections) or mark it with @instar.declare(kind=…)"
+    try:
+        answer: Output = predict([Image(np.full((64, 64, 3), 127, np.uint8))], [0])[0]
+    except Exception as error:
+        raise ValueError(f"{name} does not say what it returns, and failed on a 64×64 grey image "
+                         f"({type(error).__name__}: {error}); {ask}") from error
+    kind = getattr(answer, "kind", None)
+    if kind not in KINDS:
+        raise ValueError(f"{name} returned {type(answer).__name__}, which is no output of Instar; {ask}")
+    return str(kind)
+
+
+def _source(function: Callable[..., Any]) -> str:
+    try:
+        path = inspect.getsourcefile(inspect.unwrap(function))
+    except TypeError:
+        path = None
+    return hash_file(path) if path else ""

@@ -1,0 +1,78 @@
+"""System: what is under test. It answers inputs with outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import xxhash
+
+from instar.case import Image
+from instar.outputs import Output, output_kind
+from instar.spelling import Parameter
+
+__all__ = ["MissingExtra", "Predict", "System", "SystemFamily", "fingerprint_of", "hash_file"]
+
+Predict = Callable[[Sequence[Image], Sequence[int]], Sequence[Any]]
+
+
+class MissingExtra(ImportError):
+    """Something that must be installed or pulled first; the message says how."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class System:
+    """A loaded system.
+
+    `predict(inputs, seeds)` takes images of any sizes and one seed each, and returns one answer each: an
+    output of `kind`, or what that kind accepts. A deterministic system answers the same input the same way
+    each time (repeats collapse to one); one that is not `seedable` cannot be made to repeat itself.
+    """
+
+    name: str
+    kind: str
+    predict: Predict
+    fingerprint: str
+    deterministic: bool = True
+    seedable: bool = True
+    close: Callable[[], None] = field(default=lambda: None)
+
+    def answer(self, inputs: Sequence[Image], seeds: Sequence[int]) -> list[Output | Exception]:
+        """The answers, checked; rubbish becomes the exception that describes it."""
+        answers = list(self.predict(inputs, seeds))
+        if len(answers) != len(inputs):
+            raise ValueError(f"{self.name} was given {len(inputs)} inputs and returned {len(answers)} answers")
+        kind = output_kind(self.kind)
+        checked: list[Output | Exception] = []
+        for answer, image in zip(answers, inputs, strict=True):
+            try:
+                checked.append(kind.accept(answer, image.size))
+            except (TypeError, ValueError) as error:
+                checked.append(error)
+        return checked
+
+
+@dataclass(frozen=True, slots=True)
+class SystemFamily:
+    """A registered system, not loaded yet: `build` is called with its name and parameter values."""
+
+    name: str
+    kind: str
+    build: Callable[..., System]
+    parameters: tuple[Parameter, ...] = ()
+    help: str = ""
+    extra: str = ""
+
+
+def fingerprint_of(*parts: object) -> str:
+    """A short hash of what determines a system's answers: adapter version, configuration, weights."""
+    return str(xxhash.xxh3_128_hexdigest("\x1f".join(map(str, parts)).encode()))[:16]
+
+
+def hash_file(path: str) -> str:
+    digest = xxhash.xxh3_128()
+    with open(path, "rb") as file:  # noqa: PTH123  (a path or a package resource's name)
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return str(digest.hexdigest())

@@ -1,0 +1,66 @@
+"""Transformations: they turn an input into a follow-up and say what they did.
+
+Adding one is a function in its room and a line in that room's table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from instar.registry import find, from_entry_points, loaded_object
+from instar.spelling import Call, parse_chain
+from instar.transforms import colour, noise, quality, region, spatial
+from instar.transforms.change import Change
+from instar.transforms.family import Family, NotApplicable, Transformation, bound_step, draw_seed, family_of_function
+
+__all__ = ["Change", "Family", "NotApplicable", "Transformation", "chain", "draw_seed", "families", "transformation"]
+
+_BUILT_IN: dict[str, Family] = {
+    family.name: family
+    for room in (spatial, quality, colour, region, noise)
+    for family in room.FAMILIES
+}
+
+
+def families() -> dict[str, Family]:
+    """Every family by name: those of Instar and those of installed packages."""
+    return {**_BUILT_IN, **from_entry_points("instar.transformations", Family)}
+
+
+def _family(name: str) -> Family:
+    if ":" in name:
+        found = loaded_object(name)
+        if isinstance(found, Family):
+            return found
+        if not callable(found):
+            raise TypeError(f"{name} is a {type(found).__name__}, not a function or a Family")
+        return family_of_function(found, name)
+    return find("transformation", name, _BUILT_IN, "instar.transformations", Family,
+                see="`instar rules` lists them.")
+
+
+def chain(calls: Iterable[Call]) -> Transformation:
+    """A Transformation from parsed calls."""
+    steps = []
+    for call in calls:
+        family = _family(call.name)
+        taken = len(family.parameters)
+        if family.form == "photometric" and len(call.args) == taken + 1 - len(call.kwargs) \
+                and isinstance(call.args[-1], str):
+            # colour_wheel(90, hair) is short for filtered(colour_wheel(90), hair)
+            inner = Call(call.name, call.args[:-1], call.kwargs)
+            call, family = Call("filtered", ((inner,), call.args[-1])), _BUILT_IN["filtered"]
+        step = bound_step(call, family, chain)
+        for inside in step.inner:
+            if not inside.photometric:
+                raise ValueError(f"{family.name} takes photometric transformations, {inside.id!r} is not one")
+        steps.append(step)
+    return Transformation(tuple(steps))
+
+
+def transformation(text: str) -> Transformation:
+    """Parse one transformation: `gamma(0.5)`, `gamma(0.5) | rotation(5)`, `filtered(greyscale, skin)`."""
+    chains, after = parse_chain(text, what="transformation")
+    if after is not None or len(chains) != 1:
+        raise ValueError(f"{text!r} is a rule, not a transformation")
+    return chain(chains[0])

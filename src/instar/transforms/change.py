@@ -1,0 +1,66 @@
+"""Change: what a transformation did. All that relations know of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from instar.warp import Size, Warp
+
+__all__ = ["Change", "Fact"]
+
+Fact = str | int | float | bool
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Where everything went, which regions were touched, which labels came or went, and plain facts.
+
+    `regions` are boxes in the follow-up's coordinates; `added` and `removed` are class names or the
+    annotation ids of objects.
+    """
+
+    warp: Warp
+    regions: tuple[Box, ...] = ()
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+
+    columns: ClassVar[Mapping[str, Any]] = {
+        "width": pl.Int32, "height": pl.Int32, "warp": pl.List(pl.Float64), "regions": pl.List(pl.Float32),
+        "added": pl.List(pl.String), "removed": pl.List(pl.String), "facts": pl.String}
+
+    @classmethod
+    def none(cls, size: Size) -> Change:
+        """Nothing changed in a picture of this size."""
+        return cls(Warp.identity(size))
+
+    def then(self, after: Change) -> Change:
+        """This change followed by another."""
+        regions = self.regions
+        if regions and not after.warp.is_identity:
+            moved = after.warp.boxes(regions)
+            regions = tuple((float(a), float(b), float(c), float(d)) for a, b, c, d in moved)
+        return Change(self.warp.then(after.warp), regions + after.regions, self.added + after.added,
+                      self.removed + after.removed, {**self.facts, **after.facts})
+
+    def row(self) -> dict[str, Any]:
+        width, height = self.warp.target
+        return {"width": width, "height": height, "warp": self.warp.matrix.ravel(),
+                "regions": [side for box in self.regions for side in box],
+                "added": list(self.added), "removed": list(self.removed),
+                "facts": json.dumps(dict(self.facts), ensure_ascii=False) if self.facts else ""}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any], source: Size) -> Change:
+        sides = [float(side) for side in row["regions"]]
+        regions = tuple((a, b, c, d) for a, b, c, d in np.reshape(sides, (-1, 4)).tolist())
+        warp = Warp(np.reshape(row["warp"], (3, 3)), source, (row["width"], row["height"]))
+        facts = json.loads(row["facts"]) if row["facts"] else {}
+        return cls(warp, regions, tuple(row["added"]), tuple(row["removed"]), facts)

@@ -1,0 +1,178 @@
+"""Families of transformations, and a transformation: a family with its values, or several in a row."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import numpy as np
+import xxhash
+
+from instar.case import Image
+from instar.spelling import REQUIRED, Call, Kind, Parameter, Value, bind, spell
+from instar.transforms.change import Change
+from instar.warp import Resampling, Warp
+
+__all__ = ["Family", "NotApplicable", "Step", "Transformation", "draw_seed", "family_of_function"]
+
+Form = Literal["spatial", "photometric", "general"]
+
+
+class NotApplicable(Exception):
+    """This transformation says nothing about this case; the message says why and, where it helps, what to install."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One registered transformation, with its parameters still open.
+
+    `spatial` functions take (size, **values) and return a Warp; `photometric` ones take (pixels, **values),
+    or (pixels, rng, **values) where the family is random, and return pixels of the same shape; `general`
+    ones take (image, needs, rng, **values) and return an image and a Change.
+    """
+
+    name: str
+    room: str
+    form: Form
+    function: Callable[..., Any]
+    parameters: tuple[Parameter, ...] = ()
+    help: str = ""
+    resampling: Resampling = "linear"
+    needs: tuple[str, ...] = ()
+    random: bool = False
+
+    def apply(self, image: Image, needs: Mapping[str, Any], rng: np.random.Generator,
+              values: Mapping[str, Any]) -> tuple[Image, Change]:
+        if self.form == "spatial":
+            warp: Warp = self.function(image.size, **values)
+            return image.warped(warp, self.resampling), Change(warp)
+        if self.form == "photometric":
+            changed = self.function(image.pixels, rng, **values) if self.random else self.function(image.pixels, **values)
+            if changed.shape != image.pixels.shape or changed.dtype != np.uint8:
+                raise TypeError(f"{self.name} returned {changed.dtype} {changed.shape}, "
+                                f"expected uint8 {image.pixels.shape}")
+            return Image(changed), Change.none(image.size)
+        return cast("tuple[Image, Change]", self.function(image, needs, rng, **values))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """A family with its values. Values of kind `transformation` are Transformations."""
+
+    family: Family
+    values: Mapping[str, Any]
+
+    @property
+    def inner(self) -> tuple[Transformation, ...]:
+        return tuple(v for v in self.values.values() if isinstance(v, Transformation))
+
+    def spelled(self, *, shared: bool = True) -> str:
+        """The canonical spelling; with `shared=False` the parameters that do not enter the seed are left out."""
+        values: dict[str, Value] = {}
+        for parameter in self.family.parameters:
+            value = self.values[parameter.name]
+            if isinstance(value, Transformation):
+                value = _Verbatim(value.id if shared else value.seed_id)
+            values[parameter.name] = value
+        kept = tuple(p for p in self.family.parameters if shared or not p.shared)
+        return spell(self.family.name, values, kept)
+
+
+class _Verbatim(Call):
+    """A spelling inside another: written as it stands."""
+
+    __slots__ = ()
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Transformation:
+    """What turns an input into a follow-up. Equal ids are equal transformations.
+
+    >>> from instar.transforms import transformation
+    >>> transformation("gamma(gamma=.50) | mirror(axis=h)").id
+    'gamma(0.5) | mirror(h)'
+    """
+
+    steps: tuple[Step, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Transformation) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __str__(self) -> str:
+        return self.id
+
+    @property
+    def id(self) -> str:
+        return " | ".join(step.spelled() for step in self.steps)
+
+    @property
+    def seed_id(self) -> str:
+        return " | ".join(step.spelled(shared=False) for step in self.steps)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        own = {need for step in self.steps for need in step.family.needs}
+        return frozenset(own.union(*(inner.needs for step in self.steps for inner in step.inner)))
+
+    @property
+    def random(self) -> bool:
+        return any(s.family.random or any(t.random for t in s.inner) for s in self.steps)
+
+    @property
+    def photometric(self) -> bool:
+        """Whether it leaves every point where it was and needs nothing but the pixels."""
+        return all(s.family.form == "photometric" for s in self.steps)
+
+    def __call__(self, image: Image, *, needs: Mapping[str, Any] | None = None, seed: int = 0) -> tuple[Image, Change]:
+        """The follow-up and what was done. Needs are the source's; they are carried by the change so far."""
+        change = Change.none(image.size)
+        for number, step in enumerate(self.steps):
+            carried: Mapping[str, Any] = needs or {}
+            if not change.warp.is_identity:
+                carried = {name: value.warped(change.warp) for name, value in carried.items()}
+            rng = np.random.default_rng([seed, number])
+            image, did = step.family.apply(image, carried, rng, step.values)
+            change = did if number == 0 else change.then(did)
+        return image, change
+
+
+def draw_seed(run_seed: int, case: str, transformation: Transformation | str, draw: int, *more: int) -> int:
+    """The seed of a draw (and, with the repeat as one number more, of a prediction)."""
+    name = transformation if isinstance(transformation, str) else transformation.seed_id
+    text = "\x1f".join([str(run_seed), case, name, str(draw), *map(str, more)])
+    return int(xxhash.xxh3_64_intdigest(text.encode()) >> 1)
+
+
+_KINDS: dict[object, Kind] = {float: "float", int: "int", str: "text", bool: "bool",
+                              "float": "float", "int": "int", "str": "text", "bool": "bool"}
+
+
+def family_of_function(function: Callable[..., Any], name: str) -> Family:
+    """A user's plain function (pixels, **parameters) → pixels as a photometric family."""
+    parameters = []
+    for place, (key, declared) in enumerate(inspect.signature(function).parameters.items()):
+        if place == 0:
+            continue
+        kind = _KINDS.get(declared.annotation)
+        if kind is None:
+            raise TypeError(f"{name}: parameter {key} must be annotated float, int, str or bool")
+        default = REQUIRED if declared.default is inspect.Parameter.empty else declared.default
+        parameters.append(Parameter(key, kind, default))
+    return Family(name, "user", "photometric", function, tuple(parameters), inspect.getdoc(function) or "")
+
+
+def bound_step(call: Call, family: Family, resolve: Callable[[tuple[Call, ...]], Transformation]) -> Step:
+    """A call bound to its family, nested transformations resolved."""
+    values: dict[str, Any] = dict(bind(call, family.parameters, what="transformation"))
+    for parameter in family.parameters:
+        if parameter.kind == "transformation":
+            values[parameter.name] = resolve(values[parameter.name])
+    return Step(family, values)

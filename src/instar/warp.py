@@ -1,0 +1,204 @@
+"""Warp: where every point of the source went. The only geometry in the project.
+
+Coordinates are continuous pixels: the origin is the top-left *corner* of the frame, x runs right, y down,
+the centre of pixel (row i, column j) is (j + 0.5, i + 0.5), and the frame is [0, W] × [0, H]. OpenCV puts
+pixel centres at integers; the half-pixel between the two lives in `warp_pixels` and nowhere else.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Resampling", "Size", "Warp", "boxes_iou", "inside", "warp_pixels"]
+
+Size = tuple[int, int]
+"""(width, height) in pixels."""
+
+Floats = npt.NDArray[np.float64]
+Resampling = Literal["linear", "area", "nearest"]
+_CV = {"linear": cv2.INTER_LINEAR, "area": cv2.INTER_AREA, "nearest": cv2.INTER_NEAREST_EXACT}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Warp:
+    """A projective map from a source frame to a target frame.
+
+    >>> Warp.mirror((640, 480), "h").points([[10.0, 20.0]])
+    array([[630.,  20.]])
+    """
+
+    matrix: Floats
+    source: Size
+    target: Size
+
+    def __post_init__(self) -> None:
+        matrix = np.array(self.matrix, dtype=np.float64)
+        if matrix.shape != (3, 3) or not np.isfinite(matrix).all():
+            raise ValueError(f"a warp is a finite 3×3 matrix, got shape {matrix.shape}")
+        if min(*self.source, *self.target) < 1:
+            raise ValueError(f"sizes must be at least 1×1, got {self.source} and {self.target}")
+        if abs(np.linalg.det(matrix)) < 1e-12:
+            raise ValueError("a warp must be invertible, this matrix is singular")
+        matrix.setflags(write=False)
+        object.__setattr__(self, "matrix", matrix)
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, Warp) and self.source == other.source and self.target == other.target
+                and np.array_equal(self.matrix, other.matrix))
+
+    def __hash__(self) -> int:
+        return hash((self.matrix.tobytes(), self.source, self.target))
+
+    # -- the maps there are
+
+    @classmethod
+    def identity(cls, size: Size) -> Warp:
+        return cls(np.eye(3), size, size)
+
+    @classmethod
+    def mirror(cls, size: Size, axis: Literal["h", "v", "both"]) -> Warp:
+        """`h` exchanges left and right, `v` top and bottom, `both` is half a turn."""
+        width, height = size
+        matrix = np.eye(3)
+        if axis in ("h", "both"):
+            matrix[0] = [-1, 0, width]
+        if axis in ("v", "both"):
+            matrix[1] = [0, -1, height]
+        return cls(matrix, size, size)
+
+    @classmethod
+    def rotation(cls, size: Size, degrees: float, centre: tuple[float, float] | None = None) -> Warp:
+        """Counter-clockwise as seen, in the same frame, about `centre` in pixels (the middle by default)."""
+        cx, cy = centre if centre is not None else (size[0] / 2, size[1] / 2)
+        c, s = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+        return cls(np.array([[c, s, cx - c * cx - s * cy], [-s, c, cy + s * cx - c * cy], [0, 0, 1]]), size, size)
+
+    @classmethod
+    def rotate90(cls, size: Size, quarters: int) -> Warp:
+        """Quarter turns, counter-clockwise as seen; the frame turns too."""
+        width, height = size
+        matrix, target = {
+            0: ([[1, 0, 0], [0, 1, 0], [0, 0, 1]], (width, height)),
+            1: ([[0, 1, 0], [-1, 0, width], [0, 0, 1]], (height, width)),
+            2: ([[-1, 0, width], [0, -1, height], [0, 0, 1]], (width, height)),
+            3: ([[0, -1, height], [1, 0, 0], [0, 0, 1]], (height, width)),
+        }[quarters % 4]
+        return cls(np.array(matrix, dtype=np.float64), size, target)
+
+    @classmethod
+    def resize(cls, size: Size, target: Size) -> Warp:
+        """The whole frame onto another whole frame."""
+        return cls(np.diag([target[0] / size[0], target[1] / size[1], 1.0]), size, target)
+
+    @classmethod
+    def scale(cls, size: Size, x: float, y: float) -> Warp:
+        """Resize by factors; the target is whole pixels, and the map is exact for that target."""
+        return cls.resize(size, (max(1, round(size[0] * x)), max(1, round(size[1] * y))))
+
+    @classmethod
+    def shear(cls, size: Size, x: float, y: float) -> Warp:
+        """x += `x`·y and y += `y`·x about the middle, in the same frame."""
+        cx, cy = size[0] / 2, size[1] / 2
+        return cls(np.array([[1, x, -x * cy], [y, 1, -y * cx], [0, 0, 1]], dtype=np.float64), size, size)
+
+    # -- algebra
+
+    def then(self, after: Warp) -> Warp:
+        """This warp followed by another."""
+        if self.target != after.source:
+            raise ValueError(f"this warp ends at {self.target}, the next starts at {after.source}")
+        return Warp(after.matrix @ self.matrix, self.source, after.target)
+
+    @property
+    def inverse(self) -> Warp:
+        return Warp(np.linalg.inv(self.matrix), self.target, self.source)
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether left and right change places: the determinant alone decides."""
+        return bool(np.linalg.det(self.matrix) < 0)
+
+    @property
+    def is_identity(self) -> bool:
+        return self.source == self.target and bool(np.array_equal(self.matrix, np.eye(3)))
+
+    # -- what can be carried
+
+    def points(self, xy: npt.ArrayLike) -> Floats:
+        """Points (…, 2) of the source frame in the target frame. NaN stays NaN."""
+        points = np.asarray(xy, dtype=np.float64)
+        moved = points @ self.matrix[:2, :2].T + self.matrix[:2, 2]
+        if not np.array_equal(self.matrix[2], (0.0, 0.0, 1.0)):
+            moved /= points @ self.matrix[2, :2, None] + self.matrix[2, 2]
+        return np.asarray(moved, dtype=np.float64)
+
+    def boxes(self, xyxy: npt.ArrayLike) -> Floats:
+        """Boxes (…, 4) as the axis-parallel boxes around their four moved corners."""
+        box = np.asarray(xyxy, dtype=np.float64)
+        corners = self.points(np.stack([box[..., [0, 1]], box[..., [2, 1]], box[..., [2, 3]], box[..., [0, 3]]], -2))
+        return np.concatenate([corners.min(-2), corners.max(-2)], -1)
+
+
+def inside(xy: npt.ArrayLike, size: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Which points (…, 2) lie in the frame [0, W] × [0, H]; NaN does not. `size` may be (…, 2) too."""
+    points = np.asarray(xy)
+    return np.asarray(((points >= 0) & (points <= np.asarray(size))).all(-1))
+
+
+def boxes_iou(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
+    """Intersection over union of every box of `a` (N, 4) with every box of `b` (M, 4)."""
+    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    low = np.maximum(first[:, None, :2], second[None, :, :2])
+    high = np.minimum(first[:, None, 2:], second[None, :, 2:])
+    overlap = np.prod(np.clip(high - low, 0, None), -1)
+    areas = [np.prod(np.clip(x[:, 2:] - x[:, :2], 0, None), -1) for x in (first, second)]
+    union = areas[0][:, None] + areas[1][None] - overlap
+    return np.divide(overlap, union, out=np.zeros_like(union), where=union > 0)
+
+
+def warp_pixels(pixels: npt.NDArray[Any], warp: Warp, resampling: Resampling = "linear") -> npt.NDArray[Any]:
+    """The picture (H, W) or (H, W, C) carried by a warp; what comes from outside the source is 0.
+
+    Flips and quarter turns are exact copies, whole-frame scalings use the resampling asked for, and
+    everything else is bilinear (or nearest for class maps).
+    """
+    height, width = pixels.shape[:2]
+    if (width, height) != warp.source:
+        raise ValueError(f"the picture is {width}×{height}, the warp starts at {warp.source[0]}×{warp.source[1]}")
+    turned = _exact_turn(pixels, warp)
+    if turned is not None:
+        return turned
+    matrix, size = warp.matrix, warp.target
+    whole = np.diag([size[0] / width, size[1] / height, 1.0])
+    if np.allclose(matrix, whole, rtol=1e-12, atol=1e-12):
+        return np.asarray(cv2.resize(pixels, size, interpolation=_CV[resampling]))
+    half = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])
+    centred = np.linalg.inv(half) @ matrix @ half
+    flags = cv2.INTER_NEAREST if resampling == "nearest" else cv2.INTER_LINEAR
+    if np.array_equal(matrix[2], (0.0, 0.0, 1.0)):
+        return np.asarray(cv2.warpAffine(pixels, centred[:2], size, flags=flags))
+    return np.asarray(cv2.warpPerspective(pixels, centred, size, flags=flags))
+
+
+def _exact_turn(pixels: npt.NDArray[Any], warp: Warp) -> npt.NDArray[Any] | None:
+    """The eight flips and quarter turns of a frame, without resampling; None for any other warp."""
+    width, height = warp.source
+    linear = warp.matrix[:2, :2]
+    if not np.array_equal(np.abs(linear), np.eye(2)) and not np.array_equal(np.abs(linear), np.eye(2)[::-1]):
+        return None
+    frame = warp.boxes([0, 0, width, height])
+    if not np.array_equal(frame, [0, 0, *warp.target]) or not np.array_equal(warp.matrix[2], (0, 0, 1)):
+        return None
+    out = pixels if linear[0, 0] != 0 else np.swapaxes(pixels, 0, 1)
+    x_sign, y_sign = linear.sum(1)
+    if x_sign < 0:
+        out = out[:, ::-1]
+    if y_sign < 0:
+        out = out[::-1]
+    return np.ascontiguousarray(out)
