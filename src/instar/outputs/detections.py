@@ -32,7 +32,8 @@ class Detections:
 
     kind: ClassVar[str] = "detections"
     columns: ClassVar[Mapping[str, Any]] = {
-        "boxes": pl.List(pl.Float32), "labels": pl.List(pl.String), "scores": pl.List(pl.Float32)}
+        "boxes": pl.List(pl.Float32), "labels": pl.List(pl.String), "scores": pl.List(pl.Float32),
+        "ids": pl.List(pl.String)}
 
     @classmethod
     def from_xyxy(cls, boxes: npt.ArrayLike, labels: Sequence[str], scores: npt.ArrayLike | None = None, *,
@@ -77,12 +78,14 @@ class Detections:
         return {"kind": self.kind}
 
     def row(self) -> dict[str, Any]:
-        return {"boxes": self.boxes.ravel(), "labels": list(self.labels), "scores": self.scores}
+        return {"boxes": self.boxes.ravel(), "labels": list(self.labels), "scores": self.scores,
+                "ids": list(self.ids)}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Detections:
         boxes = np.asarray(row["boxes"], np.float32).reshape(-1, 4)
-        return cls.from_xyxy(boxes, list(row["labels"]), np.asarray(row["scores"], np.float32))
+        return cls.from_xyxy(boxes, list(row["labels"]), np.asarray(row["scores"], np.float32),
+                             ids=list(row["ids"]))
 
     @classmethod
     def accept(cls, answer: object, size: Size) -> Detections:

@@ -136,8 +136,9 @@ class PoseBatch:
     @classmethod
     def from_frame(cls, frame: pl.DataFrame, landmarks: int) -> PoseBatch:
         def flat(name: str) -> Floats:
-            column = frame[name].explode(empty_as_null=False, keep_nulls=False)
-            return column.to_numpy().astype(np.float32, copy=False)
+            column = frame[name]
+            full = column.filter(column.list.len() > 0).explode()  # an exploded empty list would be a null
+            return full.to_numpy().astype(np.float32, copy=False)
 
         counts = frame["scores"].list.len().fill_null(0).to_numpy().astype(np.int64)
         return cls(flat("points").reshape(-1, landmarks, 2), flat("visibility").reshape(-1, landmarks),

@@ -102,7 +102,7 @@ def _confident(batch: PoseBatch, options: Mapping[str, Any]) -> PoseBatch:
 
 
 def _matrices(follow: pl.DataFrame) -> Floats:
-    return follow["warp"].explode(empty_as_null=False, keep_nulls=False).to_numpy().reshape(-1, 3, 3).astype(np.float64)
+    return follow["warp"].explode().to_numpy().reshape(-1, 3, 3).astype(np.float64)
 
 
 def _swaps(matrices: Floats, handedness: str) -> npt.NDArray[np.bool_]:
@@ -268,7 +268,7 @@ def _over_draws(found: pl.DataFrame, keys: pl.DataFrame, measures: Mapping[str, 
     of the worst draw.
     """
     columns = [*VERDICT_COLUMNS, *measures]
-    if not (keys["draw"].any() or keys["repeat"].any()):
+    if not keys.select((pl.col("draw") + pl.col("repeat") > 0).any()).item():
         return found.select(columns)
     group = ["case", "follow_up", "target"]
     tries = keys.group_by("case", "follow_up").len("tries")

@@ -7,13 +7,28 @@ from typing import Any
 
 from instar.registry import find, from_entry_points, loaded_object
 from instar.spelling import bind, parse_call, spell
+from instar.systems import litert, mediapipe
 from instar.systems.function import declare, from_function
+from instar.systems.models import (
+    Model,
+    ModelError,
+    default_zones,
+    model_path,
+    models,
+    models_folder,
+    pull,
+    use,
+    verify,
+    zones_advice,
+)
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
 
-__all__ = ["MissingExtra", "System", "SystemFamily", "declare", "fingerprint_of", "from_function", "hash_file",
-           "system", "system_name", "systems"]
+__all__ = ["MissingExtra", "Model", "ModelError", "System", "SystemFamily", "declare", "default_zones",
+           "fingerprint_of", "from_function", "hash_file", "model_path", "models", "models_folder", "pull",
+           "system", "system_name", "systems", "use", "verify", "zones_advice"]
 
-_BUILT_IN: dict[str, SystemFamily] = {}
+# Families only: a third-party library is imported when one of its systems is loaded.
+_BUILT_IN = {family.name: family for family in (*mediapipe.FAMILIES, *litert.FAMILIES)}
 
 
 def systems() -> dict[str, SystemFamily]:
@@ -38,7 +53,7 @@ def system_name(spelling: str) -> str:
 
 
 def system(spelling: str | System | Callable[..., Any]) -> System:
-    """Load a system: `mediapipe-holistic(complexity=2)`, `package.module:function`, a function, or a System."""
+    """Load a system: `mediapipe-holistic(complexity=2)`, `package.module:function`, a function, a System."""
     if isinstance(spelling, System):
         return spelling
     if not isinstance(spelling, str):

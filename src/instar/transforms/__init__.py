@@ -6,18 +6,27 @@ Adding one is a function in its room and a line in that room's table.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 from instar.registry import find, from_entry_points, loaded_object
-from instar.spelling import Call, parse_chain
-from instar.transforms import colour, noise, quality, region, spatial
+from instar.spelling import REQUIRED, Call, parse_chain
+from instar.transforms import colour, noise, occlusion, quality, region, spatial
 from instar.transforms.change import Change
-from instar.transforms.family import Family, NotApplicable, Transformation, bound_step, draw_seed, family_of_function
+from instar.transforms.family import (
+    Family,
+    NotApplicable,
+    Transformation,
+    bound_step,
+    draw_seed,
+    family_of_function,
+)
 
-__all__ = ["Change", "Family", "NotApplicable", "Transformation", "chain", "draw_seed", "families", "transformation"]
+__all__ = ["Change", "Family", "NotApplicable", "Transformation", "chain", "draw_seed", "families",
+           "transformation"]
 
 _BUILT_IN: dict[str, Family] = {
     family.name: family
-    for room in (spatial, quality, colour, region, noise)
+    for room in (spatial, quality, colour, region, occlusion, noise)
     for family in room.FAMILIES
 }
 
@@ -39,14 +48,27 @@ def _family(name: str) -> Family:
                 see="`instar rules` lists them.")
 
 
+def _names_zone(call: Call, family: Family) -> bool:
+    """Whether the last value is a zone's name: text, where the family takes no more or no such choice.
+
+    A value that looks like a misspelt choice is none: it shall be told so.
+    """
+    if family.form != "photometric" or not call.args or not isinstance(call.args[-1], str):
+        return False
+    rest = family.parameters[len(call.args) - 1:]
+    if any(p.default is REQUIRED and p.name not in dict(call.kwargs) for p in rest):
+        return False
+    if not rest or rest[0].name in dict(call.kwargs):
+        return True
+    return rest[0].kind == "choice" and not get_close_matches(call.args[-1], rest[0].choices, cutoff=0.75)
+
+
 def chain(calls: Iterable[Call]) -> Transformation:
     """A Transformation from parsed calls."""
     steps = []
     for call in calls:
         family = _family(call.name)
-        taken = len(family.parameters)
-        if family.form == "photometric" and len(call.args) == taken + 1 - len(call.kwargs) \
-                and isinstance(call.args[-1], str):
+        if _names_zone(call, family):
             # colour_wheel(90, hair) is short for filtered(colour_wheel(90), hair)
             inner = Call(call.name, call.args[:-1], call.kwargs)
             call, family = Call("filtered", ((inner,), call.args[-1])), _BUILT_IN["filtered"]

@@ -21,7 +21,10 @@ Form = Literal["spatial", "photometric", "general"]
 
 
 class NotApplicable(Exception):
-    """This transformation says nothing about this case; the message says why and, where it helps, what to install."""
+    """This transformation says nothing about this case.
+
+    The message says why and, where it helps, what to install.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +48,15 @@ class Family:
 
     def apply(self, image: Image, needs: Mapping[str, Any], rng: np.random.Generator,
               values: Mapping[str, Any]) -> tuple[Image, Change]:
+        missing = [need for need in self.needs if need not in needs]
+        if missing:
+            raise NotApplicable(f"{self.name} needs {' and '.join(missing)}, which this case does not have")
         if self.form == "spatial":
             warp: Warp = self.function(image.size, **values)
             return image.warped(warp, self.resampling), Change(warp)
         if self.form == "photometric":
-            changed = self.function(image.pixels, rng, **values) if self.random else self.function(image.pixels, **values)
+            given = (image.pixels, rng) if self.random else (image.pixels,)
+            changed = self.function(*given, **values)
             if changed.shape != image.pixels.shape or changed.dtype != np.uint8:
                 raise TypeError(f"{self.name} returned {changed.dtype} {changed.shape}, "
                                 f"expected uint8 {image.pixels.shape}")
@@ -69,7 +76,7 @@ class Step:
         return tuple(v for v in self.values.values() if isinstance(v, Transformation))
 
     def spelled(self, *, shared: bool = True) -> str:
-        """The canonical spelling; with `shared=False` the parameters that do not enter the seed are left out."""
+        """The canonical spelling; `shared=False` leaves out the parameters that do not enter the seed."""
         values: dict[str, Value] = {}
         for parameter in self.family.parameters:
             value = self.values[parameter.name]
@@ -131,7 +138,8 @@ class Transformation:
         """Whether it leaves every point where it was and needs nothing but the pixels."""
         return all(s.family.form == "photometric" for s in self.steps)
 
-    def __call__(self, image: Image, *, needs: Mapping[str, Any] | None = None, seed: int = 0) -> tuple[Image, Change]:
+    def __call__(self, image: Image, *, needs: Mapping[str, Any] | None = None, seed: int = 0
+                 ) -> tuple[Image, Change]:
         """The follow-up and what was done. Needs are the source's; they are carried by the change so far."""
         change = Change.none(image.size)
         for number, step in enumerate(self.steps):

@@ -2,26 +2,81 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+from statistics import NormalDist
+from typing import Any
+
+import cv2
 import numpy as np
 import numpy.typing as npt
 
+from instar.case import Image
 from instar.spelling import Parameter
+from instar.transforms.change import Change
 from instar.transforms.family import Family
+from instar.transforms.region import BY, RATIO, By, Cells, background, object_parts
+from instar.warp import Warp
 
 __all__ = ["FAMILIES"]
 
 Pixels = npt.NDArray[np.uint8]
 
+_CHUNK = 1 << 16
+"""Values drawn at a time. Fixed, because the stream of random numbers depends on it; a multiple of 4."""
+
+
+@cache
+def _quantiles() -> npt.NDArray[np.float64]:
+    """The standard normal distribution at the middles of 65,536 equal shares, up to ±4.3 σ."""
+    normal = NormalDist()
+    upper = np.array([normal.inv_cdf((i + 0.5) / 65536) for i in range(32768, 65536)])
+    return np.concatenate([-upper[::-1], upper])
+
 
 def noise(pixels: Pixels, rng: np.random.Generator, *, sigma: float) -> Pixels:
-    """Gaussian noise on every channel, saturated."""
-    drawn = rng.standard_normal(pixels.shape, dtype=np.float32)
-    return np.asarray(np.clip(np.rint(pixels + sigma * drawn), 0, 255), dtype=np.uint8)
+    """By table: 16 random bits choose one of 65,536 quantiles, in a fifth of the time of drawing floats."""
+    table = np.clip(np.rint(sigma * _quantiles()), -255, 255).astype(np.int16)
+    source = pixels.reshape(1, -1)
+    out = np.empty_like(source)
+    for start in range(0, source.shape[1], _CHUNK):
+        piece = source[:, start:start + _CHUNK]
+        drawn = table.take(rng.integers(0, 65536, piece.shape, dtype=np.uint16))
+        out[:, start:start + _CHUNK] = cv2.add(piece, drawn, dtype=cv2.CV_8U)
+    return out.reshape(pixels.shape)
 
+
+def object_noise(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *,
+                 ratio: float, sigma: float, by: By) -> tuple[Image, Change]:
+    parts = object_parts(needs["objects"], image.size, ratio, by)
+    pixels = image.pixels.copy()
+    place = pixels[parts.field.slices]
+    cv2.copyTo(noise(place, rng, sigma=sigma), parts.mask, place)
+    return Image(pixels), Change(Warp.identity(image.size), regions=parts.boxes,
+                                 facts={"ratio": ratio, "sigma": sigma})
+
+
+def background_noise(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *,
+                     sigma: float, by: By) -> tuple[Image, Change]:
+    mask = background(needs["objects"], image.size, by)
+    pixels = image.pixels.copy()
+    cv2.copyTo(noise(image.pixels, rng, sigma=sigma), mask, pixels)
+    width, height = image.size
+    return Image(pixels), Change(Warp.identity(image.size), regions=(Cells(0, 0, width, height).box,),
+                                 facts={"sigma": sigma})
+
+
+_SIGMA = Parameter("sigma", "float", low=0, high=1000, ordered=True, shared=True,
+                   help="standard deviation in grey levels")
+_VARIANCE = "⚠ The paper's variance 160 is σ = 16 in its code; sigma is σ."
 
 FAMILIES = (
-    Family("noise", "noise", "photometric", noise,
-           (Parameter("sigma", "float", low=0, high=1000, ordered=True, shared=True,
-                      help="standard deviation in grey levels"),),
+    Family("noise", "noise", "photometric", noise, (_SIGMA,),
            help="Gaussian noise on the whole image.", random=True),
+    Family("object_noise", "noise", "general", object_noise, (RATIO, _SIGMA, BY),
+           help=f"Gaussian noise on the centred part of every annotated object. {_VARIANCE}",
+           needs=("objects",), random=True),
+    Family("background_noise", "noise", "general", background_noise, (_SIGMA, BY),
+           help=f"Gaussian noise on everything outside all annotated objects. {_VARIANCE}",
+           needs=("objects",), random=True),
 )

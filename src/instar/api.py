@@ -1,0 +1,157 @@
+"""What the public API and the commands stand on: run, and a Run to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from instar.analysis import any_rule, rates, worst
+from instar.datasets import Dataset, dataset
+from instar.engine import DEFAULT, Outcome, Progress, bound_rules, judge, predict
+from instar.store import Store
+from instar.suites import Suite, suite
+from instar.systems import System, default_zones, from_function, system_name
+
+__all__ = ["Run", "open_run", "run", "zones_provider"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run folder: predictions, verdicts and what they say. It needs the folder alone, wherever it was copied."""
+
+    store: Store
+    outcome: Outcome | None = None
+
+    @property
+    def folder(self) -> Path:
+        return self.store.folder
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        return self.store.manifest()
+
+    def cases(self) -> pl.DataFrame:
+        """One row per case: id, path, content hash, size, truth, attributes, measured properties."""
+        return self.store.cases()
+
+    def predictions(self) -> pl.DataFrame:
+        """One row per prediction: its key (case, follow_up, draw, repeat), status, change, and the output."""
+        return self.store.predictions()
+
+    def judge(self, **options: Any) -> str:
+        """Ask another question of the same predictions; returns the judging's id.
+
+        For poses: landmarks, aggregate, normaliser, confidence, visibility, outside, space.
+        """
+        return judge(self.store, options)
+
+    def verdicts(self, judging: str = DEFAULT, **options: Any) -> pl.DataFrame:
+        """Severities, one row per case, target and rule; judged first where they are not up to date."""
+        if options:
+            judging = self.judge(**options)
+        else:
+            held = self.store.judging_info(judging)
+            if held is not None or judging == DEFAULT:
+                judge(self.store, held["options"] if held else {})
+        return self.store.verdicts(judging)
+
+    def thresholds(self, threshold: float | None = None) -> dict[str, float]:
+        """Each rule's threshold: the one given, else the suite's, else its relation's."""
+        manifest = self.manifest
+        named = manifest["thresholds"]
+        found: dict[str, float] = {}
+        for rule in bound_rules(manifest["rules"], manifest["system"]["kind"]):
+            assert rule.relation is not None
+            relation = rule.relation.relation
+            fixed = relation.over == "cases"  # a threshold in body lengths says nothing about a correlation
+            own = named.get(rule.id, named.get(rule.left, named.get("*", relation.threshold)))
+            found[rule.id] = float(own if threshold is None or fixed else threshold)
+        return found
+
+    def rates(self, threshold: float | None = None, *, judging: str = DEFAULT,
+              by: Literal["case", "target"] = "case") -> pl.DataFrame:
+        """Violation rate per rule with its 95 % interval."""
+        return rates(self.verdicts(judging), self.thresholds(threshold), by=by)
+
+    def any_rule(self, threshold: float | None = None, *, judging: str = DEFAULT) -> dict[str, Any]:
+        """The share of cases that violate at least one rule, with its 95 % interval."""
+        return any_rule(self.verdicts(judging), self.thresholds(threshold))
+
+    def worst(self, count: int = 10, *, judging: str = DEFAULT) -> pl.DataFrame:
+        """The pairs with the highest severities."""
+        return worst(self.verdicts(judging), count)
+
+
+def open_run(folder: str | Path) -> Run:
+    """An existing run folder."""
+    opened = Run(Store(folder))
+    opened.store.manifest()
+    return opened
+
+
+def zones_provider(given: str | None, store: Store) -> str | None:
+    """Who provides zones: the one asked for, else the run's own, else the best one installed. `none` is nobody."""
+    if given == "none":
+        return None
+    if given and given != "auto":
+        return given if given in ("masks", "boxes") else system_name(given)
+    if store.exists and "zones" in store.manifest()["providers"]:
+        return str(store.manifest()["providers"]["zones"]["name"])
+    return default_zones()
+
+
+def run(system: str | System | Callable[..., Any], suite: str | Suite, dataset: str | Path | Dataset, *,
+        out: str | Path, seed: int | None = None, workers: int | None = None, timeout: float = 60.0,
+        limit: int | None = None, zones: str | None = None, retry_failed: bool = False,
+        on_progress: Callable[[Progress], None] | None = None) -> Run:
+    """Test a system: predict what is missing in the run folder, then judge it.
+
+    The same call again continues, or finds that nothing is left to do.
+
+    Args:
+        system: `mediapipe-holistic`, `package.module:function`, or a function of an (H, W, 3) RGB array.
+        suite: `met-pose/sub`, a TOML file, one rule, or several joined by `+`.
+        dataset: a folder of pictures, a list file, a video, a COCO file …
+        out: the run folder.
+        workers: processes; one per core by default, 0 for this process (no protection from crashes and hangs).
+        timeout: seconds that one prediction may take.
+        zones: who finds skin, hair, clothes and background; `auto` by default, `none` for nobody.
+    """
+    store = Store(out)
+    system, workers = _sendable(system, workers)
+    outcome = predict(system, _suite(suite), _dataset(dataset), store, seed=seed, workers=workers, timeout=timeout,
+                      limit=limit, zones=zones_provider(zones, store), retry_failed=retry_failed,
+                      on_progress=on_progress)
+    finished = Run(store, outcome)
+    if store.state("predictions"):
+        finished.judge()
+    return finished
+
+
+def _suite(given: str | Suite) -> Suite:
+    return given if isinstance(given, Suite) else suite(given)
+
+
+def _dataset(given: str | Path | Dataset) -> Dataset:
+    return given if isinstance(given, Dataset) else dataset(given)
+
+
+def _sendable(system: str | System | Callable[..., Any], workers: int | None) -> tuple[str | System, int | None]:
+    """A function that another process can import is sent by name; any other works in this process only."""
+    if isinstance(system, str):
+        return system, workers
+    if isinstance(system, System):
+        return system, 0 if workers is None else workers
+    module, name = getattr(system, "__module__", "__main__"), getattr(system, "__qualname__", "")
+    if module != "__main__" and name and "<" not in name:
+        return f"{module}:{name}", workers
+    if workers:
+        raise ValueError(f"{name or system!r} lives in __main__ or inside another function, where worker processes "
+                         "cannot import it; put it into a module, or give workers=0")
+    return from_function(system, f"{module}:{name}"), 0
+
+

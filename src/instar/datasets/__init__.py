@@ -1,0 +1,103 @@
+"""Datasets: readers of what users have, one file each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from instar.datasets.coco import COCO
+from instar.datasets.dataset import Dataset, DatasetFamily, missing
+from instar.datasets.flic import FLIC
+from instar.datasets.folder import FOLDER, is_picture
+from instar.datasets.function import from_function
+from instar.datasets.listing import LIST
+from instar.datasets.lsp import CSV_HEADER, LSP
+from instar.datasets.matlab import variables
+from instar.datasets.video import VIDEO, VIDEOS
+from instar.registry import find, from_entry_points, loaded_object
+from instar.spelling import Call, bind, nearest, parse_call, spell
+
+__all__ = ["Dataset", "DatasetFamily", "dataset", "datasets"]
+
+_FAMILIES = (COCO, FLIC, FOLDER, LIST, LSP, VIDEO)
+_BUILT_IN: dict[str, DatasetFamily] = {family.name: family for family in _FAMILIES}
+
+
+def datasets() -> dict[str, DatasetFamily]:
+    """Every kind of dataset by name: those of Instar and those of installed packages."""
+    return {**_BUILT_IN, **from_entry_points("instar.datasets", DatasetFamily)}
+
+
+def dataset(spelling: str | Path) -> Dataset:
+    """Open a dataset: a path, `coco("annotations.json", images="photos")`, or `package.module:function`.
+
+    A path that exists is recognised by what lies there: a folder, a picture, a list, a video, COCO's JSON,
+    the files of FLIC and LSP.
+    """
+    text = str(spelling)
+    if not text:
+        raise ValueError("nothing was given; a dataset is a path, a name with parameters, "
+                         "or package.module:function")
+    path = Path(text)
+    if _exists(path):
+        return _opened(Call(_recognised(path), (text,)))
+    if isinstance(spelling, Path):
+        raise missing(path)
+    if "(" in text:
+        return _opened(parse_call(text, what="dataset"))
+    if ":" in text and not {"/", "\\"} & set(text):
+        found = loaded_object(text)
+        if isinstance(found, Dataset):
+            return found
+        if not callable(found):
+            raise TypeError(f"{text} is a {type(found).__name__}, not a function or a Dataset")
+        return from_function(found, text)
+    if text in datasets():
+        return _opened(Call(text))  # says which parameters it needs
+    error, kinds = str(missing(path)), sorted(datasets())
+    hint = "" if "did you mean" in error or "/" in text else nearest(text, kinds)
+    raise FileNotFoundError(f"{error}{hint or '.'} A dataset is a path, one of {', '.join(kinds)} "
+                            "with parameters, or package.module:function")
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # too long, or with a NUL: no path, so a spelling
+        return False
+
+
+def _opened(call: Call) -> Dataset:
+    if ":" in call.name:
+        raise ValueError(f"{call.name}: a function takes no parameters here; set them in Python")
+    family = find("dataset", call.name, _BUILT_IN, "instar.datasets", DatasetFamily,
+                  see="A path needs quotes inside parameters; your own is written package.module:function.")
+    values = bind(call, family.parameters, what="dataset")
+    return family.open(spell(family.name, values, family.parameters), **values)
+
+
+def _recognised(path: Path) -> str:
+    """The kind of dataset that lies at an existing path."""
+    ending = path.suffix.lower().removeprefix(".")
+    if path.is_dir() or is_picture(path.name):
+        return "folder"
+    if ending in VIDEOS:
+        return "video"
+    if ending == "json":
+        return "coco"
+    if ending == "mat":
+        names = variables(path)
+        for variable, kind in (("examples", "flic"), ("joints", "lsp")):
+            if variable in names:
+                return kind
+        raise ValueError(f"{path}: a .mat file is FLIC's (with 'examples') or LSP's (with 'joints'), "
+                         f"this one has {', '.join(names) or 'nothing'}")
+    if not path.is_file():
+        raise ValueError(f"{path}: neither a folder nor a regular file")
+    with path.open("rb") as file:
+        start = file.read(4096)
+    if ending == "csv" and start.removeprefix(b"\xef\xbb\xbf").startswith(",".join(CSV_HEADER).encode()):
+        return "lsp"
+    if b"\0" in start:
+        raise ValueError(f"{path}: neither a picture, a video, nor a text file; "
+                         f"datasets are {', '.join(sorted(_BUILT_IN))}")
+    return "list"

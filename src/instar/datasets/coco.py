@@ -1,0 +1,324 @@
+"""COCO's JSON: keypoints or instances."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from instar.case import Case
+from instar.datasets.dataset import (
+    PATH,
+    Dataset,
+    DatasetFamily,
+    Distinct,
+    first_existing,
+    missing,
+    nfc,
+    shortened,
+)
+from instar.datasets.masks import Runs, mask_from_polygons, mask_from_runs, runs_of
+from instar.outputs import Detections, Poses
+from instar.skeleton import Skeleton, skeleton, skeletons
+from instar.spelling import Parameter
+
+__all__ = ["COCO"]
+
+Entry = Mapping[str, Any]
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(slots=True)
+class _Thing:
+    """One annotation, no larger than needed: a file of COCO has close to a million."""
+
+    id: str
+    label: str
+    box: tuple[float, float, float, float]
+    shape: list[Floats] | Runs | None
+
+
+@dataclass(slots=True)
+class _Picture:
+    id: str
+    path: str
+    size: tuple[int, int]
+    people: list[Floats] = field(default_factory=list)
+    things: list[_Thing] = field(default_factory=list)
+    crowds: int = 0
+    unmarked: int = 0
+
+
+class _Left:
+    """Annotations left out, by reason."""
+
+    def __init__(self) -> None:
+        self.reasons: dict[str, list[str]] = {}
+
+    def __call__(self, reason: str, entry: object) -> None:
+        name = entry.get("id", "?") if isinstance(entry, Mapping) else "?"
+        self.reasons.setdefault(reason, []).append(str(name))
+
+    def notes(self) -> list[str]:
+        return [f"{len(ids):,} annotation{'s' * (len(ids) > 1)} left out, {reason}: {shortened(ids)}"
+                for reason, ids in self.reasons.items()]
+
+
+def _open(name: str, *, path: str, images: str | None, truth: str, masks: bool,
+          skeleton: str | None) -> Dataset:
+    content = _content(Path(path))
+    categories = {each.get("id"): each for each in _entries(content, "categories", path)}
+    annotations = _entries(content, "annotations", path)
+    kind = truth if truth != "auto" else _kind(categories, annotations)
+    pictures = _pictures(content, path)
+    left = _Left()
+    notes: list[str] = []
+    cases: partial[Iterator[Case]]
+    root = _root(Path(path), images, [picture.path for picture in pictures.values()])
+    for picture in pictures.values():
+        picture.path = str(root / picture.path)
+    ordered = sorted(pictures.values(), key=lambda picture: picture.id)
+    if kind == "keypoints":
+        bones = _bones(categories, annotations, skeleton, path)
+        top = _read_people(annotations, pictures, bones, left)
+        unmarked = sum(picture.unmarked for picture in ordered)
+        if unmarked:
+            notes.append(f"{unmarked:,} annotation{'s' * (unmarked > 1)} without any keypoint")
+        cases = partial(_with_poses, ordered, bones, top)
+    elif kind == "instances":
+        _read_things(annotations, pictures, categories, left, masks)
+        cases = partial(_with_detections, ordered, masks)
+    else:
+        notes.append("no keypoints and no boxes in it: its cases have no truth")
+        cases = partial(_without_truth, ordered)
+    crowds = sum(picture.crowds for picture in ordered)
+    if crowds:
+        notes.append(f"{crowds:,} crowd region{'s' * (crowds > 1)} left out of the truth; "
+                     "attribute crowds counts them")
+    return Dataset(name, str(root), cases, {"keypoints": Poses.kind, "instances": Detections.kind}.get(kind),
+                   tuple(notes + left.notes()))
+
+
+# --- reading ---------------------------------------------------------------------------------------
+
+def _content(path: Path) -> Entry:
+    if not path.is_file():
+        raise missing(path, "file")
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: not JSON, or damaged ({error})") from None
+    if not isinstance(content, dict) or not isinstance(content.get("images"), list):
+        keys = shortened(list(content), 5) if isinstance(content, dict) else f"a {type(content).__name__}"
+        raise ValueError(f"{path}: COCO's JSON has a list of images, this has {keys or 'nothing'}")
+    return content
+
+
+def _entries(content: Entry, key: str, path: str) -> list[Entry]:
+    entries = content.get(key, [])
+    if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+        raise ValueError(f"{path}: {key} is not a list of objects")
+    return entries
+
+
+def _kind(categories: Mapping[Any, Entry], annotations: list[Entry]) -> str:
+    if any(each.get("keypoints") for each in categories.values()) or (
+            annotations and "keypoints" in annotations[0]):
+        return "keypoints"
+    return "instances" if any("bbox" in each for each in annotations) else "none"
+
+
+def _pictures(content: Entry, path: str) -> dict[Any, _Picture]:
+    distinct = Distinct()
+    pictures: dict[Any, _Picture] = {}
+    for number, entry in enumerate(_entries(content, "images", path), 1):
+        try:
+            file_name, size = entry["file_name"], (int(entry["width"]), int(entry["height"]))
+            if not isinstance(file_name, str) or not file_name or min(size) < 1:
+                raise ValueError
+            key = entry["id"]
+            hash(key)
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(f"{path}: image {number} needs id, file_name, width and height, "
+                             f"it is {json.dumps(entry)[:200]}") from None
+        if key in pictures:
+            raise ValueError(f"{path}: two images have the id {key!r}")
+        pictures[key] = _Picture(distinct(nfc(file_name.replace("\\", "/"))), file_name, size)
+    if not pictures:
+        raise ValueError(f"{path}: its list of images is empty")
+    return pictures
+
+
+def _root(path: Path, images: str | None, files: list[str]) -> Path:
+    here = path.absolute().parent
+    if images:
+        near = [Path(images).absolute(), here / images]
+    else:
+        split = path.stem.rpartition("_")[2]  # instances_val2017 belongs to val2017/
+        names = ("images", split, f"images/{split}", ".")
+        near = [folder / name for folder in (here, here.parent) for name in names]
+    # The first is enough where all are there; one of many missing must not change where the rest is.
+    return first_existing(near, files[:1000], of=path, option="images").resolve()
+
+
+def _bones(categories: Mapping[Any, Entry], annotations: list[Entry], given: str | None,
+           path: str) -> Skeleton:
+    if given is not None:
+        return skeleton(given)
+    named = {tuple(each["keypoints"]) for each in categories.values() if each.get("keypoints")}
+    if len(named) > 1:
+        raise ValueError(f"{path}: its categories have different keypoints; one skeleton serves all cases")
+    names: tuple[str, ...] = named.pop() if named else ()
+    for known in skeletons():
+        if skeleton(known).landmarks == names:
+            return skeleton(known)
+    first: list[Any] = next((each["keypoints"] for each in annotations if each.get("keypoints")), [])
+    count = len(names) or (len(first) if first and isinstance(first[0], list) else len(first) // 3)
+    if count == 21:  # hands: everybody counts from the wrist along the fingers, and names differ
+        return skeleton("hand-21")
+    if count == 17 and not names:
+        return skeleton("coco-17")
+    raise ValueError(f"{path}: no built-in skeleton has its {count} keypoints "
+                     f"({shortened(names) or 'without names'}); say which with skeleton=NAME, "
+                     'or your own with skeleton="my.toml"')
+
+
+def _picture_of(entry: Entry, pictures: dict[Any, _Picture], left: _Left) -> _Picture | None:
+    key = entry.get("image_id")
+    picture = pictures.get(key) if isinstance(key, int | str) else None
+    if picture is None:
+        left("of images that are not listed", entry)
+    elif entry.get("iscrowd"):
+        picture.crowds += 1
+        return None
+    return picture
+
+
+def _read_people(annotations: list[Entry], pictures: dict[Any, _Picture], bones: Skeleton,
+                 left: _Left) -> float:
+    """Fills in people as (landmarks, 3), and returns the largest visibility flag of the file."""
+    top = 0.0
+    for entry in annotations:
+        picture = _picture_of(entry, pictures, left)
+        if picture is None:
+            continue
+        try:
+            marks = np.array(entry["keypoints"], dtype=np.float32).reshape(-1, 3)
+        except (KeyError, TypeError, ValueError):
+            marks = np.zeros((0, 3), np.float32)
+        if marks.shape[0] != len(bones.landmarks):
+            left(f"without {len(bones.landmarks)} × (x, y, v) keypoints", entry)
+            picture.unmarked += "keypoints" not in entry
+            continue
+        marks[~(marks[:, 2] > 0) | ~np.isfinite(marks).all(1)] = np.nan
+        if np.isnan(marks[:, 0]).all():
+            picture.unmarked += 1
+            continue
+        top = max(top, float(np.nanmax(marks[:, 2])))
+        picture.people.append(marks)
+    return top
+
+
+def _read_things(annotations: list[Entry], pictures: dict[Any, _Picture], categories: Mapping[Any, Entry],
+                 left: _Left, masks: bool) -> None:
+    for number, entry in enumerate(annotations, 1):
+        picture = _picture_of(entry, pictures, left)
+        if picture is None:
+            continue
+        category = categories.get(entry.get("category_id"))
+        if category is None:
+            left("of categories that are not listed", entry)
+            continue
+        try:
+            x, y, width, height = (float(value) for value in entry["bbox"])
+            if not all(map(math.isfinite, (x, y, width, height))) or width < 0 or height < 0:
+                raise ValueError
+        except (KeyError, TypeError, ValueError):
+            left("whose bbox is not x, y, width, height", entry)
+            continue
+        try:
+            shape = _shape(entry.get("segmentation"), picture.size) if masks else None
+        except (TypeError, ValueError):
+            left("whose segmentation is neither polygons nor runs that fit the image", entry)
+            continue
+        label = str(category.get("name", entry["category_id"]))
+        box = (x, y, x + width, y + height)
+        picture.things.append(_Thing(str(entry.get("id", number)), label, box, shape))
+
+
+def _shape(segmentation: object, size: tuple[int, int]) -> list[Floats] | Runs | None:
+    if not segmentation:
+        return None
+    if isinstance(segmentation, Mapping):
+        return runs_of(segmentation, size)
+    if not isinstance(segmentation, Sequence) or isinstance(segmentation, str):
+        raise ValueError
+    polygons = [np.array(polygon, dtype=np.float32) for polygon in segmentation]
+    if any(p.ndim != 1 or len(p) < 6 or len(p) % 2 or not np.isfinite(p).all() for p in polygons):
+        raise ValueError
+    return polygons
+
+
+# --- cases -----------------------------------------------------------------------------------------
+
+def _attributes(picture: _Picture) -> dict[str, Any]:
+    return {"crowds": picture.crowds} if picture.crowds else {}
+
+
+def _with_poses(pictures: list[_Picture], bones: Skeleton, top: float) -> Iterator[Case]:
+    for picture in pictures:
+        truth = None
+        if picture.people:
+            marks = np.stack(picture.people)
+            # Keypoints number pixels from 0; the centre of the first is 0.5. A joint that is annotated but
+            # hidden (v = 1 of 2) is half visible; where a file knows only 0 and 1, 1 is visible.
+            truth = Poses.from_array(marks[..., :2] + 0.5, skeleton=bones,
+                                     visibility=np.nan_to_num(marks[..., 2]) / top)
+        elif not picture.unmarked and not picture.crowds:
+            truth = Poses.from_array([], skeleton=bones)  # nobody there; elsewhere somebody is, unmarked
+        yield Case(picture.id, picture.path, truth=truth, attributes=_attributes(picture))
+
+
+def _with_detections(pictures: list[_Picture], masks: bool) -> Iterator[Case]:
+    for picture in pictures:
+        things = picture.things
+        width, height = picture.size
+        drawn = np.zeros((len(things), height, width), bool) if masks and any(
+            thing.shape is not None for thing in things) else None
+        if drawn is not None:
+            for mask, thing in zip(drawn, things, strict=True):
+                mask[:] = _mask(thing, picture.size)
+        truth = Detections.from_xyxy([thing.box for thing in things], [thing.label for thing in things],
+                                     ids=[thing.id for thing in things], masks=drawn)
+        yield Case(picture.id, picture.path, truth=truth, attributes=_attributes(picture))
+
+
+def _mask(thing: _Thing, size: tuple[int, int]) -> npt.NDArray[np.bool_]:
+    if isinstance(thing.shape, np.ndarray):
+        return mask_from_runs(thing.shape, size)
+    if thing.shape is not None:
+        return mask_from_polygons(thing.shape, size)
+    x0, y0, x1, y1 = thing.box  # the best that is known of one without a segmentation
+    return mask_from_polygons([[x0, y0, x1, y0, x1, y1, x0, y1]], size)
+
+
+def _without_truth(pictures: list[_Picture]) -> Iterator[Case]:
+    for picture in pictures:
+        yield Case(picture.id, picture.path)
+
+
+COCO = DatasetFamily("coco", _open, (
+    PATH,
+    Parameter("images", "text", None, help="the folder of the pictures; if not given, looked for nearby"),
+    Parameter("truth", "choice", "auto", choices=("auto", "keypoints", "instances"),
+              help="what to read; keypoints where there are some, else instances"),
+    Parameter("masks", "bool", True, help="whether instances have masks"),
+    Parameter("skeleton", "text", None, help="a skeleton's name or TOML file, where names do not tell"),
+), "COCO's JSON: keypoints or instances with boxes and masks")

@@ -1,0 +1,98 @@
+"""What a dataset is, and what its readers share."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from instar.case import Case
+from instar.spelling import Parameter, nearest
+
+__all__ = ["PATH", "Dataset", "DatasetFamily", "Distinct", "first_existing", "missing", "nfc", "shortened"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dataset:
+    """Cases to read, in a stable order.
+
+    `cases()` begins anew at every call and reads as it goes. `truth` is the output kind of `Case.truth`;
+    `notes` say in words what was left out and why.
+    """
+
+    name: str
+    root: str
+    cases: Callable[[], Iterator[Case]]
+    truth: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetFamily:
+    """A kind of dataset: `open(name, **parameters)` makes one, where `name` is its canonical spelling."""
+
+    name: str
+    open: Callable[..., Dataset]
+    parameters: tuple[Parameter, ...]
+    help: str
+
+
+PATH = Parameter("path", "text", help="where it lies")
+
+
+def nfc(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+class Distinct:
+    """Ids that are given once only: the second `a.jpg` is `a.jpg#2`.
+
+    >>> distinct = Distinct()
+    >>> distinct("a.jpg"), distinct("a.jpg"), distinct("b.jpg")
+    ('a.jpg', 'a.jpg#2', 'b.jpg')
+    """
+
+    def __init__(self) -> None:
+        self.seen: dict[str, int] = {}
+        self.repeated = 0
+
+    def __call__(self, name: str) -> str:
+        count = self.seen[name] = self.seen.get(name, 0) + 1
+        if count == 1:
+            return name
+        self.repeated += 1
+        return self(f"{name}#{count}")
+
+
+def missing(path: Path, what: str = "file or folder") -> FileNotFoundError:
+    """The error for a path that is not there: which, and what lies near it."""
+    there = path.parent
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if there != path.parent and there != Path():
+        return FileNotFoundError(f"there is no {what} {str(path)!r}; "
+                                 f"of the folders on the way {str(there)!r} is the last that exists")
+    try:
+        names = [entry.name for entry in there.iterdir()]
+    except OSError:
+        names = []
+    return FileNotFoundError(f"there is no {what} {str(path)!r}{nearest(path.name, names)}")
+
+
+def first_existing(folders: Sequence[Path], files: Iterable[str], *, of: Path, option: str) -> Path:
+    """The first folder that holds one of the files; images are looked for where datasets have them."""
+    names = list(files)
+    for folder in folders:
+        if any((folder / name).is_file() for name in names):
+            return folder
+    looked = ", ".join(str(folder) for folder in dict.fromkeys(folders))
+    raise FileNotFoundError(f"{of}: its pictures (e.g. {names[0]}) are in none of {looked}; "
+                            f'say where with {option}="folder"')
+
+
+def shortened(items: Sequence[Any], most: int = 3) -> str:
+    """`a, b, c and 4 more`."""
+    more = f" and {len(items) - most:,} more" if len(items) > most else ""
+    return ", ".join(str(item) for item in items[:most]) + more

@@ -1,0 +1,134 @@
+"""A folder of pictures, read through all its sub-folders."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from instar.case import Case
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc, shortened
+
+__all__ = ["FOLDER", "PICTURES", "is_picture"]
+
+PICTURES = ("avif", "bmp", "dib", "gif", "jfif", "jp2", "jpe", "jpeg", "jpg", "pbm", "pgm", "png", "pnm",
+            "ppm", "ras", "sr", "tif", "tiff", "webp")
+"""The endings looked for, in any case. Some need a newer OpenCV; such a file becomes a row that says so."""
+
+
+def is_picture(name: str) -> bool:
+    return name.rpartition(".")[2].lower() in PICTURES and not name.startswith(".")
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What a walk met besides pictures."""
+
+    others: Counter[str] = field(default_factory=Counter)
+    closed: list[str] = field(default_factory=list)
+    loops: list[str] = field(default_factory=list)
+    misnamed: int = 0
+
+
+def _walk(folders: list[Path], prefix: str, above: frozenset[tuple[int, int]],
+          seen: _Seen) -> Iterator[tuple[str, Path]]:
+    """(id, path) of every picture, sorted by id, with no more in memory than one folder on each level.
+
+    Several folders at once where their names differ only in how accents are written: their ids would
+    otherwise come out of order. A folder counts as `name/`, which makes walking in order sort whole paths.
+    """
+    groups: dict[str, list[Path]] = {}
+    inside = set(above)
+    for folder in folders:
+        try:
+            about = folder.stat()
+            if (about.st_dev, about.st_ino) in above:
+                seen.loops.append(prefix)
+                continue
+            inside.add((about.st_dev, about.st_ino))
+            with os.scandir(folder) as entries:
+                found = [(each.name, _is_folder(each)) for each in entries if not each.name.startswith(".")]
+        except OSError:
+            seen.closed.append(prefix or str(folder))
+            continue
+        for name, is_folder in found:
+            if not name.isascii() and not _sayable(name):
+                seen.misnamed += 1
+            elif is_folder:
+                groups.setdefault(nfc(name) + "/", []).append(folder / name)
+            elif is_picture(name):
+                groups.setdefault(nfc(name), []).append(folder / name)
+            else:
+                seen.others[Path(name).suffix.lower() or "no ending"] += 1
+    for key in sorted(groups):
+        paths = sorted(groups.pop(key))
+        if key.endswith("/"):
+            yield from _walk(paths, prefix + key, frozenset(inside), seen)
+        else:
+            yield prefix + key, paths[0]
+            for number, path in enumerate(paths[1:], 2):
+                yield f"{prefix}{key}#{number}", path
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _sayable(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _cases(root: Path) -> Iterator[Case]:
+    for name, path in _walk([root], "", frozenset(), _Seen()):
+        yield Case(name, str(path))
+
+
+def _one(path: Path) -> Iterator[Case]:
+    yield Case(nfc(path.name), str(path))
+
+
+def _open(name: str, *, path: str) -> Dataset:
+    root = Path(path).absolute()
+    if root.is_file():
+        return Dataset(name, str(root.parent), partial(_one, root))
+    if not root.is_dir():
+        raise missing(Path(path))
+    seen = _Seen()
+    count = sum(1 for _ in _walk([root], "", frozenset(), seen))
+    notes = _notes(seen)
+    if not count:
+        raise ValueError(f"there are no pictures in {path!r}: looked in all its folders for "
+                         f"{', '.join('.' + ending for ending in PICTURES)}"
+                         + "".join(f"; {note}" for note in notes))
+    return Dataset(name, str(root), partial(_cases, root), notes=notes)
+
+
+def _notes(seen: _Seen) -> tuple[str, ...]:
+    notes = []
+    if total := seen.others.total():
+        common = sorted(seen.others.items(), key=lambda item: (-item[1], item[0]))
+        kinds = [f"{ending} {count:,}" for ending, count in common]
+        notes.append(f"{total:,} {'file is no picture' if total == 1 else 'files are no pictures'}: "
+                     f"{shortened(kinds, 5)}")
+    if seen.closed:
+        notes.append(f"{len(seen.closed):,} folder{'s' * (len(seen.closed) > 1)} cannot be opened: "
+                     f"{shortened(seen.closed)}")
+    if seen.loops:
+        notes.append(f"{len(seen.loops):,} link{'s' * (len(seen.loops) > 1)} to a folder above not followed: "
+                     f"{shortened(seen.loops)}")
+    if seen.misnamed:
+        notes.append(f"{seen.misnamed:,} name{'s' * (seen.misnamed > 1)} not in UTF-8 left out; rename them")
+    return tuple(notes)
+
+
+FOLDER = DatasetFamily("folder", _open, (PATH,), "a folder of pictures, with its sub-folders; or one")

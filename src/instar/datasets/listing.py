@@ -1,0 +1,56 @@
+"""A text file that names pictures, one per line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from instar.case import Case
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, missing, nfc
+
+__all__ = ["LIST", "path_id"]
+
+
+def path_id(path: Path, root: Path) -> str:
+    """A path's id relative to a root, or the whole path where it lies elsewhere."""
+    try:
+        inner = path.relative_to(root)
+    except ValueError:
+        return nfc(path.as_posix())
+    return nfc(inner.as_posix())
+
+
+def _cases(pairs: list[tuple[str, str]]) -> Iterator[Case]:
+    for name, path in pairs:
+        yield Case(name, path)
+
+
+def _open(name: str, *, path: str) -> Dataset:
+    file = Path(path).absolute()
+    if not file.is_file():
+        raise missing(Path(path), "list")
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: a list is text in UTF-8, this is not ({error.reason})") from None
+    distinct = Distinct()
+    pairs = []
+    for line in text.splitlines():
+        entry = line.strip()
+        if entry and not entry.startswith("#"):
+            target = Path(os.path.normpath(file.parent / entry))
+            pairs.append((path_id(target, file.parent), str(target)))
+    if not pairs:
+        raise ValueError(f"{path}: the list names no pictures; it has one path per line, relative to itself, "
+                         "and lines starting with # are comments")
+    pairs = [(distinct(each), target) for each, target in pairs]
+    notes = []
+    if distinct.repeated:
+        notes.append(f"{distinct.repeated:,} line{'s' * (distinct.repeated > 1)} repeat an earlier one; "
+                     "their ids end in #2, #3, …")
+    return Dataset(name, str(file.parent), partial(_cases, sorted(pairs)), notes=tuple(notes))
+
+
+LIST = DatasetFamily("list", _open, (PATH,), "a text file with one path per line, relative to it; # comments")

@@ -1,0 +1,39 @@
+"""MATLAB files: what is in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from instar.datasets.dataset import missing
+
+__all__ = ["load", "variables"]
+
+
+def variables(path: Path) -> list[str]:
+    """The names of a MATLAB file's variables."""
+    from scipy.io import whosmat
+
+    return [entry[0] for entry in _asked(whosmat, path)]
+
+
+def load(path: Path, variable: str) -> Any:
+    """One variable, without dimensions of length 1."""
+    from scipy.io import loadmat
+
+    found = _asked(loadmat, path, variable_names=[variable], squeeze_me=True)
+    if variable not in found:
+        there = ", ".join(variables(path)) or "nothing"
+        raise ValueError(f"{path}: there is no variable {variable!r} in it, only {there}")
+    return found[variable]
+
+
+def _asked(function: Any, path: Path, **options: Any) -> Any:
+    if not path.is_file():
+        raise missing(path, "file")
+    try:
+        return function(str(path), **options)
+    except NotImplementedError:
+        raise ValueError(f"{path}: MATLAB 7.3 files are not read; save it with -v7") from None
+    except Exception as error:  # scipy raises whatever the bytes lead it to
+        raise ValueError(f"{path}: not a MATLAB file, or damaged ({error})") from None

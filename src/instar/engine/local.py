@@ -1,0 +1,337 @@
+"""Workers on this machine: processes, each with its own system, and the coordinator that commits what they say."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection, Pipe, wait
+from types import FrameType
+from typing import IO, Any
+
+from instar.engine.plan import Key
+from instar.engine.worker import Setup, Task, Worker, packed
+
+__all__ = ["Interrupted", "Sink", "SystemFailed", "execute", "start"]
+
+LOAD_SECONDS = 600.0
+QUEUED = 2  # a worker has its next case at hand when it ends one
+
+
+class SystemFailed(RuntimeError):
+    """The system under test (or a provider) could not be loaded."""
+
+
+class Interrupted(Exception):
+    """The user asked to stop. Everything received has been committed."""
+
+
+@dataclass(slots=True)
+class Sink:
+    """Where the coordinator puts what workers say; the engine gives the functions."""
+
+    case: Callable[[Task, dict[str, Any]], bool]
+    """A case was read; returns False where it is not the input that the run knows."""
+    unreadable: Callable[[Task, str], None]
+    need: Callable[[Task, dict[str, Any]], None]
+    rows: Callable[[Task, list[dict[str, Any]], dict[str, Any] | None], None]
+    resumed: Callable[[Task], Task]
+    """The task with the needs and the source output that are known by now."""
+    tick: Callable[[], None]
+
+
+@dataclass(slots=True)
+class _Work:
+    """A task under way, and what is known of its fate."""
+
+    task: Task
+    left: set[Key]
+    deaths: int = 0
+    in_hand: Any = None
+    count: int = 1
+    read: bool = False
+
+
+@dataclass(slots=True)
+class _Process:
+    """One worker process."""
+
+    child: subprocess.Popen[bytes]
+    connection: Connection
+    log: IO[bytes]
+    queue: deque[_Work] = field(default_factory=deque)
+    ready: bool = False
+    heard: float = field(default_factory=time.monotonic)
+
+    @property
+    def current(self) -> _Work | None:
+        return self.queue[0] if self.queue else None
+
+    def kill(self) -> None:
+        with suppress(OSError):
+            self.child.kill()
+        self.child.wait()
+        self.connection.close()
+        self.log.close()
+
+    def last_words(self) -> str:
+        """The end of what it wrote to stderr: why a native library died is said nowhere else."""
+        with suppress(OSError):
+            self.log.flush()
+            size = self.log.seek(0, os.SEEK_END)
+            self.log.seek(max(0, size - 2000))
+            lines = self.log.read().decode("utf-8", "replace").strip().splitlines()
+            return " / ".join(line.strip() for line in lines[-3:] if line.strip())[-400:]
+        return ""
+
+
+def start(setup: Setup) -> _Process:
+    """A new worker process. It never imports the caller's main module, so scripts need no guard."""
+    ours, theirs = Pipe()
+    log = tempfile.TemporaryFile()
+    environment = dict(os.environ)
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        environment.setdefault(name, "1")
+    code = f"from instar.engine.worker import serve; serve({theirs.fileno()})"
+    child = subprocess.Popen([sys.executable, "-c", code], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
+                             stdout=log, stderr=log, env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)})
+    theirs.close()
+    ours.send(replace(setup, path=tuple(sys.path)))
+    return _Process(child, ours, log)
+
+
+def greeted(process: _Process) -> dict[str, Any]:
+    """Wait for a worker's first word: what its system is, or why it failed."""
+    if not process.connection.poll(LOAD_SECONDS):
+        process.kill()
+        raise SystemFailed(f"the system did not load within {LOAD_SECONDS:.0f} s")
+    try:
+        what, content = process.connection.recv()
+    except (EOFError, OSError):
+        process.child.wait()
+        words = process.last_words()
+        process.kill()
+        raise SystemFailed(f"the worker died while it loaded the system ({_exit(process)}){': ' * bool(words)}{words}"
+                           ) from None
+    if what == "failed":
+        process.kill()
+        raise SystemFailed(content)
+    process.ready = True
+    process.heard = time.monotonic()
+    return dict(content)
+
+
+def _exit(process: _Process) -> str:
+    code = process.child.returncode
+    if code is not None and code < 0:
+        with suppress(ValueError):
+            return signal.Signals(-code).name
+    return f"exit {code}"
+
+
+def execute(tasks: Iterable[Task], sink: Sink, *, setup: Setup, workers: int, timeout: float,
+            first: _Process | None = None) -> None:
+    """Work off all tasks with `workers` processes; 0 works here, without protection from the system's failures."""
+    with _StopSignals() as stop:
+        if workers == 0:
+            _inline(tasks, sink, Worker(setup), stop)
+        else:
+            _Coordinator(tasks, sink, setup, workers, timeout, stop, first).run()
+
+
+def _inline(tasks: Iterable[Task], sink: Sink, worker: Worker, stop: _StopSignals) -> None:
+    for task in tasks:
+        accepted = True
+        for message in worker.work(task):
+            what, content = packed(message)
+            if what == "unreadable":
+                sink.unreadable(task, content)
+            elif what == "input":
+                accepted = sink.case(task, content)
+                if not accepted:
+                    break
+            elif what == "need":
+                sink.need(task, content)
+            elif what == "rows":
+                sink.rows(task, *content)
+            sink.tick()
+            if stop.asked:
+                raise Interrupted
+
+
+class _StopSignals:
+    """Ctrl-C and SIGTERM ask to stop; a second one stops at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._old: dict[int, Any] = {}
+
+    def __enter__(self) -> _StopSignals:
+        with suppress(ValueError):  # not the main thread: the caller's signals are the caller's
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._old[number] = signal.signal(number, self._note)
+        return self
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+    def __exit__(self, *_: object) -> None:
+        for number, old in self._old.items():
+            signal.signal(number, old)
+
+
+class _Coordinator:
+    """Hands out cases, hears rows, replaces workers that die or hang."""
+
+    def __init__(self, tasks: Iterable[Task], sink: Sink, setup: Setup, workers: int, timeout: float,
+                 stop: _StopSignals, first: _Process | None) -> None:
+        self.tasks: Iterator[Task] = iter(tasks)
+        self.again: deque[_Work] = deque()
+        self.sink, self.setup, self.timeout, self.stop = sink, setup, timeout, stop
+        self.wanted = workers
+        self.processes: list[_Process] = [first] if first else []
+        self.exhausted = False
+        self.mean = 0.0
+        self.load_failures = 0
+
+    def run(self) -> None:
+        try:
+            while not self.stop.asked:
+                self._hand_out()
+                busy = [p for p in self.processes if p.queue]
+                if not busy and self.exhausted and not self.again:
+                    return
+                for connection in wait([p.connection for p in self.processes], timeout=0.2):
+                    self._hear(next(p for p in self.processes if p.connection is connection))
+                self._look_for_hangs()
+                self.sink.tick()
+            raise Interrupted
+        finally:
+            for process in self.processes:
+                process.kill()
+
+    def _next(self) -> _Work | None:
+        if self.again:
+            return self.again.popleft()
+        task = next(self.tasks, None)
+        if task is None:
+            self.exhausted = True
+            return None
+        return _Work(task, set(task.keys))
+
+    def _hand_out(self) -> None:
+        """Fill every worker's queue evenly; start workers only while there is work for them."""
+        for depth in range(1, QUEUED + 1):
+            for process in [p for p in self.processes if p.ready and len(p.queue) < depth]:
+                work = self._next()
+                if work is None:
+                    return
+                self._give(process, work)
+        if len(self.processes) < self.wanted and (self.again or not self.exhausted):
+            self.processes.append(start(self.setup))
+
+    def _give(self, process: _Process, work: _Work) -> None:
+        if not process.queue:
+            process.heard = time.monotonic()
+        process.queue.append(work)
+        with suppress(BrokenPipeError, ConnectionResetError):  # a death is heard of in its turn
+            process.connection.send(work.task)
+
+    def _hear(self, process: _Process) -> None:
+        try:
+            what, content = process.connection.recv()
+        except (EOFError, OSError):
+            process.child.wait()
+            words = process.last_words()
+            self._bury(process, "crashed", f"the worker process died ({_exit(process)}){': ' * bool(words)}{words}")
+            return
+        process.heard = time.monotonic()
+        if what == "ready":
+            process.ready, self.load_failures = True, 0
+            return
+        if what == "failed":
+            raise SystemFailed(content)
+        work = process.current
+        assert work is not None
+        if what == "begin":
+            work.in_hand, work.count = content, content if isinstance(content, int) else 1
+        elif what == "input":
+            work.read = True
+            if not self.sink.case(work.task, content):
+                work.left.clear()
+        elif what == "unreadable":
+            work.left.clear()
+            self.sink.unreadable(work.task, content)
+        elif what == "need":
+            self.sink.need(work.task, content)
+            with suppress(BrokenPipeError, ConnectionResetError):
+                process.connection.send("stored")
+        elif what == "rows":
+            rows, header = content
+            rows = [r for r in rows if (r["follow_up"], r["draw"], r["repeat"]) in work.left]
+            work.left -= {(r["follow_up"], r["draw"], r["repeat"]) for r in rows}
+            spent = [r["seconds"] for r in rows if r.get("seconds")]
+            if spent:
+                self.mean = max(self.mean * 0.9, sum(spent) / len(spent))
+            work.count = 1
+            self.sink.rows(work.task, rows, header)
+        elif what == "done":
+            process.queue.popleft()
+
+    def _look_for_hangs(self) -> None:
+        """A worker is silent for as long as a prediction may take; a batch may take longer, as it is only a hint."""
+        now = time.monotonic()
+        for process in list(self.processes):
+            work = process.current
+            if not process.ready:
+                if now - process.heard > LOAD_SECONDS:
+                    self._bury(process, "timeout", "the system did not load again")
+            elif work is not None:
+                allowed = self.timeout if work.task.single else max(self.timeout, 5 * work.count * self.mean)
+                if now - process.heard > allowed:
+                    self._bury(process, "timeout", f"no answer within {self.timeout:g} s")
+
+    def _bury(self, process: _Process, status: str, message: str) -> None:
+        """A worker is gone. Its case goes on one input at a time; a second death is recorded for what was in hand."""
+        process.kill()
+        self.processes.remove(process)
+        if not process.ready:
+            self.load_failures += 1
+            if self.load_failures >= 3:
+                raise SystemFailed(f"the system loaded once, but not again: {message}")
+        waiting = list(process.queue)
+        for number, work in enumerate(waiting):
+            if number == 0:
+                work.deaths += 1
+                if work.task.single:
+                    self._record(work, status, message)
+                work.task = replace(work.task, single=True)
+            if work.left:
+                work.task = replace(work.task, keys=tuple(k for k in work.task.keys if k in work.left))
+                work.task = self.sink.resumed(work.task)
+                work.in_hand = None
+                self.again.append(work)
+
+    def _record(self, work: _Work, status: str, message: str) -> None:
+        """Write down whose fault the death was."""
+        hand = work.in_hand
+        if hand == "input":
+            self.sink.unreadable(work.task, f"reading it: {message}")
+            work.left.clear()
+        elif isinstance(hand, str):
+            self.sink.need(work.task, {"need": hand.removeprefix("need "), "status": "not applicable",
+                                       "provider": "", "message": message})
+        elif hand in work.left:
+            name, draw, repeat = hand
+            work.left.discard(hand)
+            self.sink.rows(work.task, [{"case": work.task.case.id, "follow_up": name, "draw": draw, "repeat": repeat,
+                                        "status": status, "message": message}], None)

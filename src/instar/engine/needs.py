@@ -1,0 +1,93 @@
+"""Needs: what a transformation needs besides the input, and who provides it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from instar.case import Case, Image
+from instar.outputs import Detections, Output, Zones
+from instar.systems import System, system
+from instar.transforms import NotApplicable
+
+__all__ = ["STORED", "Provider", "no_provider", "provided", "provider"]
+
+STORED = frozenset({"zones"})
+"""Needs that are stored when provided. Truth is stored with its case and the source output with the predictions."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Provider:
+    """Who provides a need: a segmenter, or the dataset's own masks or boxes."""
+
+    name: str
+    fingerprint: str
+    source: System | Literal["masks", "boxes"]
+
+
+def provider(need: str, name: str) -> Provider:
+    if need != "zones":
+        raise ValueError(f"nobody is asked for {need}: it comes with the case")
+    if name == "masks" or name == "boxes":
+        return Provider(name, f"dataset-{name}", name)  # type: ignore[arg-type]
+    segmenter = system(name)
+    if segmenter.kind != "zones":
+        raise ValueError(f"{name} answers with {segmenter.kind}, zones need a segmenter")
+    return Provider(segmenter.name, segmenter.fingerprint, segmenter)
+
+
+def no_provider(need: str) -> str:
+    """Why a need cannot be had when nobody provides it."""
+    if need == "zones":
+        return ("there is no segmenter for zones; `pip install 'instar[litert]'` and "
+                "`instar models pull selfie-multiclass`, or give one with --zones")
+    return f"this case has no {need}"
+
+
+def provided(need: str, source: Provider | None, case: Case, image: Image) -> Output | NotApplicable:
+    """The need of one case, or the reason why it cannot be had."""
+    if need in ("truth", "objects"):
+        truth = case.truth
+        if truth is None:
+            return NotApplicable("this dataset has no ground truth")
+        if need == "objects" and not isinstance(truth, Detections):
+            return NotApplicable("this dataset has no objects in its ground truth")
+        return truth  # type: ignore[return-value]
+    if source is None:
+        return NotApplicable(no_provider(need))
+    try:
+        if isinstance(source.source, System):
+            answer = source.source.answer([image], [0])[0]
+            return answer if not isinstance(answer, Exception) else NotApplicable(f"{source.name}: {answer}")
+        return _zones_of_truth(case, image, source.source)
+    except Exception as error:
+        return NotApplicable(f"{source.name} failed: {type(error).__name__}: {error}")
+
+
+def _zones_of_truth(case: Case, image: Image, how: Literal["masks", "boxes"]) -> Zones | NotApplicable:
+    """Zones from annotated objects: one per class, `object` for all of them, and `background`."""
+    truth = case.truth
+    if not isinstance(truth, Detections):
+        return NotApplicable("this dataset has no annotated objects to take zones from")
+    if how == "masks" and truth.masks is None:
+        return NotApplicable("this dataset has no masks; --zones boxes takes its boxes")
+    width, height = image.size
+    labels = np.zeros((height, width), np.uint8)
+    classes = sorted(set(truth.labels))[:254]
+    # large objects first, so that small ones in front of them keep their pixels
+    order = np.argsort([-np.prod(box[2:] - box[:2]) for box in truth.boxes], kind="stable")
+    for number in order:
+        if truth.labels[number] not in classes:
+            continue
+        value = 1 + classes.index(truth.labels[number])
+        if how == "masks":
+            assert truth.masks is not None
+            labels[truth.masks[number]] = value
+        else:
+            x0, y0, x1, y1 = np.rint(truth.boxes[number]).astype(int)
+            labels[max(y0, 0):max(y1, 0), max(x0, 0):max(x1, 0)] = value
+    values = range(1, len(classes) + 1)
+    return Zones(labels, {"background": (0,), "object": tuple(values),
+                          **{name: (value,) for name, value in zip(classes, values, strict=True)}})

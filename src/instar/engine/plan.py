@@ -1,0 +1,117 @@
+"""Plan: who predicts what. Which follow-ups, how many draws and repeats, and what is left to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from instar.relations import Rule, own_equivariance, rule
+from instar.store import KEY, Store
+from instar.transforms import Transformation
+
+__all__ = ["SOURCE", "FollowUp", "Key", "Plan", "Progressed", "bound_rules", "make_plan", "progressed"]
+
+SOURCE = "source"
+Key = tuple[str, int, int]
+"""(follow-up, draw, repeat) within a case."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """One transformation to be predicted, with its draws and repeats."""
+
+    transformation: Transformation
+    draws: int
+    repeats: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is predicted for every case. Rules with the same transformation share predictions."""
+
+    rules: tuple[Rule, ...]
+    seed: int
+    sources: int
+    follow_ups: tuple[FollowUp, ...]
+
+    def keys(self) -> list[Key]:
+        """Every key of a case, the source first."""
+        keys: list[Key] = [(SOURCE, 0, repeat) for repeat in range(self.sources)]
+        for follow_up in self.follow_ups:
+            name = follow_up.transformation.id
+            keys += [(name, draw, repeat) for draw in range(follow_up.draws) for repeat in range(follow_up.repeats)]
+        return keys
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset().union(*(f.transformation.needs for f in self.follow_ups))
+
+
+def bound_rules(rules: Iterable[Rule | str], output: str) -> tuple[Rule, ...]:
+    """Rules with their relation filled in for a kind of output, checked, without repetitions.
+
+    A rule over many cases brings its levels along as ordinary rules: it is judged from their verdicts.
+    """
+    bound: dict[str, Rule] = {}
+    for given in rules:
+        one = rule(given) if isinstance(given, str) else given
+        if one.relation is not None and one.relation.relation.over == "cases":
+            for level in one.transformations:
+                single = Rule((level,), None, level.id).for_output(own_equivariance(output))
+                bound.setdefault(single.id, single)
+        one = one.for_output(own_equivariance(output)) if one.relation is None else one
+        assert one.relation is not None
+        wants = one.relation.relation.output
+        if wants not in ("any", output):
+            raise ValueError(f"rule {one.id!r} is about {wants}, this system answers with {output}")
+        bound.setdefault(one.id, one)
+    return tuple(bound.values())
+
+
+def make_plan(rules: Sequence[Rule], *, seed: int, deterministic: bool) -> Plan:
+    """Repeats of a deterministic system collapse to one, and so do draws of a transformation without chance."""
+    wanted: dict[str, tuple[Transformation, int, int]] = {}
+    sources = 1
+    for one in rules:
+        assert one.relation is not None
+        repeats = 1 if deterministic else one.relation.count("repeats")
+        sources = max(sources, repeats, 1 if deterministic else one.relation.count("sources"))
+        for transformation in one.transformations:
+            draws = one.relation.count("draws") if transformation.random else 1
+            _, old_draws, old_repeats = wanted.get(transformation.id, (transformation, 1, 1))
+            wanted[transformation.id] = (transformation, max(draws, old_draws), max(repeats, old_repeats))
+    return Plan(tuple(rules), seed, sources, tuple(FollowUp(*follow_up) for follow_up in wanted.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    """What a run folder holds already of a plan."""
+
+    keys: tuple[Key, ...]
+    complete: frozenset[str]
+    partial: dict[str, list[int]]
+    hashes: dict[str, str]
+
+    def missing(self, case: str) -> tuple[Key, ...]:
+        """The keys of a case that are still to be predicted, in the plan's order."""
+        if case in self.complete:
+            return ()
+        there = set(self.partial.get(case, ()))
+        return tuple(key for number, key in enumerate(self.keys) if number not in there)
+
+
+def progressed(store: Store, plan: Plan) -> Progressed:
+    """What is committed. A case that cannot be read is complete: its row says so."""
+    keys = tuple(plan.keys())
+    numbered = pl.DataFrame(keys, schema={"follow_up": pl.String, "draw": pl.Int32, "repeat": pl.Int32},
+                            orient="row").with_row_index("number")
+    there = store.predictions(list(KEY)).join(numbered, on=["follow_up", "draw", "repeat"])
+    by_case = there.group_by("case").agg("number")
+    full = pl.col("number").list.len() >= len(keys)
+    cases = store.cases(["case", "hash", "status"])
+    unreadable = cases.filter(pl.col("status") != "ok")["case"]
+    return Progressed(keys, frozenset(by_case.filter(full)["case"]).union(unreadable),
+                      dict(by_case.filter(~full).select("case", "number").iter_rows()),
+                      dict(cases.filter(pl.col("status") == "ok").select("case", "hash").iter_rows()))

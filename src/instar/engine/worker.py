@@ -1,0 +1,251 @@
+"""The worker: one case × all rules. Decoded once, predicted once, each follow-up from that."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+import cv2
+
+from instar.case import Case, Image, Unreadable, image_properties, read_input
+from instar.engine.needs import STORED, Provider, provided, provider
+from instar.engine.plan import SOURCE, Key
+from instar.outputs import Output
+from instar.systems import System, system
+from instar.transforms import Change, NotApplicable, Transformation, draw_seed, transformation
+
+__all__ = ["BATCH_BYTES", "Setup", "Task", "Worker", "serve"]
+
+BATCH_BYTES = 32 << 20
+Message = tuple[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a worker is told once: spelled, so that it can be sent anywhere."""
+
+    system: str | System
+    providers: Mapping[str, str]
+    path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A case and the keys still missing; `needs` and `source` are what the run folder holds already.
+
+    `single` works one input at a time and says beforehand which, so that a death can be laid at its door.
+    """
+
+    case: Case
+    keys: tuple[Key, ...]
+    seed: int
+    needs: Mapping[str, Output | NotApplicable] = field(default_factory=dict)
+    source: Output | None = None
+    single: bool = False
+
+
+@dataclass(slots=True)
+class _Pending:
+    key: Key
+    image: Image
+    change: Change
+    seed: int
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What waits to be predicted together, and the rows made since the last were handed over."""
+
+    task: Task
+    pending: list[_Pending] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    size: int = 0
+    source: Output | None = None
+
+    def add(self, key: Key, image: Image, change: Change, seed: int) -> None:
+        self.pending.append(_Pending(key, image, change, seed))
+        self.size += image.nbytes
+
+
+class Worker:
+    """A loaded system with its providers of needs."""
+
+    def __init__(self, setup: Setup) -> None:
+        cv2.setNumThreads(1)
+        self.system = system(setup.system)
+        self.providers: dict[str, Provider] = {need: provider(need, name) for need, name in setup.providers.items()}
+        self._parsed: dict[str, Transformation] = {}
+
+    def info(self) -> dict[str, Any]:
+        """What the run's manifest says of the system and the providers."""
+        return {
+            "system": {"name": self.system.name, "kind": self.system.kind, "fingerprint": self.system.fingerprint,
+                       "deterministic": self.system.deterministic, "seedable": self.system.seedable},
+            "providers": {need: {"name": p.name, "fingerprint": p.fingerprint} for need, p in self.providers.items()}}
+
+    def transformation(self, name: str) -> Transformation:
+        if name not in self._parsed:
+            self._parsed[name] = transformation(name)
+        return self._parsed[name]
+
+    def work(self, task: Task) -> Iterator[Message]:
+        """Messages: input or unreadable, then needs (to be stored before it goes on), begin, rows."""
+        if task.single:
+            yield "begin", "input"
+        try:
+            image, digest = read_input(task.case)
+        except Exception as error:
+            known = isinstance(error, Unreadable)
+            yield "unreadable", str(error) if known else f"{task.case.path}: {_said(error)}"
+            return
+        yield "input", {"hash": digest, "width": image.size[0], "height": image.size[1],
+                        "properties": image_properties(image)}
+        needs: dict[str, Output | NotApplicable] = dict(task.needs)
+        if task.source is not None:
+            needs["source"] = task.source
+        batch = _Batch(task)
+        for (name, draw), group in groupby(task.keys, key=lambda key: key[:2]):
+            keys = list(group)
+            made: tuple[Image, Change] | dict[str, Any] = (image, Change.none(image.size))
+            if name != SOURCE:
+                wanted = self.transformation(name)
+                if "source" in wanted.needs - needs.keys():
+                    yield from self._flush(batch)
+                    needs["source"] = batch.source or NotApplicable("the source could not be predicted")
+                for need in sorted(wanted.needs - needs.keys()):
+                    if task.single:
+                        yield "begin", f"need {need}"
+                    needs[need] = provided(need, self.providers.get(need), task.case, image)
+                    if need in STORED and need in self.providers:
+                        yield "need", (need, self.providers[need], needs[need])
+                if task.single:
+                    yield "begin", keys[0]
+                made = self._followed(wanted, draw, task, image, needs)
+            for key in keys:
+                if isinstance(made, dict):
+                    batch.rows.append({**_key_row(task.case, key), **made})
+                    continue
+                if task.single:
+                    yield "begin", key
+                seed_of = SOURCE if name == SOURCE else self.transformation(name)
+                batch.add(key, *made, draw_seed(task.seed, task.case.id, seed_of, draw, key[2]))
+                if task.single or batch.size >= BATCH_BYTES:
+                    yield from self._flush(batch)
+        yield from self._flush(batch)
+
+    def _followed(self, wanted: Transformation, draw: int, task: Task, image: Image,
+                  needs: Mapping[str, Output | NotApplicable]) -> tuple[Image, Change] | dict[str, Any]:
+        """The follow-up and its change, or the row that says why there is none."""
+        missing = next((needs[n] for n in sorted(wanted.needs) if isinstance(needs.get(n), NotApplicable)), None)
+        if missing is not None:
+            return {"status": "not applicable", "message": str(missing)}
+        have = {need: needs[need] for need in wanted.needs}
+        try:
+            return wanted(image, needs=have, seed=draw_seed(task.seed, task.case.id, wanted, draw))
+        except NotApplicable as error:
+            return {"status": "not applicable", "message": str(error)}
+        except Exception as error:
+            return {"status": "error", "message": f"the transformation failed: {_said(error)}"}
+
+    def _flush(self, batch: _Batch) -> Iterator[Message]:
+        """Predict what is pending and hand over all rows so far."""
+        if batch.pending:
+            if not batch.task.single:
+                yield "begin", len(batch.pending)
+            for pending, answered in zip(batch.pending, self._predicted(batch.pending), strict=True):
+                batch.rows.append({**_key_row(batch.task.case, pending.key), **pending.change.row(), **answered})
+                if pending.key == (SOURCE, 0, 0):
+                    batch.source = answered.get("output")
+        rows, batch.rows, batch.pending, batch.size = batch.rows, [], [], 0
+        if rows:
+            yield "rows", rows
+
+    def _predicted(self, pending: Sequence[_Pending]) -> list[dict[str, Any]]:
+        """Rows of answers. Where a batch raises, its inputs go one by one, and each answers for itself."""
+        begun = time.perf_counter()
+        try:
+            answers = self.system.answer([p.image for p in pending], [p.seed for p in pending])
+        except Exception as error:
+            if len(pending) > 1:
+                return [self._predicted([p])[0] for p in pending]
+            answers = [error]
+        seconds = (time.perf_counter() - begun) / len(pending)
+        return [{"status": "error", "message": _said(answer), "seconds": seconds} if isinstance(answer, Exception)
+                else {"status": "ok", "seconds": seconds, "output": answer} for answer in answers]
+
+
+def _key_row(case: Case, key: Key) -> dict[str, Any]:
+    return {"case": case.id, "follow_up": key[0], "draw": key[1], "repeat": key[2]}
+
+
+def _said(error: Exception) -> str:
+    """An exception in one line, with where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""  # noqa: PTH119
+    text = " ".join(str(error).split())[:500]
+    return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"
+
+
+def serve(descriptor: int) -> None:
+    """A worker process: loads, says what it is, and works off tasks until its connection closes."""
+    from multiprocessing.connection import Connection
+
+    _die_with_parent()
+    connection = Connection(descriptor)
+    setup: Setup = connection.recv()
+    sys.path[:] = [*setup.path, *(p for p in sys.path if p not in setup.path)]
+    try:
+        worker = Worker(setup)
+    except BaseException as error:
+        traceback.print_exc()
+        connection.send(("failed", f"{type(error).__name__}: {error}"))
+        return
+    connection.send(("ready", worker.info()))
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while True:
+            task: Task = connection.recv()
+            for message in worker.work(task):
+                connection.send(packed(message))
+                if message[0] == "need" and connection.recv() != "stored":
+                    return
+            connection.send(("done", None))
+
+
+def packed(message: Message) -> Message:
+    """Outputs as plain columns, with their header once: a skeleton in every row would cost more than the pose."""
+    what, content = message
+    if what == "rows":
+        header = None
+        plain = []
+        for row in content:
+            output = row.pop("output", None)
+            if output is not None:
+                header = header or output.header()
+                row.update(output.row())
+            plain.append(row)
+        return what, (plain, header)
+    if what == "need":
+        name, source, value = content
+        if isinstance(value, NotApplicable):
+            return what, {"need": name, "status": "not applicable", "message": str(value)}
+        (column,) = value.columns
+        return what, {"need": name, "status": "ok", "provider": source.fingerprint if source else "", "kind": value.kind,
+                      "hash": value.content_hash(), "data": value.row()[column], "header": value.header()}
+    return message
+
+
+def _die_with_parent() -> None:
+    """Linux: a worker does not outlive its coordinator, not even when it hangs and the other is killed."""
+    with suppress(Exception):
+        import ctypes
+        import signal
+
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)

@@ -1,0 +1,66 @@
+"""Suites: named lists of rules, and how several become one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from instar.relations import Rule
+
+__all__ = ["Suite", "joined"]
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A named list of rules: a paper's table, or yours.
+
+    `output` is the kind of output it is for, where it is for one; `options` are judging options it asks for;
+    `thresholds` map a rule's id to its threshold, `"*"` to that of all others.
+    """
+
+    name: str
+    rules: tuple[Rule, ...]
+    help: str = ""
+    output: str | None = None
+    options: Mapping[str, object] = field(default_factory=dict)
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+
+def joined(parts: Sequence[Suite], *, name: str, help: str = "") -> Suite:
+    """One suite of all rules in order, each once.
+
+    Suites that are judged differently cannot be joined: one run has one judging.
+    """
+    rules: dict[str, Rule] = {}
+    thresholds: dict[str, float] = {}
+    options: Mapping[str, object] | None = None
+    judged = ""
+    for part in parts:
+        own = part.thresholds
+        for rule in part.rules:
+            limit = own.get(rule.id, own.get("*"))
+            if limit is not None and thresholds.setdefault(rule.id, limit) != limit:
+                raise ValueError(f"{name}: the threshold of {rule.id} is {limit:g} in {part.name} "
+                                 f"and {thresholds[rule.id]:g} in another suite")
+            rules[rule.id] = rule
+        if _is_one_rule(part):
+            continue
+        if options is not None and dict(options) != dict(part.options):
+            raise ValueError(f"{name}: {judged} and {part.name} are judged differently "
+                             f"({_spelled(options)}; {_spelled(part.options)}); run them apart")
+        options, judged = part.options, part.name
+    outputs = {part.output for part in parts if part.output}
+    return Suite(name, tuple(rules.values()), help, outputs.pop() if len(outputs) == 1 else None,
+                 dict(options or {}), thresholds)
+
+
+def _is_one_rule(part: Suite) -> bool:
+    """A rule given by its spelling says nothing of judging, and so joins with anything."""
+    return not part.options and [part.name] == [rule.id for rule in part.rules]
+
+
+def _spelled(options: Mapping[str, object]) -> str:
+    return ", ".join(f"{key}={options[key]}" for key in sorted(options)) or "by default"

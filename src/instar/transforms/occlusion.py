@@ -1,0 +1,98 @@
+"""Occlusion: something lies over what the system should find. Every point stays where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import cv2
+import numpy as np
+
+from instar.case import Image
+from instar.outputs import Poses
+from instar.spelling import Parameter
+from instar.transforms.change import Change
+from instar.transforms.family import Family, NotApplicable
+from instar.transforms.region import BY, RATIO, By, cells_inside, object_parts
+from instar.warp import Warp
+
+__all__ = ["FAMILIES"]
+
+_FINGERS = {"thumb": "thumb", "index": "index_finger", "middle": "middle_finger", "ring": "ring_finger",
+            "little": "pinky"}
+"""Fingers, and what skeletons call their groups of four landmarks."""
+
+
+def discs(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *,
+          n: int, radius: float) -> tuple[Image, Change]:
+    poses = _poses(needs)
+    count = len(poses.skeleton.landmarks)
+    if n > count:
+        raise NotApplicable(f"the skeleton {poses.skeleton.name} has {count} landmarks, not {n}")
+    return _covered(image, poses, range(n), radius)
+
+
+def finger_discs(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *,
+                 finger: str, radius: float) -> tuple[Image, Change]:
+    poses = _poses(needs)
+    bones, group = poses.skeleton, _FINGERS[finger]
+    groups = [name for name in bones.groups if name == group or name.endswith(f".{group}")]
+    if not groups:
+        raise NotApplicable(f"the skeleton {bones.name} has no group {group!r}")
+    landmarks = [bones.index(landmark) for name in groups for landmark in bones.groups[name]]
+    return _covered(image, poses, landmarks, radius)
+
+
+def _poses(needs: Mapping[str, Any]) -> Poses:
+    truth = needs["truth"]
+    if not isinstance(truth, Poses):
+        raise NotApplicable(f"discs cover landmarks; the ground truth of this case is {truth.kind}")
+    return truth
+
+
+def _covered(image: Image, poses: Poses, landmarks: Iterable[int], radius: float) -> tuple[Image, Change]:
+    """Black discs of a radius that counts in 224ths of the image's height; absent landmarks have none."""
+    reach = radius * image.size[1] / 224
+    places = poses.points[:, list(landmarks)].reshape(-1, 2).astype(np.float64)
+    pixels = image.pixels.copy()
+    boxes = []
+    for x, y in places[~np.isnan(places).any(1)]:
+        cells = cells_inside((x - reach, y - reach, x + reach, y + reach), image.size)
+        if cells.empty:
+            continue
+        across = (np.arange(cells.x0, cells.x1) + 0.5 - x) ** 2
+        down = (np.arange(cells.y0, cells.y1) + 0.5 - y) ** 2
+        pixels[cells.slices] *= (across + down[:, None] > reach * reach)[..., None]
+        boxes.append(cells.box)
+    if not boxes:
+        raise NotApplicable("none of the landmarks is in the image")
+    return Image(pixels), Change(Warp.identity(image.size), regions=tuple(boxes), facts={"discs": len(boxes)})
+
+
+def erase(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *,
+          ratio: float, by: By) -> tuple[Image, Change]:
+    parts = object_parts(needs["objects"], image.size, ratio, by)
+    pixels = image.pixels.copy()
+    place = pixels[parts.field.slices]
+    cv2.copyTo(rng.integers(0, 256, place.shape, dtype=np.uint8), parts.mask, place)
+    return Image(pixels), Change(Warp.identity(image.size), regions=parts.boxes, removed=parts.ids,
+                                 facts={"ratio": ratio})
+
+
+_RADIUS = Parameter("radius", "float", 10, low=0, open_low=True, high=1000, ordered=True,
+                    help="in 224ths of the image's height: pixels of FreiHAND's images")
+
+FAMILIES = (
+    Family("discs", "occlusion", "general", discs,
+           (Parameter("n", "int", low=1, high=10_000, ordered=True,
+                      help="how many landmarks, in the skeleton's order"), _RADIUS),
+           help="Black discs on the first n landmarks of every annotated subject. ⚠ The paper says 10 pixels "
+                "at height 244; FreiHAND's images are 224 high.", needs=("truth",)),
+    Family("finger_discs", "occlusion", "general", finger_discs,
+           (Parameter("finger", "choice", choices=tuple(_FINGERS), help="which finger"), _RADIUS),
+           help="Black discs on the four landmarks of one finger of every annotated hand. ⚠ The original's "
+                "code covered the wrist as well.", needs=("truth",)),
+    Family("erase", "occlusion", "general", erase, (RATIO, BY),
+           help="Random erase: uniform random pixels over the centred part of every annotated object. Larger "
+                "ratios keep the pixels of smaller ones.", needs=("objects",), random=True),
+)

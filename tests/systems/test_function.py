@@ -1,0 +1,145 @@
+"""Any function as a system."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from instar.case import Image
+from instar.outputs import Poses
+from instar.systems import System, declare, system, system_name
+
+GREY = Image(np.full((40, 60, 3), 127, np.uint8))
+
+
+def pose(at: float) -> Poses:
+    return Poses.from_array(np.full((1, 17, 2), at), skeleton="coco-17")
+
+
+def plain(image):  # type: ignore[no-untyped-def]
+    return pose(image.shape[1])
+
+
+def annotated(image) -> Poses:  # type: ignore[no-untyped-def]
+    raise RuntimeError("never asked while loading")
+
+
+def random(image, seed) -> Poses:  # type: ignore[no-untyped-def]
+    return pose(np.random.default_rng(seed).uniform(0, 10))
+
+
+@declare(kind="poses", batch=True)
+def batched(images):  # type: ignore[no-untyped-def]
+    return [pose(image.shape[1]) for image in images]
+
+
+@declare(kind="poses", batch=True)
+def forgetful(images):  # type: ignore[no-untyped-def]
+    return [pose(1)] * (len(images) - 1)
+
+
+@declare(kind="poses")
+def rubbish(image):  # type: ignore[no-untyped-def]
+    return "a pose" if image.shape[1] == 60 else pose(1)
+
+
+def broken(image):  # type: ignore[no-untyped-def]
+    raise OSError("no weights")
+
+
+def silent(image):  # type: ignore[no-untyped-def]
+    return None
+
+
+@declare(kind="smells")
+def odd(image):  # type: ignore[no-untyped-def]
+    return None
+
+
+def test_a_plain_function_is_asked_what_it_returns() -> None:
+    found = system(plain)
+    assert (found.kind, found.deterministic) == ("poses", True)
+    [answer] = found.answer([GREY], [0])
+    assert isinstance(answer, Poses)
+    assert answer.points[0, 0, 0] == 60
+
+
+def test_an_annotated_function_is_not_called_to_load() -> None:
+    found = system(annotated)
+    assert found.kind == "poses"
+    with pytest.raises(RuntimeError, match="never asked"):
+        found.answer([GREY], [0])
+
+
+def test_seeds() -> None:
+    found = system(random)
+    assert (found.deterministic, found.seedable) == (False, True)
+    a, b, c = found.answer([GREY] * 3, [1, 1, 2])
+    assert isinstance(a, Poses)
+    assert isinstance(b, Poses)
+    assert isinstance(c, Poses)
+    assert np.array_equal(a.points, b.points)
+    assert not np.array_equal(a.points, c.points)
+
+
+def test_batch() -> None:
+    small = Image(np.zeros((5, 7, 3), np.uint8))
+    answers = system(batched).answer([GREY, small], [0, 0])
+    widths = [answer.points[0, 0, 0] for answer in answers if isinstance(answer, Poses)]
+    assert widths == [60, 7]
+    with pytest.raises(ValueError, match="given 2 inputs and returned 1 answers"):
+        system(forgetful).answer([GREY, small], [0, 0])
+
+
+def test_rubbish_costs_its_own_answer() -> None:
+    small = Image(np.zeros((5, 7, 3), np.uint8))
+    bad, good = system(rubbish).answer([GREY, small], [0, 0])
+    assert isinstance(bad, TypeError)
+    assert isinstance(good, Poses)
+
+
+def test_functions_that_cannot_be_systems() -> None:
+    with pytest.raises(ValueError, match=r"no weights.*annotate its return type"):
+        system(broken)
+    with pytest.raises(ValueError, match="NoneType"):
+        system(silent)
+    with pytest.raises(ValueError, match="'smells' is no kind of output"):
+        system(odd)
+
+
+def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = ("import numpy as np\nfrom instar.outputs import Poses\n"
+            "def estimate(image) -> Poses:\n"
+            "    return Poses.from_array(np.zeros((1, 17, 2)), skeleton='coco-17')\nnumber = 3\n")
+    (tmp_path / "my_toy_system.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    first = system("my_toy_system:estimate")
+    assert (first.name, first.kind) == ("my_toy_system:estimate", "poses")
+    with pytest.raises(TypeError, match="int, not a function"):
+        system("my_toy_system:number")
+    with pytest.raises(KeyError, match="did you mean 'estimate'"):
+        system("my_toy_system:estimat")
+    with pytest.raises(ModuleNotFoundError, match="no module"):
+        system("no_such_module_anywhere:f")
+    (tmp_path / "my_toy_system.py").write_text(code + "# changed\n")
+    del sys.modules["my_toy_system"]
+    assert system("my_toy_system:estimate").fingerprint != first.fingerprint
+
+
+def test_names_of_built_in_systems() -> None:
+    assert system_name("mediapipe-holistic(complexity=1)") == "mediapipe-holistic"
+    assert system_name("mediapipe-hands(detection=0.5, max_hands=1)") == "mediapipe-hands(max_hands=1)"
+    with pytest.raises(KeyError, match="did you mean 'mediapipe-holistic'"):
+        system_name("mediapipe-holistik")
+    with pytest.raises(ValueError, match="complexity=3 is not allowed"):
+        system_name("mediapipe-holistic(complexity=3)")
+    with pytest.raises(ValueError, match="movenet needs model"):
+        system_name("movenet")
+
+
+def test_a_system_is_itself() -> None:
+    made = System("mine", "poses", lambda inputs, seeds: [pose(1) for _ in inputs], "1")
+    assert system(made) is made

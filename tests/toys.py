@@ -1,0 +1,120 @@
+"""Toy systems and pictures whose right answers are known, for tests of everything around them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from pathlib import Path
+
+import cv2
+import numpy as np
+import xxhash
+
+from instar import Detections, Poses, declare
+from instar.case import Image
+
+COLOURS = {"red": (220, 30, 30), "green": (30, 200, 30), "blue": (40, 60, 230)}
+
+
+def scene(seed: int = 0, size: tuple[int, int] = (160, 120), objects: int = 3) -> Image:
+    """Coloured rectangles that do not overlap on grey."""
+    rng = np.random.default_rng(seed)
+    width, height = size
+    pixels = np.full((height, width, 3), 110, np.uint8)
+    slot = width // max(objects, 1)
+    for number in range(objects):
+        x = number * slot + int(rng.integers(2, slot // 4))
+        y = int(rng.integers(5, height // 2))
+        w, h = int(rng.integers(slot // 3, slot // 2)), int(rng.integers(height // 6, height // 3))
+        pixels[y:y + h, x:x + w] = list(COLOURS.values())[number % 3]
+    return Image(pixels)
+
+
+def write_scenes(folder: Path, count: int, size: tuple[int, int] = (160, 120)) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        pixels = scene(number, size).pixels
+        cv2.imwrite(str(folder / f"{number:03d}.png"), cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR))
+    return folder
+
+
+def _masks(pixels: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    """Each colour's pixels, by which channel stands out."""
+    signed = pixels.astype(np.int16)
+    found = []
+    for name, channel in (("red", 0), ("green", 1), ("blue", 2)):
+        others = np.delete(signed, channel, axis=2).max(2)
+        found.append((name, (signed[..., channel] - others > 60).astype(np.uint8)))
+    return found
+
+
+def rectangles(pixels: np.ndarray) -> Detections:
+    """Finds several objects: every coloured rectangle, by colour."""
+    boxes, labels = [], []
+    for name, mask in _masks(pixels):
+        count, _, stats, _ = cv2.connectedComponentsWithStats(mask)
+        for x, y, w, h, area in stats[1:count]:
+            if area >= 4:
+                boxes.append([x, y, x + w, y + h])
+                labels.append(name)
+    return Detections.from_xyxy(np.array(boxes, float).reshape(-1, 4), labels)
+
+
+def _centres(pixels: np.ndarray) -> np.ndarray:
+    """A face and shoulders of the three rectangles, from the image's left to its right: exact under flips."""
+    points = np.full((17, 2), np.nan)
+    found = [np.nonzero(mask) for _, mask in _masks(pixels)]
+    middles = sorted((columns.mean() + 0.5, rows.mean() + 0.5) for rows, columns in found if len(rows))
+    if len(middles) == 3:
+        points[[2, 6]], points[0], points[[1, 5]] = middles
+    return points
+
+
+def _pose(points: np.ndarray) -> Poses:
+    return Poses.from_array(points[None] if not np.isnan(points).all() else [], skeleton="coco-17")
+
+
+def steady(pixels: np.ndarray) -> Poses:
+    return _pose(_centres(pixels))
+
+
+def shaky(pixels: np.ndarray, seed: int) -> Poses:
+    """Stochastic and seedable: the right answer with half a pixel of jitter."""
+    return _pose(_centres(pixels) + np.random.default_rng(seed).normal(0, 0.5, (17, 2)))
+
+
+@declare(kind="poses", deterministic=False)
+def drifting(pixels: np.ndarray) -> Poses:
+    """Stochastic, and nobody can seed it."""
+    return _pose(_centres(pixels) + np.random.default_rng().normal(0, 0.5, (17, 2)))
+
+
+def content(pixels: np.ndarray) -> str:
+    return xxhash.xxh3_64_hexdigest(repr(pixels.shape).encode() + np.ascontiguousarray(pixels).tobytes())
+
+
+def counting(pixels: np.ndarray) -> Poses:
+    """Writes down every prediction in the file that $COUNT_FILE names, before it answers."""
+    with open(os.environ["COUNT_FILE"], "a") as file:
+        file.write(content(pixels) + "\n")
+    time.sleep(float(os.environ.get("COUNT_SLEEP", "0")))
+    return steady(pixels)
+
+
+def _brightness(pixels: np.ndarray) -> float:
+    return float(pixels.mean())
+
+
+def moody(pixels: np.ndarray) -> Poses:
+    """Raises, hangs, dies or answers rubbish, as the brightness of the picture (set by gamma) tells it to."""
+    level = _brightness(pixels)
+    if level < 20:
+        ctypes.string_at(0)  # a segmentation fault, as native code has them
+    if level < 40:
+        time.sleep(3600)
+    if level > 230:
+        raise RuntimeError("too bright for me")
+    if level > 200:
+        return "a person, I guess"  # type: ignore[return-value]
+    return steady(pixels)
