@@ -11,6 +11,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 
 import cv2
 import numpy as np
@@ -22,9 +23,10 @@ from instar.transforms import transformation
 
 SIZE = (720, 480)
 OTHERS = (
-    "noise(8)", "object_noise(0.5, 16)", "background_noise(8)", "erase(0.9)", "discs(21)", "finger_discs(thumb)",
-    "contrast(0.7)", "shear(0.2)", "rotate90(1)", "rescale(0.7)", "colour_wheel(90)", "colour_fill((0, 0, 255))",
-    "colour_channels((0.9, 1.1, 1.1))", "colour_channels((1, 1, 1), encoding=xyz)")
+    "noise(8)", "object_noise(0.5, 16)", "background_noise(8)", "erase(0.9)", "discs(21)",
+    "finger_discs(thumb)", "contrast(0.7)", "shear(0.2)", "rotate90(1)", "rescale(0.7)", "colour_wheel(90)",
+    "colour_fill((0, 0, 255))", "colour_channels((0.9, 1.1, 1.1))",
+    "colour_channels((1, 1, 1), encoding=xyz)")
 
 
 def milliseconds(work: Callable[[], object], repeats: int) -> float:
@@ -40,12 +42,13 @@ def milliseconds(work: Callable[[], object], repeats: int) -> float:
 
 def picture() -> Image:
     rough = np.random.default_rng(0).integers(0, 256, (SIZE[1], SIZE[0], 3), dtype=np.uint8)
-    return Image(np.asarray(cv2.normalize(cv2.GaussianBlur(rough, (0, 0), 3), None, 0, 255, cv2.NORM_MINMAX)))
+    smooth = cv2.GaussianBlur(rough, (0, 0), 3)
+    return Image(np.asarray(cv2.normalize(smooth, np.empty_like(rough), 0, 255, cv2.NORM_MINMAX), np.uint8))
 
 
 def needs() -> dict[str, object]:
-    labels = np.random.default_rng(1).integers(0, 4, (8, 12), dtype=np.uint8)
-    labels = cv2.resize(labels, SIZE, interpolation=cv2.INTER_NEAREST)
+    coarse = np.random.default_rng(1).integers(0, 4, (8, 12), dtype=np.uint8)
+    labels = np.asarray(cv2.resize(coarse, SIZE, interpolation=cv2.INTER_NEAREST), np.uint8)
     spots = np.random.default_rng(2).uniform(20, 450, (21, 2))
     return {"zones": Zones(labels, {"background": (0,), "hair": (1,), "skin": (2,), "clothes": (3,)}),
             "truth": Poses.from_array(spots, skeleton="hand-21"),
@@ -57,8 +60,8 @@ def transformations(image: Image, repeats: int) -> dict[str, float]:
     ids = [one.transformations[0].id for one in suite("met-pose").rules]
     measured = {}
     for text in dict.fromkeys([*ids, *OTHERS]):
-        change = transformation(text)
-        measured[change.id] = milliseconds(lambda change=change: change(image, needs=given, seed=1), repeats)  # type: ignore[misc]
+        work = partial(transformation(text), image, needs=given, seed=1)
+        measured[text] = milliseconds(work, repeats)
     return measured
 
 
@@ -72,8 +75,7 @@ def alternatives(image: Image, repeats: int) -> dict[str, dict[str, float]]:
     wide = np.empty(pixels.shape, np.float32)
 
     def applied(text: str) -> Callable[[], object]:
-        change = transformation(text)
-        return lambda: change(image, seed=1)
+        return partial(transformation(text), image, seed=1)
 
     def copied() -> None:
         cv2.copyTo(changed, mask, pixels.copy())
@@ -87,7 +89,7 @@ def alternatives(image: Image, repeats: int) -> dict[str, dict[str, float]]:
         np.clip(np.rint(pixels + 8 * drawn), 0, 255).astype(np.uint8)
 
     def opencv_noise() -> None:
-        cv2.randn(wide, 0, 8)
+        cv2.randn(wide, np.zeros(1), np.full(1, 8.0))
         cv2.add(pixels, wide, dtype=cv2.CV_8U)
 
     def eight_bit_hue() -> None:
@@ -110,9 +112,11 @@ def alternatives(image: Image, repeats: int) -> dict[str, dict[str, float]]:
                 "8-bit HSV (off by ≤ 5)": eight_bit_hue},
         "fill": {"by rows": applied("colour_fill((0, 0, 255))"), "by pixels": filled_by_pixel},
         "brightness": {"cv2.LUT": applied("brightness(20, 0.8)"),
-                       "cv2.convertScaleAbs (takes |v|)": lambda: cv2.convertScaleAbs(pixels, alpha=0.8, beta=20)},
+                       "cv2.convertScaleAbs (takes |v|)":
+                           lambda: cv2.convertScaleAbs(pixels, alpha=0.8, beta=20)},
     }
-    return {group: {way: milliseconds(work, repeats) for way, work in ways.items()} for group, ways in groups.items()}
+    return {group: {way: milliseconds(work, repeats) for way, work in ways.items()}
+            for group, ways in groups.items()}
 
 
 def main() -> None:

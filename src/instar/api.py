@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -10,13 +10,21 @@ from typing import Any, Literal
 import polars as pl
 
 from instar.analysis import any_rule, rates, worst
+from instar.case import Case, Image, read_image, read_input
 from instar.datasets import Dataset, dataset
-from instar.engine import DEFAULT, Outcome, Progress, bound_rules, judge, predict
+from instar.engine import (
+    DEFAULT, Estimate, Finding, Outcome, Progress, bound_rules, check_system, judge, predict, provided, provider)
+from instar.engine import estimate as _estimate
+from instar.relations import own_equivariance, rule
+from instar.report import contact_sheet, draw_shapes, write_png
+from instar.spelling import unknown
 from instar.store import Store
 from instar.suites import Suite, suite
 from instar.systems import System, default_zones, from_function, system_name
+from instar.systems import system as _system
+from instar.transforms import NotApplicable, draw_seed
 
-__all__ = ["Run", "open_run", "run", "zones_provider"]
+__all__ = ["Run", "check", "estimate", "open_run", "preview", "run", "zones_provider"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +89,31 @@ class Run:
         """The share of cases that violate at least one rule, with its 95 % interval."""
         return any_rule(self.verdicts(judging), self.thresholds(threshold))
 
-    def worst(self, count: int = 10, *, judging: str = DEFAULT) -> pl.DataFrame:
-        """The pairs with the highest severities."""
-        return worst(self.verdicts(judging), count)
+    def worst(self, count: int = 10, *, judging: str = DEFAULT, rule: str | None = None,
+              case: str | None = None) -> pl.DataFrame:
+        """The pairs with the highest severities, of all rules and cases or of one."""
+        verdicts = self.verdicts(judging)
+        if rule is not None:
+            verdicts = verdicts.filter(rule=self._rule(rule))
+        if case is not None:
+            verdicts = verdicts.filter(case=case)
+            if verdicts.is_empty():
+                raise unknown("case", case, self.cases()["case"])
+        return worst(verdicts, count)
+
+    @property
+    def unit(self) -> str:
+        """What severities are measured in."""
+        return own_equivariance(self.manifest["system"]["kind"]).relation.unit
+
+    def _rule(self, text: str) -> str:
+        """A rule of this run by its id, with or without its relation."""
+        known = self.manifest["rules"]
+        wanted = rule(text).id
+        found = next((name for name in known if wanted in (name, name.partition(" => ")[0])), None)
+        if found is None:
+            raise unknown("rule of this run", wanted, known)
+        return str(found)
 
 
 def open_run(folder: str | Path) -> Run:
@@ -130,6 +160,55 @@ def run(system: str | System | Callable[..., Any], suite: str | Suite, dataset: 
     if store.state("predictions"):
         finished.judge()
     return finished
+
+
+def estimate(system: str, suite: str | Suite, dataset: str | Path | Dataset, *, out: str | Path | None = None,
+             limit: int | None = None, workers: int | None = None, timeout: float = 60.0,
+             zones: str | None = None) -> Estimate:
+    """What a run would cost, from three timed cases. Writes nothing."""
+    store = Store(out if out is not None else "no run folder")
+    return _estimate(system, _suite(suite), _dataset(dataset), store, workers=workers, timeout=timeout, limit=limit,
+                     zones=zones_provider(zones, store))
+
+
+def preview(suite: str | Suite, picture: str | Path | Image, *, zones: str | None = None,
+            seed: int = 0) -> tuple[Image, list[tuple[str, str]]]:
+    """A contact sheet of every rule of a suite on one picture, and the rules that do not apply to it, with why."""
+    image = picture if isinstance(picture, Image) else read_image(picture)
+    tiles, missing = [(image, "source")], []
+    case = Case("preview", input=image)
+    chosen = list(dict.fromkeys(t for rule in _suite(suite).rules for t in rule.transformations))
+    name = zones_provider(zones, Store("no run folder")) if any("zones" in t.needs for t in chosen) else None
+    providers = {"zones": provider("zones", name)} if name else {}
+    held: dict[str, Any] = {}
+    for transformation in chosen:
+        try:
+            for need in transformation.needs - held.keys():
+                held[need] = provided(need, providers.get(need), case, image)
+            for need in transformation.needs:
+                if isinstance(held[need], NotApplicable):
+                    raise held[need]
+            follow_up, _ = transformation(image, needs=held, seed=draw_seed(seed, case.id, transformation, 0))
+            tiles.append((follow_up, transformation.id))
+        except NotApplicable as error:
+            missing.append((transformation.id, str(error)))
+    return contact_sheet(tiles), missing
+
+
+def check(system: str | System | Callable[..., Any], pictures: Sequence[str | Path],
+          out: str | Path) -> tuple[list[Finding], list[Path]]:
+    """Whether a system's adapter is right, and its answers drawn into a folder. Without pictures: sample photos."""
+    cases = ([Case(Path(p).name, path=str(p)) for p in pictures] if pictures
+             else list(_dataset("sample-photos").cases()))
+    loaded = _system(system)
+    findings, shown = check_system(loaded, [(case.id, read_input(case)[0]) for case in cases])
+    drawn = []
+    for name, image, answer in shown:
+        path = Path(out) / f"{Path(name).stem}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_png(path, draw_shapes(image, answer.shapes()))
+        drawn.append(path)
+    return findings, drawn
 
 
 def _suite(given: str | Suite) -> Suite:

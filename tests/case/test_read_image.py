@@ -208,8 +208,9 @@ def test_truncated_jpeg_filled_up_with_zeros(photo: np.ndarray) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\0" * 1000, b"\xff\xd8", b"\xff\xd8\xff", b"\xff\xd8\xff\xff",
                                   b"GIF89a;", b"BM", b"RIFF\0\0\0\0WEBP", b"RIFF\0\0\0\0WEBPVP8X",
-                                  b"<svg></svg>", b"P6\n3 3\n255\n", b"\x89PNG\r\n\x1a\n", b"\x89PNG\r\n\x1a\nIEND",
-                                  b"hello, I am text", b"MM\0*" + b"\xff" * 50, b"II*\0" + b"\xff" * 50])
+                                  b"<svg></svg>", b"P6\n3 3\n255\n", b"\x89PNG\r\n\x1a\n",
+                                  b"\x89PNG\r\n\x1a\nIEND", b"hello",
+                                  b"MM\0*" + b"\xff" * 50, b"II*\0" + b"\xff" * 50])
 def test_rubbish_is_unreadable(data: bytes) -> None:
     with pytest.raises(Unreadable, match=r"^rubbish: "):
         decode_image(data, "rubbish")

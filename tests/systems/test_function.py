@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from instar import registry
 from instar.case import Image
 from instar.outputs import Poses
-from instar.systems import System, declare, system, system_name
+from instar.systems import System, declare, system, system_name, systems
 
 GREY = Image(np.full((40, 60, 3), 127, np.uint8))
 
@@ -127,6 +128,34 @@ def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my_toy_system.py").write_text(code + "# changed\n")
     del sys.modules["my_toy_system"]
     assert system("my_toy_system:estimate").fingerprint != first.fingerprint
+
+
+def test_from_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "our_toy_adapter.py").write_text("""
+from instar.outputs import Poses
+from instar.spelling import Parameter
+from instar.systems import System, SystemFamily, fingerprint_of
+
+def build(name, *, threshold):
+    def predict(inputs, seeds):
+        return [Poses.from_array([], skeleton="coco-17") for image in inputs]
+    return System(name, "poses", predict, fingerprint_of("our-pose", 1, threshold))
+
+OUR_POSE = SystemFamily("our-pose", "poses", build, (Parameter("threshold", "float", 0.1, low=0, high=1),))
+""")
+    info = tmp_path / "our_toy_adapter-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: our-toy-adapter\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[instar.systems]\nour-pose = our_toy_adapter:OUR_POSE\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    registry._entries.cache_clear()
+    try:
+        assert "our-pose" in systems()
+        found = system("our-pose(threshold=0.2)")
+        assert found.name == "our-pose(threshold=0.2)"
+        assert len(found.answer([GREY, GREY], [0, 0])) == 2
+    finally:
+        registry._entries.cache_clear()
 
 
 def test_names_of_built_in_systems() -> None:

@@ -94,7 +94,7 @@ def needs_of(size: Size) -> dict[str, object]:
         mask[y0:y1, x0:x1] = True
     spots = np.linspace([0.05, 0.75], [0.15, 0.95], 21) if roomy else np.full((21, 2), 0.5)
     return {"zones": Zones(labels, names), "truth": Poses.from_array(spots * size, skeleton="hand-21"),
-            "objects": Detections.from_xyxy(boxes, ["dog"] * len(boxes), ids=[f"a{i}" for i in range(len(boxes))],
+            "objects": Detections.from_xyxy(boxes, ["dog"] * len(boxes), ids=["17", "23"][:len(boxes)],
                                             masks=masks)}
 
 
@@ -187,7 +187,8 @@ def large_needs() -> dict[str, object]:
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-def test_a_large_picture_takes_few_copies(family: Family, large: Image, large_needs: dict[str, object]) -> None:
+def test_a_large_picture_takes_few_copies(family: Family, large: Image,
+                                          large_needs: dict[str, object]) -> None:
     tracemalloc.start()
     try:
         follow, did = examples(family)[0](large, needs=large_needs, seed=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import colorsys
 import math
+from itertools import pairwise
 
 import cv2
 import numpy as np
@@ -48,7 +49,8 @@ def clamped(value: float) -> int:
 @given(st.floats(0.01, 20))
 def test_gamma(gamma: float) -> None:
     found = after(f"gamma({gamma!r})", every_level())
-    expected = [[clamped(255 * (int(v) / 255) ** gamma) for v in pixel] for pixel in every_level().reshape(-1, 3)]
+    levels = every_level().reshape(-1, 3)
+    expected = [[clamped(255 * (int(v) / 255) ** gamma) for v in pixel] for pixel in levels]
     assert np.array_equal(found.reshape(-1, 3), expected)
 
 
@@ -150,13 +152,14 @@ def test_swapped_rotation_is_the_original_s() -> None:
     size, turn = np.array([80.0, 40.0]), math.radians(30)
     change = done("rotation(30, centre=swapped)", noisy(80, 40))
     x, y = np.array([60, 10]) / size - 0.5
-    expected = np.array([math.cos(turn) * x + math.sin(turn) * y, -math.sin(turn) * x + math.cos(turn) * y]) + 0.5
+    cos, sin = math.cos(turn), math.sin(turn)
+    expected = np.array([cos * x + sin * y, -sin * x + cos * y]) + 0.5
     assert np.allclose(change.warp.points([60, 10]), expected * size)
     spot = np.zeros((40, 80, 3), np.uint8)
     spot[38:40, 19:21] = 255  # about x = H/2 = 20, y = 39: near the centre (20, 40)
     found = after("rotation(30, centre=swapped)", spot)[..., 0].astype(float)
-    place = np.array([found.sum(0) @ (np.arange(80) + 0.5), found.sum(1) @ (np.arange(40) + 0.5)]) / found.sum()
-    assert np.linalg.norm(place - (20, 39)) < 1.2
+    place = np.array([found.sum(0) @ (np.arange(80) + 0.5), found.sum(1) @ (np.arange(40) + 0.5)])
+    assert np.linalg.norm(place / found.sum() - (20, 39)) < 1.2
     assert done("rotation(30, centre=swapped)", noisy(50, 50)).warp.points([10, 20]) == pytest.approx(
         done("rotation(30)", noisy(50, 50)).warp.points([10, 20]))
 
@@ -234,7 +237,8 @@ def zones(width: int = 40, height: int = 30) -> Zones:
     return Zones(labels, {"background": (0,), "skin": (2, 3), "hair": (1,)})
 
 
-@pytest.mark.parametrize("inner", ["gamma(0.2)", "colour_fill((1, 2, 3))", "noise(20)", "motion(7, 40) | greyscale"])
+@pytest.mark.parametrize("inner", [
+    "gamma(0.2)", "colour_fill((1, 2, 3))", "noise(20)", "motion(7, 40) | greyscale"])
 def test_filtered_touches_the_zone_and_nothing_else(inner: str) -> None:
     inside = zones().mask("skin") > 0
     found = after(f"filtered({inner}, skin)", noisy(), zones=zones())
@@ -259,7 +263,8 @@ def test_a_zone_that_is_empty_or_unknown_is_not_applicable() -> None:
     ("brightness(20, 0.8, absolute)", "brightness(20, 0.8, overflow=absolute)"),
     ("brightness(20, 0.8, absolute, skin)", "filtered(brightness(20, 0.8, overflow=absolute), skin)"),
     ("colour_channels((1, 1, 1), xyz, skin)", "filtered(colour_channels((1, 1, 1), encoding=xyz), skin)"),
-    ("motion(11, 0, background, kernel=unnormalised)", "filtered(motion(11, 0, kernel=unnormalised), background)"),
+    ("motion(11, 0, background, kernel=unnormalised)",
+     "filtered(motion(11, 0, kernel=unnormalised), background)"),
     ("greyscale(skin)", "filtered(greyscale, skin)"),
 ])
 def test_a_zone_may_follow_the_values(short: str, long: str) -> None:
@@ -326,13 +331,14 @@ def test_erase_takes_the_centred_share_of_the_box(ratio: float) -> None:
 def test_levels_of_ratio_are_nested(family: str) -> None:
     """What a smaller part shows, a larger one shows too, also where objects overlap."""
     rows, columns = np.mgrid[:30, :40] + 0.5
-    masks = np.stack([(columns - 14) ** 2 + (rows - 13) ** 2 < 81, (columns - 28) ** 2 + (rows - 19) ** 2 < 49])
+    masks = np.stack([(columns - 14) ** 2 + (rows - 13) ** 2 < 81,
+                      (columns - 28) ** 2 + (rows - 19) ** 2 < 49])
     source = np.full((30, 40, 3), 128, np.uint8)
     seed = draw_seed(0, "case", transformation(family.format(0.5)), 0)
     assert seed == draw_seed(0, "case", transformation(family.format(0.9)), 0)
     levels = [after(family.format(ratio), source, seed=seed, objects=objects(masks=masks))
               for ratio in (0.1, 0.3, 0.5, 0.7, 0.9, 1)]
-    for small, large in zip(levels, levels[1:], strict=False):
+    for small, large in pairwise(levels):
         changed = (small != source).any(-1)
         assert np.array_equal(small[changed], large[changed])
         assert changed.sum() < (large != source).any(-1).sum()
@@ -398,7 +404,8 @@ def test_finger_discs_cover_four_landmarks_of_a_finger() -> None:
     found = after("finger_discs(little, radius=2)", white, truth=hand())
     covered = [bool((found[int(y), int(x)] == 0).all()) for x, y in np.nan_to_num(hand().points[0])]
     assert [i for i, black in enumerate(covered) if black] == [17, 18, 19, 20]
-    both = Poses.from_array(np.tile(np.linspace(5, 100, 543 + 10)[:, None], (1, 2)), skeleton="mediapipe-holistic")
+    line = np.linspace(5, 100, 553)
+    both = Poses.from_array(np.stack([line, line], -1), skeleton="mediapipe-holistic")
     assert len(done("finger_discs(thumb)", white, truth=both).regions) == 8
 
 

@@ -12,13 +12,14 @@ from instar.datasets.function import from_function
 from instar.datasets.listing import LIST
 from instar.datasets.lsp import CSV_HEADER, LSP
 from instar.datasets.matlab import variables
+from instar.datasets.sample import SAMPLE
 from instar.datasets.video import VIDEO, VIDEOS
 from instar.registry import find, from_entry_points, loaded_object
 from instar.spelling import Call, bind, nearest, parse_call, spell
 
 __all__ = ["Dataset", "DatasetFamily", "dataset", "datasets"]
 
-_FAMILIES = (COCO, FLIC, FOLDER, LIST, LSP, VIDEO)
+_FAMILIES = (COCO, FLIC, FOLDER, LIST, LSP, SAMPLE, VIDEO)
 _BUILT_IN: dict[str, DatasetFamily] = {family.name: family for family in _FAMILIES}
 
 

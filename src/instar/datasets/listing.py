@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,15 @@ def _cases(pairs: list[tuple[str, str]]) -> Iterator[Case]:
         yield Case(name, path)
 
 
+def _there(path: Path) -> Path:
+    """The path, or the one that exists and differs only in how accents are written."""
+    if not str(path).isascii() and not path.exists():
+        for other in (Path(nfc(str(path))), Path(unicodedata.normalize("NFD", str(path)))):
+            if other.exists():
+                return other
+    return path
+
+
 def _open(name: str, *, path: str) -> Dataset:
     file = Path(path).absolute()
     if not file.is_file():
@@ -40,7 +50,7 @@ def _open(name: str, *, path: str) -> Dataset:
     for line in text.splitlines():
         entry = line.strip()
         if entry and not entry.startswith("#"):
-            target = Path(os.path.normpath(file.parent / entry))
+            target = _there(Path(os.path.normpath(file.parent / entry)))
             pairs.append((path_id(target, file.parent), str(target)))
     if not pairs:
         raise ValueError(f"{path}: the list names no pictures; it has one path per line, relative to itself, "

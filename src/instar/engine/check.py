@@ -41,7 +41,7 @@ class Finding:
 
 def check_system(system: System, images: Sequence[tuple[str, Image]], *,
                  samples: int = 8) -> tuple[list[Finding], list[tuple[str, Image, Output]]]:
-    """Findings about a system's adapter, always the same ones in the same order, and its answers to the images.
+    """Findings about a system's adapter, always the same ones in one order, and its answers to the images.
 
     At most `samples` of the named images are used, each predicted about ten times. Photos that show what the
     system looks for, seen from the front, say most.
@@ -143,7 +143,8 @@ def _marks(output: Output) -> list[_Mark]:
     if isinstance(output, Poses):
         seen = np.where(np.isnan(output.points[..., 0]), np.nan, output.visibility)
         sure = output.scores * np.nanmean(seen, axis=1) if len(output) else output.scores
-        return [_Mark("", points.astype(np.float64), float(s)) for points, s in zip(output.points, sure, strict=True)]
+        return [_Mark("", points.astype(np.float64), float(score))
+                for points, score in zip(output.points, sure, strict=True)]
     if isinstance(output, Detections):
         return [_Mark(label, box.reshape(2, 2).astype(np.float64), float(score))
                 for box, label, score in zip(output.boxes, output.labels, output.scores, strict=True)]
@@ -170,7 +171,9 @@ def _matched(a: Output, b: Output) -> list[tuple[Floats, Floats]]:
     costs = []
     for i, one in enumerate(first):
         for j, other in enumerate(second):
-            apart = np.linalg.norm(one.places - other.places, axis=1) if one.label == other.label else np.array([])
+            if one.label != other.label:
+                continue
+            apart = np.linalg.norm(one.places - other.places, axis=1)
             if np.isfinite(apart).any():
                 costs.append((float(np.nanmean(apart)), i, j))
     pairs, used_i, used_j = [], set(), set()
@@ -241,7 +244,7 @@ def _answers(look: _Look) -> tuple[State, str]:
         return "ok", f"{len(look.first)} of {len(look.first)} images answered with {look.system.kind}"
     name, error = wrong[0]
     message = f"{len(wrong)} of {len(look.first)} images failed, first {name}: {_told(error)}"
-    if isinstance(error, TypeError | ValueError) and re.search(r"expected \w+ \(see|returned \d+ answers", str(error)):
+    if re.search(r"^expected \w+|returned \d+ answers|not iterable", str(error)):
         message += f"; return one output of kind {look.system.kind} per image"
     return "problem", message
 
@@ -302,8 +305,9 @@ def _repeats(look: _Look) -> tuple[State, str]:
         seeds = ", whatever the seed" if look.system.seedable else ""
         return "warning", (f"declared stochastic, but three predictions never differed{seeds}: "
                            "declare deterministic=True and repeats cost nothing")
-    return "ok", ("answers differ from seed to seed and repeat with the same seed" if look.system.seedable else
-                  "answers differ from prediction to prediction, as declared")
+    if look.system.seedable:
+        return "ok", "answers differ from seed to seed and repeat with the same seed"
+    return "ok", "answers differ from prediction to prediction, as declared"
 
 
 def _coordinates(look: _Look) -> tuple[State, str]:
@@ -338,7 +342,8 @@ def _coordinates(look: _Look) -> tuple[State, str]:
     reach = max(float(np.nanmax(np.abs(mark.places / image.size))) for image, answer in large
                 for mark in _marks(answer))
     if reach > 4:
-        return "warning", f"a place lies {reach:.0f} times the image's size away; leave out what has no place (NaN)"
+        return "warning", (f"a place lies {reach:.0f} times the image's size away; "
+                           "leave out what has no place (NaN)")
     return "ok", (f"pixels, x {places[:, 0].min():.0f} to {places[:, 0].max():.0f} and "
                   f"y {places[:, 1].min():.0f} to {places[:, 1].max():.0f}")
 
@@ -360,9 +365,9 @@ def _kept_sides(output: Output, warp: Warp) -> Output:
 
 
 def _readings(look: _Look) -> tuple[float, float]:
-    """How far mirrored answers are from where they should be, as a share of the image's size: as (x, y), (y, x).
+    """How far mirrored answers are from where they should be, read as (x, y) and as (y, x).
 
-    Which side is left is another question: each takes the better of both.
+    In shares of the image's size. Which side is left is another question: each takes the better of both.
     """
     pairs, _ = look.followed("mirror(h)")
     shares: list[list[float]] = [[], []]
@@ -387,7 +392,8 @@ def _scores(look: _Look) -> tuple[State, str]:
     low, high = float(scores.min()), float(scores.max())
     if low < 0 or high > 1:
         fix = "divide by 100" if low >= 0 and 1.5 < high <= 100 else "pass logits through a sigmoid, or clip"
-        return "problem", f"scores or visibilities lie between {low:.3g} and {high:.3g}, they must be 0 to 1: {fix}"
+        return "problem", (f"scores or visibilities lie between {low:.3g} and {high:.3g}, "
+                           f"they must be 0 to 1: {fix}")
     if low == high:
         return "ok", f"all are {low:.3g}: without scores of its own the system cannot be judged by confidence"
     return "ok", f"between {low:.2g} and {high:.2g}"
@@ -414,7 +420,7 @@ def _channels(look: _Look) -> tuple[State, str]:
                            f"{bgr:.2f} per "
                            f"image instead of {rgb:.2f}. Your model seems to expect BGR; images are RGB: "
                            "image[..., ::-1]")
-    return "ok", f"RGB suits it: scores add up to {rgb:.2f} per image, with red and blue exchanged to {bgr:.2f}"
+    return "ok", f"scores add up to {rgb:.2f} per image, with red and blue exchanged to {bgr:.2f}"
 
 
 def _sides(look: _Look) -> tuple[State, str]:
@@ -455,7 +461,7 @@ def _sides(look: _Look) -> tuple[State, str]:
     behind = _from_behind(look)
     if behind:
         return "warning", behind
-    seen = f"mirrored answers are {with_swap:.1f} px off with left and right exchanged, {without:.1f} px without"
+    seen = f"mirrored answers are {with_swap:.1f} px off with the sides exchanged, {without:.1f} px without"
     if with_swap > 0.5 * without:
         return "ok", f"{seen}: too close to tell"
     return "ok", seen
@@ -505,9 +511,9 @@ def _from_behind(look: _Look) -> str:
                 votes.append(lean.sum() > 0)
     if not votes or np.mean(votes) > 1 / 3:
         return ""
-    return (f"in {len(votes) - sum(votes)} of {len(votes)} subjects the left side is at the image's left, as of "
-            "someone seen from behind. If they face the camera, left and right are exchanged in the output: "
-            "they are the subject's own, not the viewer's")
+    return (f"in {len(votes) - sum(votes)} of {len(votes)} subjects the left side is at the image's left, "
+            "as of someone seen from behind. If they face the camera, left and right are exchanged in the "
+            "output: they are the subject's own, not the viewer's")
 
 
 def _batch(look: _Look) -> tuple[State, str]:
@@ -627,7 +633,8 @@ def _empty(look: _Look) -> tuple[State, str]:
     if isinstance(answer, Exception):
         if all(isinstance(each, Exception) for each in look.first):
             raise _Skip("no image was answered")
-        return "problem", f"{_told(answer)} on an evenly grey image: return an empty output where nothing is found"
+        return "problem", (f"{_told(answer)} on an evenly grey image: "
+                           "return an empty output where nothing is found")
     scores = [mark.score for mark in _marks(answer)]
     if not scores:
         return "ok", "nothing is found in an evenly grey image"

@@ -29,7 +29,7 @@ from instar.suites import Suite
 from instar.systems import System, system_name
 from instar.transforms import NotApplicable, transformation
 
-__all__ = ["COMMIT_ROWS", "COMMIT_SECONDS", "Conflict", "Outcome", "Progress", "default_workers", "predict"]
+__all__ = ["COMMIT_ROWS", "COMMIT_SECONDS", "Conflict", "Estimate", "Outcome", "Progress", "default_workers", "estimate", "predict"]
 
 COMMIT_SECONDS = 5.0
 COMMIT_ROWS = 1000
@@ -116,6 +116,51 @@ def predict(system: str | System, suite: Suite, dataset: Dataset, store: Store, 
             for table in ("cases", "needs", "predictions"):
                 store.merge(table)
         return keeper.outcome(interrupted)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a run would cost, from a few timed cases. Nothing was written."""
+
+    cases: int
+    follow_ups: int
+    keys: int
+    rows: int
+    done: int
+    timed: int
+    seconds_per_row: float | None
+    seconds: float | None
+    statuses: Mapping[str, int]
+
+
+def estimate(system: str | System, suite: Suite, dataset: Dataset, store: Store, *, workers: int | None = None,
+             timeout: float = 60.0, limit: int | None = None, zones: str | None = None, samples: int = 3) -> Estimate:
+    """Count what is to do and time a few cases, spread over the dataset, in one worker."""
+    setup = Setup(system if isinstance(system, System) else system_name(system), {"zones": zones} if zones else {})
+    workers = default_workers() if workers is None else workers
+    with ExitStack() as stack:
+        first = start(setup)
+        stack.callback(first.kill)
+        info = greeted(first)
+        rules = bound_rules([*(store.manifest()["rules"] if store.exists else ()), *suite.rules], info["system"]["kind"])
+        plan = make_plan(rules, seed=0, deterministic=info["system"]["deterministic"])
+        held = progressed(store, plan) if store.exists else None
+        cases = list(islice(dataset.cases(), limit))
+        keys = tuple(plan.keys())
+        done = sum(len(keys) - len(held.missing(case.id)) for case in cases) if held else 0
+        chosen = cases[::max(1, -(-len(cases) // samples))][:samples]
+        counted: Counter[str] = Counter()
+        rows_of = lambda task, rows, header: counted.update(row["status"] for row in rows)  # noqa: E731
+        sink = Sink(case=lambda task, content: True, unreadable=lambda task, message: counted.update(["unreadable"]),
+                    need=lambda task, content: None, rows=rows_of, resumed=lambda task: task, tick=lambda: None)
+        begun = time.perf_counter()
+        execute((Task(case, keys, 0) for case in chosen), sink, setup=setup, workers=1, timeout=timeout, first=first)
+        spent = time.perf_counter() - begun
+    rows = len(cases) * len(keys)
+    timed = sum(count for status, count in counted.items() if status != "unreadable")
+    each = spent / timed if timed else None
+    return Estimate(len(cases), len(plan.follow_ups), len(keys), rows, done, len(chosen), each,
+                    each * (rows - done) / max(1, workers) if each is not None else None, dict(counted))
 
 
 def _forget_failed(store: Store) -> None:

@@ -108,7 +108,8 @@ def _built(library: _Library, binary: str, *, side: Mapping[str, Any], outputs: 
 
 
 def _system(library: _Library, name: str, kind: str, graph: _Graph,
-            read: Callable[[Any, Image], Output], config: Mapping[str, object], weights: Sequence[Path]) -> System:
+            read: Callable[[Any, Image], Output], config: Mapping[str, object],
+            weights: Sequence[Path]) -> System:
     def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Output]:
         return [read(graph(image), image) for image in inputs]
 

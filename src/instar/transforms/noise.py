@@ -22,7 +22,7 @@ __all__ = ["FAMILIES"]
 
 Pixels = npt.NDArray[np.uint8]
 
-_CHUNK = 1 << 16
+_CHUNK = 1 << 15
 """Values drawn at a time. Fixed, because the stream of random numbers depends on it; a multiple of 4."""
 
 
@@ -35,14 +35,15 @@ def _quantiles() -> npt.NDArray[np.float64]:
 
 
 def noise(pixels: Pixels, rng: np.random.Generator, *, sigma: float) -> Pixels:
-    """By table: 16 random bits choose one of 65,536 quantiles, in a fifth of the time of drawing floats."""
+    """By table: 16 random bits choose one of 65,536 quantiles, in a quarter of the time of drawing floats."""
     table = np.clip(np.rint(sigma * _quantiles()), -255, 255).astype(np.int16)
     source = pixels.reshape(1, -1)
     out = np.empty_like(source)
     for start in range(0, source.shape[1], _CHUNK):
         piece = source[:, start:start + _CHUNK]
-        drawn = table.take(rng.integers(0, 65536, piece.shape, dtype=np.uint16))
-        out[:, start:start + _CHUNK] = cv2.add(piece, drawn, dtype=cv2.CV_8U)
+        chosen = rng.integers(0, 65536, piece.shape, dtype=np.uint16)
+        drawn = table.take(chosen, mode="wrap")  # 16 bits are never out of bounds, and checking takes time
+        cv2.add(piece, drawn, dst=out[:, start:start + _CHUNK], dtype=cv2.CV_8U)
     return out.reshape(pixels.shape)
 
 

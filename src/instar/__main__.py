@@ -1,0 +1,5 @@
+"""`python -m instar` is the `instar` command."""
+
+from instar.cli import main
+
+main()

