@@ -285,14 +285,20 @@ class _Quiet:
     def __enter__(self) -> None:
         with self.lock:
             if self.depth == 0:
-                self.level = cv2.setLogLevel(0)
+                self.level = _set_log_level(0)
             self.depth += 1
 
     def __exit__(self, *_: object) -> None:
         with self.lock:
             self.depth -= 1
             if self.depth == 0:
-                cv2.setLogLevel(self.level)
+                _set_log_level(self.level)
+
+
+def _set_log_level(level: int) -> int:
+    """The level before. OpenCV 4 and 5 have it in different places."""
+    set_level: Any = getattr(cv2, "setLogLevel", None) or cv2.utils.logging.setLogLevel  # type: ignore[attr-defined]
+    return int(set_level(level))
 
 
 _quiet = _Quiet()

@@ -195,10 +195,9 @@ def _exact_turn(pixels: npt.NDArray[Any], warp: Warp) -> npt.NDArray[Any] | None
     frame = warp.boxes([0, 0, width, height])
     if not np.array_equal(frame, [0, 0, *warp.target]) or not np.array_equal(warp.matrix[2], (0, 0, 1)):
         return None
-    out = pixels if linear[0, 0] != 0 else np.swapaxes(pixels, 0, 1)
     x_sign, y_sign = linear.sum(1)
-    if x_sign < 0:
-        out = out[:, ::-1]
-    if y_sign < 0:
-        out = out[::-1]
-    return np.ascontiguousarray(out)
+    out = pixels if linear[0, 0] != 0 else cv2.transpose(pixels)
+    # OpenCV flips 50 times faster than numpy copies a reversed view of an interleaved picture
+    if x_sign < 0 or y_sign < 0:
+        out = cv2.flip(out, -1 if x_sign < 0 and y_sign < 0 else 1 if x_sign < 0 else 0)
+    return np.asarray(out)

@@ -20,6 +20,7 @@ from instar.case import (
     Case,
     Image,
     Unreadable,
+    _set_log_level,
     case_id,
     decode_image,
     image_properties,
@@ -242,19 +243,19 @@ def test_damage_never_crashes(ending: str, data: st.DataObject) -> None:
 
 
 def test_nothing_is_printed(photo: np.ndarray, capfd: pytest.CaptureFixture[str]) -> None:
-    level = cv2.setLogLevel(3)
-    cv2.setLogLevel(level)
+    level = _set_log_level(3)
+    _set_log_level(level)
     for ending in (".jpg", ".png", ".webp", ".bmp", ".tiff", ".ppm", ".jp2"):
         data = encoded(photo, ending)
         with pytest.raises(Unreadable):
             decode_image(data[:len(data) // 2], "half")
     assert capfd.readouterr() == ("", "")
-    now = cv2.setLogLevel(level)
+    now = _set_log_level(level)
     assert now == level
 
 
 def test_threads_leave_opencv_as_it_was(photo: np.ndarray) -> None:
-    level = cv2.setLogLevel(3)
+    level = _set_log_level(3)
     data = encoded(photo, ".jpg")
 
     def decode() -> None:
@@ -266,7 +267,7 @@ def test_threads_leave_opencv_as_it_was(photo: np.ndarray) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert cv2.setLogLevel(level) == 3
+    assert _set_log_level(level) == 3
 
 
 def test_files_that_cannot_be_read(tmp_path: Path, photo: np.ndarray) -> None:

@@ -1,0 +1,44 @@
+# Two commands do all set-up: `make demo` runs the main job on bundled photos, `make test` runs the tests.
+# They need python3, make and a package index, nothing else.
+
+VENV := .venv
+BIN := $(VENV)/bin
+
+# MediaPipe's wheel exists for Python 3.11 and 3.12; on 3.13 everything but its systems works.
+FIND_PYTHON = for p in $(PYTHON) python3.12 python3.11 python3 python; do \
+	if command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(not ((3, 11) <= sys.version_info[:2] <= $(1)))' 2>/dev/null; \
+	then echo $$p; exit 0; fi; done; exit 1
+
+.PHONY: demo test lint clean
+
+demo: $(VENV)/ready
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info >= (3, 13))' || { \
+		echo "make demo runs MediaPipe, whose wheel needs Python 3.11 or 3.12; this is $$($(BIN)/python -V)."; \
+		echo "Install one and run: make clean demo PYTHON=python3.12"; exit 1; }
+	@$(BIN)/instar run mediapipe-holistic met-pose/sub sample-photos --out runs/demo --threshold 0.2
+	@echo
+	@$(BIN)/instar draw runs/demo --worst 3 --out runs/demo-pictures
+
+test: $(VENV)/ready-dev
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/ready-dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+$(VENV)/ready: pyproject.toml requirements/core.txt requirements/demo.txt requirements/without-deps.txt
+	@python=$$($(call FIND_PYTHON,(3, 13))) || { \
+		echo "Instar needs Python 3.11, 3.12 or 3.13, and found none; install one, or say which: make demo PYTHON=/path/to/python3.12"; exit 1; }; \
+	echo "setting up $(VENV) with $$($$python -V) …"; \
+	[ -x $(BIN)/python ] || $$python -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/core.txt -r requirements/demo.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/without-deps.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+$(VENV)/ready-dev: $(VENV)/ready requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	@touch $@
+
+clean:
+	rm -rf $(VENV) runs/demo runs/demo-pictures

@@ -1,0 +1,108 @@
+"""The run folder against a simple model of it: a list of rows."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from instar.store import NoRun, Store, rows_frame
+
+
+class StoreModel(RuleBasedStateMachine):
+    """Appending, merging, forgetting and dying between any two renames never change what is read, but for the asked."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.store = Store(self.folder.name)
+        self.store.write_manifest({"system": {"kind": "poses"}})
+        self.rows: list[tuple[str, int, str]] = []
+        self.number = 0
+
+    @rule(count=st.integers(1, 4), status=st.sampled_from(["ok", "error"]))
+    def append(self, count: int, status: str) -> None:
+        rows = []
+        for _ in range(count):
+            self.number += 1
+            points = np.arange(self.number % 3 * 2, dtype=np.float32)
+            rows.append({"case": f"c{self.number}", "follow_up": "source", "draw": 0, "repeat": self.number,
+                         "status": status, "points": points if status == "ok" else None})
+            self.rows.append((f"c{self.number}", self.number, status))
+        self.store.append_predictions(rows, "poses")
+
+    @rule(at_most=st.integers(1, 12))
+    def merge(self, at_most: int) -> None:
+        self.store.merge("predictions", at_most=at_most)
+
+    @rule()
+    def forget_failed(self) -> None:
+        self.store.merge("predictions", keep=pl.col("status") == "ok")
+        self.rows = [row for row in self.rows if row[2] == "ok"]
+
+    @rule()
+    def die_before_old_parts_are_deleted(self) -> None:
+        """A merge that was killed between its rename and the deletion of what it merged."""
+        unlink = Path.unlink
+        try:
+            Path.unlink = lambda self, missing_ok=False: None  # type: ignore[method-assign, assignment]
+            self.store.merge("predictions")
+        finally:
+            Path.unlink = unlink  # type: ignore[method-assign]
+
+    @invariant()
+    def reads_what_was_written(self) -> None:
+        if hasattr(self, "store"):
+            assert self.store.predictions(["case", "repeat", "status"]).rows() == self.rows
+
+    def teardown(self) -> None:
+        if hasattr(self, "folder"):
+            self.folder.cleanup()
+
+
+TestStoreModel = StoreModel.TestCase
+TestStoreModel.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)
+
+
+def test_a_half_written_part_is_not_there(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.write_manifest({"system": {"kind": "poses"}})
+    (tmp_path / "predictions").mkdir()
+    (tmp_path / "predictions" / ".0000000000-0000000000.parquet.part").write_bytes(b"half")
+    assert store.predictions().is_empty()
+    with store.lock():
+        pass
+    assert not list((tmp_path / "predictions").iterdir()), "the next writer clears what a killed one left"
+
+
+def test_a_folder_without_a_run_says_so(tmp_path: Path) -> None:
+    with pytest.raises(NoRun, match=r"holds no run .*instar run"):
+        Store(tmp_path).manifest()
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(NoRun, match="damaged"):
+        Store(tmp_path).manifest()
+    (tmp_path / "manifest.json").write_text('{"format": 99, "instar": "7.0"}')
+    with pytest.raises(NoRun, match=r"format 99.*Instar 7\.0"):
+        Store(tmp_path).manifest()
+
+
+def test_blobs_are_stored_once(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.put_blob("abcd", b"mask")
+    before = next((tmp_path / "blobs").glob("*/*")).stat().st_mtime_ns
+    store.put_blob("abcd", b"mask")
+    assert store.blob("abcd") == b"mask"
+    assert next((tmp_path / "blobs").glob("*/*")).stat().st_mtime_ns == before
+
+
+def test_rows_need_not_have_every_column() -> None:
+    schema = {"a": pl.String, "b": pl.List(pl.Float32), "c": pl.List(pl.String), "d": pl.Int32}
+    frame = rows_frame([{"a": "x", "b": np.zeros(3, np.float32)}, {"c": ["y"], "d": 4}, {"b": [1.0, 2.0]}], schema)
+    assert frame.schema == pl.Schema(schema)
+    assert frame.rows() == [("x", [0, 0, 0], [], None), (None, [], ["y"], 4), (None, [1, 2], [], None)]
