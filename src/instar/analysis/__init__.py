@@ -1,5 +1,8 @@
-"""What verdicts say: rates with confidence, curves over thresholds, the worst cases."""
+"""What verdicts say: rates with confidence, curves over thresholds, the worst cases, coverage and truth."""
 
+from instar.analysis.coverage import coverage, default_bins, violated_counts
 from instar.analysis.rates import any_rule, by_case, curve, rates, violated, worst
+from instar.analysis.truth import TRUTH, classic, classic_vs_metamorphic
 
-__all__ = ["any_rule", "by_case", "curve", "rates", "violated", "worst"]
+__all__ = ["TRUTH", "any_rule", "by_case", "classic", "classic_vs_metamorphic", "coverage", "curve",
+           "default_bins", "rates", "violated", "violated_counts", "worst"]

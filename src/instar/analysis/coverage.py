@@ -14,7 +14,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def coverage(verdicts: pl.DataFrame, thresholds: Mapping[str, float]) -> pl.DataFrame:
-    """How far rule `by` covers rule `of`: the share of the cases that violate `of` which violate `by` as well.
+    """How far rule `by` covers rule `of`: of the cases that violate `of`, the share that violates `by`.
 
     One row per ordered pair of rules, in the order of `thresholds`. `violated` counts the cases that violate
     `of`, `both` those that violate `by`, too, among the cases judged under both. A rule that never fires is
@@ -29,11 +29,12 @@ def coverage(verdicts: pl.DataFrame, thresholds: Mapping[str, float]) -> pl.Data
     both, fired, shared = hit @ hit.T, hit @ judged.T, judged @ judged.T
     covered = np.where(fired > 0, both / np.maximum(fired, 1), 1.0)
     covered[(shared == 0) & (hit.sum(1) > 0)[:, None]] = np.nan
-    return pl.DataFrame({
-        "of": np.repeat(np.asarray(rules, object), len(rules)).tolist(), "by": rules * len(rules),
-        "covered": covered.ravel(), "both": both.ravel().astype(np.int64), "violated": fired.ravel().astype(np.int64)},
-        schema={"of": pl.String, "by": pl.String, "covered": pl.Float64, "both": pl.Int64, "violated": pl.Int64},
-    ).with_columns(pl.col("covered").fill_nan(None))
+    table = pl.DataFrame({
+        "of": pl.Series([rule for rule in rules for _ in rules], dtype=pl.String),
+        "by": pl.Series(rules * len(rules), dtype=pl.String),
+        "covered": covered.ravel(), "both": both.ravel().astype(np.int64),
+        "violated": fired.ravel().astype(np.int64)})
+    return table.with_columns(pl.col("covered").fill_nan(None))
 
 
 def default_bins(rules: int) -> tuple[tuple[int, int], ...]:
@@ -56,9 +57,9 @@ def violated_counts(verdicts: pl.DataFrame, grid: Sequence[float],
                     bins: Sequence[tuple[int, int]] | None = None) -> pl.DataFrame:
     """How many cases violate how many rules, for each threshold of a grid.
 
-    One row per threshold and bin; a bin has a first and a last number of violated rules, both in it. The default
-    bins do not overlap, so that the cases of a threshold add up to all cases with any severity. (MET-POSE's
-    Table II has 30, 61 and 91 in two bins each; bins given here may do the same.)
+    One row per threshold and bin; a bin has a first and a last number of violated rules, both in it. The
+    default bins do not overlap, so that the cases of a threshold add up to all that have any severity.
+    (MET-POSE's Table II has 30, 61 and 91 in two bins each; bins given here may do the same.)
     """
     rules, severity = _severities(verdicts, verdicts["rule"].unique(maintain_order=True).to_list())
     chosen = default_bins(len(rules)) if bins is None else tuple(bins)
@@ -67,8 +68,8 @@ def violated_counts(verdicts: pl.DataFrame, grid: Sequence[float],
         found = np.bincount(_violated(severity, float(threshold)).sum(0), minlength=len(rules) + 1)
         rows += [(float(threshold), str(first) if first == last else f"{first}–{last}", first, last,
                   int(found[max(first, 0):last + 1].sum())) for first, last in chosen]
-    return pl.DataFrame(rows, orient="row", schema={"threshold": pl.Float64, "violated": pl.String, "first": pl.Int64,
-                                                    "last": pl.Int64, "cases": pl.Int64})
+    whole = dict.fromkeys(("first", "last", "cases"), pl.Int64)
+    return pl.DataFrame(rows, orient="row", schema={"threshold": pl.Float64, "violated": pl.String, **whole})
 
 
 def _violated(severity: Floats, threshold: float | Floats) -> npt.NDArray[np.bool_]:
@@ -76,7 +77,7 @@ def _violated(severity: Floats, threshold: float | Floats) -> npt.NDArray[np.boo
 
 
 def _severities(verdicts: pl.DataFrame, wanted: Sequence[str]) -> tuple[list[str], Floats]:
-    """The wanted rules that have verdicts on cases, and the severities (rule, case): the maximum over targets.
+    """The wanted rules that have verdicts on cases, and severities (rule, case): the maximum over targets.
 
     NaN where a case was not judged; cases that were judged under none of the rules are not there.
     """

@@ -1,0 +1,117 @@
+"""Classic testing beside metamorphic testing: the source outputs against ground truth, where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from instar.analysis.rates import violated
+from instar.engine import SOURCE
+from instar.outputs import PoseBatch, Poses
+from instar.relations import Evidence, own_equivariance
+from instar.skeleton import Skeleton
+from instar.store import Store
+
+__all__ = ["TRUTH", "classic", "classic_vs_metamorphic"]
+
+TRUTH = "truth"
+"""What stands for the rule in verdicts against ground truth."""
+
+
+def classic(store: Store, **options: Any) -> pl.DataFrame:
+    """Verdicts of a run's source outputs against its ground truth, one row per case and annotated subject.
+
+    They have the columns of all verdicts, with `truth` for the rule, so that every other analysis takes them.
+    Severity is what the poses relation measures (the suite's options, or those given here) over the landmarks
+    that both skeletons name, in body lengths of the annotated subject; ∞ where the subject was not found.
+    Subjects that were found and not annotated are not judged, nor are cases without annotated subjects.
+    """
+    manifest = store.manifest()
+    given, said = manifest["truth"], manifest["output"]
+    if given is None or not {given["kind"], manifest["system"]["kind"]} <= {Poses.kind}:
+        raise ValueError(f"{store.folder} has no annotated poses to compare with" if given is None else
+                         f"only poses are compared with ground truth here, got {manifest['system']['kind']} "
+                         f"and a ground truth of {given['kind']}")
+    asked = [f"truth_{name}" for name in Poses.columns]
+    found = store.predictions(where=pl.col("follow_up") == SOURCE)
+    fine = found.filter(pl.col("status") == "ok")
+    sizes = fine.select("case", "width", "height").unique("case", keep="first", maintain_order=True)
+    annotated = (store.cases(["case", *asked]).filter(pl.col("truth_scores").list.len() > 0)
+                 .rename({name: name.removeprefix("truth_") for name in asked}))
+    failed = found.filter(pl.col("status") != "ok").join(annotated, on="case", how="semi").unique(
+        "case", keep="first", maintain_order=True)
+    truth = annotated.join(failed, on="case", how="anti").join(sizes, on="case").with_columns(
+        repeat=pl.lit(0, pl.Int32))
+    if said is None or truth.is_empty():
+        judged = pl.DataFrame()
+    else:
+        answers = fine.join(truth, on="case", how="semi")
+        judged = _judged(truth, answers, given, said, {**manifest["options"], **options})
+    columns: dict[str, Any] = {
+        "case": pl.String, "target": pl.String, "rule": pl.String, "severity": pl.Float64, "kind": pl.String,
+        "reason": pl.String, "status": pl.String}
+    lost = failed.select("case", "status", target=pl.lit("whole"), reason=pl.col("message"))
+    both = pl.concat([pl.DataFrame(schema=columns), judged, lost], how="diagonal")
+    return both.with_columns(rule=pl.lit(TRUTH)).select(list(columns))
+
+
+def _judged(truth: pl.DataFrame, found: pl.DataFrame, given: dict[str, Any], said: dict[str, Any],
+            options: dict[str, Any]) -> pl.DataFrame:
+    """Annotated poses as sources, found ones as follow-ups that changed nothing."""
+    bones, others = Skeleton.from_dict(given["skeleton"]), Skeleton.from_dict(said["skeleton"])
+    bound = own_equivariance(Poses.kind)
+    settings = {p.name: p.check(options[p.name], "classic") if p.name in options else p.default
+                for p in bound.relation.options}
+    mine, theirs = bones.mapping(others)
+    if settings["landmarks"]:
+        chosen = {i for _, indices in others.select(str(settings["landmarks"])) for i in indices}
+        mine = mine[np.isin(theirs, list(chosen))]
+    if not len(mine):
+        raise ValueError(f"skeletons {bones.name} and {others.name} have none of the landmarks in common")
+    settings["landmarks"] = ", ".join(bones.landmarks[i] for i in mine)
+    follow = found.drop(list(Poses.columns)).hstack(_renamed(found, others, bones)).with_columns(
+        warp=pl.lit(np.eye(3).ravel().tolist(), pl.List(pl.Float64)), draw=pl.lit(0, pl.Int32))
+    evidence = Evidence(given, pl.DataFrame(), truth, follow, dict(bound.values), settings)
+    judged = bound.relation.judge(evidence)
+    status = pl.when(pl.col("severity").is_null()).then(pl.lit("not applicable")).otherwise(pl.lit("ok"))
+    return judged.filter(pl.col("target") != "whole").select(
+        "case", "target", "severity", "kind", "reason", status=status)
+
+
+def _renamed(found: pl.DataFrame, others: Skeleton, bones: Skeleton) -> list[pl.Series]:
+    """Stored poses of one skeleton as those of another, by the names of landmarks; NaN where it has none."""
+    mine, theirs = bones.mapping(others)
+    batch = PoseBatch.from_frame(found, len(others.landmarks))
+    points = np.full((len(batch.points), len(bones.landmarks), 2), np.nan, np.float32)
+    points[:, mine] = batch.points[:, theirs]
+    seen = np.zeros(points.shape[:2], np.float32)
+    seen[:, mine] = batch.visibility[:, theirs]
+    columns = {"points": points, "visibility": seen, "scores": batch.scores}
+    return [pl.Series(name, [values[a:b].ravel().tolist() for a, b in pairwise(batch.offsets)],
+                      pl.List(pl.Float32)) for name, values in columns.items()]
+
+
+def classic_vs_metamorphic(truth: pl.DataFrame, verdicts: pl.DataFrame,
+                           grid: Sequence[float]) -> pl.DataFrame:
+    """For each threshold how many cases fail classic testing only, metamorphic testing only, both, neither.
+
+    `truth` are the verdicts of `classic`, `verdicts` those of any rules: a case fails where it violates at
+    least one of them. Cases that were not judged in both ways are left out.
+    """
+    def worst(frame: pl.DataFrame, name: str) -> pl.DataFrame:
+        judged = frame.filter(pl.col("case").is_not_null() & pl.col("severity").is_not_null())
+        return judged.group_by("case").agg(pl.col("severity").max().alias(name))
+
+    cases = worst(truth, "classic").join(worst(verdicts, "metamorphic"), on="case")
+    rows = []
+    for threshold in grid:
+        one, other = (cases.select(severity=name).select(violated(threshold)).to_series()
+                      for name in ("classic", "metamorphic"))
+        rows.append((float(threshold), cases.height, int((one & ~other).sum()), int((other & ~one).sum()),
+                     int((one & other).sum()), int((~one & ~other).sum())))
+    counts = dict.fromkeys(("cases", "classic_only", "metamorphic_only", "both", "neither"), pl.Int64)
+    return pl.DataFrame(rows, orient="row", schema={"threshold": pl.Float64, **counts})
