@@ -339,6 +339,7 @@ class _Capture:
 
 
 _last = threading.local()
+_inherited: list[_Capture] = []
 
 
 def _video_frame(path: str, frame: int) -> Image:
@@ -356,9 +357,13 @@ def _video_frame(path: str, frame: int) -> Image:
         raise Unreadable(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     if not stat.S_ISREG(about.st_mode):
         raise Unreadable(f"{path}: not a regular file")
-    # A forked process shares its parent's file offset, and must not go on with the parent's capture.
     key = (path, about.st_mtime_ns, about.st_size, os.getpid())
     capture: _Capture | None = getattr(_last, "capture", None)
+    if capture is not None and capture.key[-1] != os.getpid():
+        # A forked process shares its parent's file offset, so must not go on with the parent's capture; nor
+        # close it, which would wait for decoding threads that only the parent has.
+        _inherited.append(capture)
+        capture = None
     _last.capture = None  # nobody goes on with a capture that failed
     with _quiet:
         if capture is None or capture.key != key or capture.at > frame:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
-SCHEMA = {"case": pl.String, "target": pl.String, "rule": pl.String, "severity": pl.Float64, "kind": pl.String,
-          "reason": pl.String, "status": pl.String}
+SCHEMA = {"case": pl.String, "target": pl.String, "rule": pl.String, "severity": pl.Float64,
+          "kind": pl.String, "reason": pl.String, "status": pl.String}
 
 
 def verdicts(rows: Iterable[tuple[str | None, str, str, float | None]]) -> pl.DataFrame:

@@ -26,7 +26,8 @@ def pairs(found: pl.DataFrame) -> dict[tuple[str, str], tuple[float | None, int,
 
 
 def test_coverage_by_hand() -> None:
-    frame = table({"wide": [1.0, 1.0, 1.0, 1.0, 0.0], "narrow": [1.0, 0.2, 0.1, 0.0, 0.0], "quiet": [0.0] * 5})
+    frame = table({"wide": [1.0, 1.0, 1.0, 1.0, 0.0], "narrow": [1.0, 0.2, 0.1, 0.0, 0.0],
+                   "quiet": [0.0] * 5})
     found = pairs(coverage(frame, {"wide": 0.2, "narrow": 0.2, "quiet": 0.2}))
     assert len(found) == 9
     assert found["narrow", "wide"] == (1.0, 2, 2)
@@ -114,7 +115,8 @@ def test_a_large_run_takes_seconds() -> None:
     rng = np.random.default_rng(0)
     frame = pl.DataFrame({
         "case": np.repeat([f"folder/{number:06d}.png" for number in range(cases)], rules),
-        "rule": [f"rule({number})" for number in range(rules)] * cases, "severity": rng.exponential(0.1, rules * cases)})
+        "rule": [f"rule({number})" for number in range(rules)] * cases,
+        "severity": rng.exponential(0.1, rules * cases)})
     start = time.perf_counter()
     assert coverage(frame, {f"rule({number})": 0.2 for number in range(rules)}).height == rules * rules
     assert violated_counts(frame, (0.05, 0.2, INF)).height == 30

@@ -47,7 +47,7 @@ def default_bins(rules: int) -> tuple[tuple[int, int], ...]:
     """
     bins = [(number, number) for number in range(min(5, rules))]
     for last in (rules // 4, rules // 2, rules * 3 // 4, rules - 1):
-        first = bins[-1][1] + 1 if bins else 0
+        first = bins[-1][1] + 1 if bins else 1
         if first <= last:
             bins.append((first, last))
     return (*bins, (rules, rules))

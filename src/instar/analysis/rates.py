@@ -36,7 +36,7 @@ def rates(verdicts: pl.DataFrame, thresholds: Mapping[str, float], *, by: Litera
     limits = pl.DataFrame({"rule": list(thresholds), "threshold": [float(t) for t in thresholds.values()]},
                           schema={"rule": pl.String, "threshold": pl.Float64})
     failed = ~pl.col("status").is_in(["ok", "not applicable"])
-    table = pairs.join(limits, on="rule", maintain_order="left").group_by("rule", maintain_order=True).agg(
+    table = limits.join(pairs, on="rule", maintain_order="left").group_by("rule", maintain_order=True).agg(
         pl.col("threshold").first(),
         judged=pl.col("severity").is_not_null().sum(),
         violated=violated(pl.col("threshold")).sum(),

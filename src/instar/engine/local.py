@@ -53,10 +53,7 @@ class _Work:
 
     task: Task
     left: set[Key]
-    deaths: int = 0
     in_hand: Any = None
-    count: int = 1
-    read: bool = False
 
 
 @dataclass(slots=True)
@@ -68,6 +65,7 @@ class _Process:
     log: IO[bytes]
     queue: deque[_Work] = field(default_factory=deque)
     ready: bool = False
+    batch: int = 1
     heard: float = field(default_factory=time.monotonic)
 
     @property
@@ -123,7 +121,7 @@ def greeted(process: _Process) -> dict[str, Any]:
     if what == "failed":
         process.kill()
         raise SystemFailed(content)
-    process.ready = True
+    process.ready, process.batch = True, content.pop("batch")
     process.heard = time.monotonic()
     return dict(content)
 
@@ -256,16 +254,15 @@ class _Coordinator:
             return
         process.heard = time.monotonic()
         if what == "ready":
-            process.ready, self.load_failures = True, 0
+            process.ready, process.batch, self.load_failures = True, content["batch"], 0
             return
         if what == "failed":
             raise SystemFailed(content)
         work = process.current
         assert work is not None
         if what == "begin":
-            work.in_hand, work.count = content, content if isinstance(content, int) else 1
+            work.in_hand = content
         elif what == "input":
-            work.read = True
             if not self.sink.case(work.task, content):
                 work.left.clear()
         elif what == "unreadable":
@@ -282,13 +279,15 @@ class _Coordinator:
             spent = [r["seconds"] for r in rows if r.get("seconds")]
             if spent:
                 self.mean = max(self.mean * 0.9, sum(spent) / len(spent))
-            work.count = 1
             self.sink.rows(work.task, rows, header)
         elif what == "done":
             process.queue.popleft()
 
     def _look_for_hangs(self) -> None:
-        """A worker is silent for as long as a prediction may take; a batch may take longer, as it is only a hint."""
+        """Silent for longer than a prediction may take, or than such a batch usually takes: the worker hangs.
+
+        For a batch that is only a suspicion, which costs a new worker; one input at a time it is a verdict.
+        """
         now = time.monotonic()
         for process in list(self.processes):
             work = process.current
@@ -296,7 +295,7 @@ class _Coordinator:
                 if now - process.heard > LOAD_SECONDS:
                     self._bury(process, "timeout", "the system did not load again")
             elif work is not None:
-                allowed = self.timeout if work.task.single else max(self.timeout, 5 * work.count * self.mean)
+                allowed = self.timeout if work.task.single else max(self.timeout, 5 * process.batch * self.mean)
                 if now - process.heard > allowed:
                     self._bury(process, "timeout", f"no answer within {self.timeout:g} s")
 
@@ -311,7 +310,6 @@ class _Coordinator:
         waiting = list(process.queue)
         for number, work in enumerate(waiting):
             if number == 0:
-                work.deaths += 1
                 if work.task.single:
                     self._record(work, status, message)
                 work.task = replace(work.task, single=True)

@@ -98,6 +98,7 @@ def predict(system: str | System, suite: Suite, dataset: Dataset, store: Store, 
             info = greeted(first)
         else:
             info = Worker(setup).info()
+            del info["batch"]
         rules = bound_rules(suite.rules, info["system"]["kind"])
         manifest = _manifest(store, info, suite, rules, dataset, seed)
         if retry_failed:

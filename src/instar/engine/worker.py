@@ -24,6 +24,8 @@ from instar.transforms import Change, NotApplicable, Transformation, draw_seed, 
 __all__ = ["BATCH_BYTES", "Setup", "Task", "Worker", "serve"]
 
 BATCH_BYTES = 32 << 20
+HAND_OVER_ROWS = 64
+HAND_OVER_SECONDS = 0.25
 Message = tuple[str, Any]
 
 
@@ -68,10 +70,20 @@ class _Batch:
     rows: list[dict[str, Any]] = field(default_factory=list)
     size: int = 0
     source: Output | None = None
+    handed: float = field(default_factory=time.monotonic)
 
     def add(self, key: Key, image: Image, change: Change, seed: int) -> None:
         self.pending.append(_Pending(key, image, change, seed))
         self.size += image.nbytes
+
+    @property
+    def due(self) -> bool:
+        """Rows are handed over in handfuls: a message each would cost more than many a prediction."""
+        return len(self.rows) >= HAND_OVER_ROWS or time.monotonic() - self.handed > HAND_OVER_SECONDS
+
+    def hand_over(self) -> Message:
+        rows, self.rows, self.handed = self.rows, [], time.monotonic()
+        return "rows", rows
 
 
 class Worker:
@@ -88,6 +100,7 @@ class Worker:
         return {
             "system": {"name": self.system.name, "kind": self.system.kind, "fingerprint": self.system.fingerprint,
                        "deterministic": self.system.deterministic, "seedable": self.system.seedable},
+            "batch": self.system.batch,
             "providers": {need: {"name": p.name, "fingerprint": p.fingerprint} for need, p in self.providers.items()}}
 
     def transformation(self, name: str) -> Transformation:
@@ -96,7 +109,10 @@ class Worker:
         return self._parsed[name]
 
     def work(self, task: Task) -> Iterator[Message]:
-        """Messages: input or unreadable, then needs (to be stored before it goes on), begin, rows."""
+        """Messages: input or unreadable, then needs (to be stored before it goes on) and rows.
+
+        A task that goes one input at a time also says `begin` before each.
+        """
         if task.single:
             yield "begin", "input"
         try:
@@ -117,7 +133,7 @@ class Worker:
             if name != SOURCE:
                 wanted = self.transformation(name)
                 if "source" in wanted.needs - needs.keys():
-                    yield from self._flush(batch)
+                    self._predict(batch)
                     needs["source"] = batch.source or NotApplicable("the source could not be predicted")
                 for need in sorted(wanted.needs - needs.keys()):
                     if task.single:
@@ -136,9 +152,13 @@ class Worker:
                     yield "begin", key
                 seed_of = SOURCE if name == SOURCE else self.transformation(name)
                 batch.add(key, *made, draw_seed(task.seed, task.case.id, seed_of, draw, key[2]))
-                if task.single or batch.size >= BATCH_BYTES:
-                    yield from self._flush(batch)
-        yield from self._flush(batch)
+                if task.single or len(batch.pending) >= self.system.batch or batch.size >= BATCH_BYTES:
+                    self._predict(batch)
+                    if task.single or batch.due:
+                        yield batch.hand_over()
+        self._predict(batch)
+        if batch.rows:
+            yield batch.hand_over()
 
     def _followed(self, wanted: Transformation, draw: int, task: Task, image: Image,
                   needs: Mapping[str, Output | NotApplicable]) -> tuple[Image, Change] | dict[str, Any]:
@@ -154,21 +174,18 @@ class Worker:
         except Exception as error:
             return {"status": "error", "message": f"the transformation failed: {_said(error)}"}
 
-    def _flush(self, batch: _Batch) -> Iterator[Message]:
-        """Predict what is pending and hand over all rows so far."""
-        if batch.pending:
-            if not batch.task.single:
-                yield "begin", len(batch.pending)
-            for pending, answered in zip(batch.pending, self._predicted(batch.pending), strict=True):
-                batch.rows.append({**_key_row(batch.task.case, pending.key), **pending.change.row(), **answered})
-                if pending.key == (SOURCE, 0, 0):
-                    batch.source = answered.get("output")
-        rows, batch.rows, batch.pending, batch.size = batch.rows, [], [], 0
-        if rows:
-            yield "rows", rows
+    def _predict(self, batch: _Batch) -> None:
+        """Predict what is pending."""
+        for pending, answered in zip(batch.pending, self._predicted(batch.pending), strict=True):
+            batch.rows.append({**_key_row(batch.task.case, pending.key), **pending.change.row(), **answered})
+            if pending.key == (SOURCE, 0, 0):
+                batch.source = answered.get("output")
+        batch.pending, batch.size = [], 0
 
     def _predicted(self, pending: Sequence[_Pending]) -> list[dict[str, Any]]:
         """Rows of answers. Where a batch raises, its inputs go one by one, and each answers for itself."""
+        if not pending:
+            return []
         begun = time.perf_counter()
         try:
             answers = self.system.answer([p.image for p in pending], [p.seed for p in pending])

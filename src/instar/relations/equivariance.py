@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -57,23 +59,23 @@ def poses(evidence: Evidence) -> pl.DataFrame:
     invented = _invented(said, rows[~known], second[~known], chosen, len(follow))
     rows, first, second = rows[known], first[known], second[known]
     ordinal = first - told.offsets[source_of[rows]]
-    back, normalised = np.linalg.inv(matrices), options["space"] == "normalised"
+    back, normalised = _inverses(matrices), options["space"] == "normalised"
     scale = frames[rows] if normalised else np.ones((len(rows), 2))
     found = [_whole(invented, told.counts[source_of])]
     for part, indices in chosen:
         take = np.asarray(indices)
-        expected = told.points[first][:, take].astype(np.float64)
+        expected = _chosen(told.points[first], take).astype(np.float64)
         actual = _landmarks(said, second, swaps[rows], bones, take)
         there, here = ~np.isnan(expected[..., 0]), ~np.isnan(actual[..., 0])
         seen = there | here
         if options["outside"] == "leave":
             places = np.where(there[..., None], _project(matrices[rows], expected), actual)
             seen &= inside(places, sizes[rows][:, None])
-        distance = np.linalg.norm((_project(back[rows], actual) - expected) / scale[:, None], axis=-1)
+        gap = (_project(back[rows], actual) - expected) / scale[:, None]
+        distance = np.hypot(gap[..., 0], gap[..., 1])
         distance[there ^ here] = np.inf
         distance[~seen] = np.nan
-        length = _length(told.points[first].astype(np.float64) / scale[:, None], part, options["normaliser"],
-                         frames[rows] / scale)
+        length = _length(told.points, first, scale, part, options["normaliser"], frames[rows] / scale)
         label = f"/{part.name}" if len(bones.parts) > 1 else ""
         found.append(_part_verdicts(rows, ordinal, label, distance, there.any(1), here.any(1), seen.any(1), length,
                                     options["aggregate"], bones, part, take))
@@ -108,80 +110,132 @@ def _matrices(follow: pl.DataFrame) -> Floats:
 def _swaps(matrices: Floats, handedness: str) -> npt.NDArray[np.bool_]:
     """Which rows exchange left and right: the determinant alone decides, unless a rule spells otherwise."""
     if handedness == "auto":
-        return np.linalg.det(matrices) < 0
+        first, which = _different(matrices)
+        return np.asarray(np.linalg.det(matrices[first]) < 0)[which]
     return np.full(len(matrices), handedness == "swapped")
 
 
 def _project(matrices: Floats, points: npt.NDArray[Any]) -> Floats:
-    """Each row's points (K, L, 2) through its own matrix (K, 3, 3)."""
-    moved = np.einsum("kij,klj->kli", matrices[:, :2, :2], points) + matrices[:, None, :2, 2]
-    if (matrices[:, 2] != (0.0, 0.0, 1.0)).any():
-        moved /= np.einsum("kj,klj->kl", matrices[:, 2, :2], points)[..., None] + matrices[:, 2, 2, None, None]
-    return np.asarray(moved)
+    """Each row's points (K, L, 2) through its own matrix (K, 3, 3). Most rules move nothing: those rows are copied."""
+    out = np.array(points, dtype=np.float64)
+    moved = np.flatnonzero((matrices != np.eye(3)).any((1, 2)))
+    if len(moved):
+        m = matrices[moved][:, :, :, None]
+        x, y = out[moved, :, 0], out[moved, :, 1]
+        divisor = m[:, 2, 0] * x + m[:, 2, 1] * y + m[:, 2, 2]
+        out[moved, :, 0] = (m[:, 0, 0] * x + m[:, 0, 1] * y + m[:, 0, 2]) / divisor
+        out[moved, :, 1] = (m[:, 1, 0] * x + m[:, 1, 1] * y + m[:, 1, 2]) / divisor
+    return out
+
+
+def _inverses(matrices: Floats) -> Floats:
+    first, which = _different(matrices)
+    return np.asarray(np.linalg.inv(matrices[first]))[which]
+
+
+def _different(matrices: Floats) -> tuple[Ints, Ints]:
+    """Where each different matrix occurs first, and which of them each row has: a run has few different warps."""
+    flat = np.ascontiguousarray(matrices.reshape(-1, 9))
+    _, first, which = np.unique(flat.view(np.dtype((np.void, flat.dtype.itemsize * 9))), return_index=True,
+                                return_inverse=True)
+    return first, which.reshape(-1)
 
 
 def _landmarks(batch: PoseBatch, subjects: Ints, swapped: npt.NDArray[np.bool_], bones: Skeleton, take: Ints) -> Floats:
     """The chosen landmarks of some subjects, in the source's sense of left and right; NaN for no subject."""
     if not len(batch.points):
         return np.full((len(subjects), len(take), 2), np.nan)
-    safe = np.maximum(subjects, 0)[:, None]
-    places = np.where(swapped[:, None], np.asarray(bones.swap)[take], take)
-    points = batch.points[safe, places].astype(np.float64)
+    points = batch.points[np.maximum(subjects, 0)]
+    points[swapped] = points[swapped][:, bones.swap]
+    points = _chosen(points, take).astype(np.float64)
     points[subjects < 0] = np.nan
     return points
+
+
+def _chosen(points: npt.NDArray[np.float32], take: Ints) -> npt.NDArray[np.float32]:
+    """Some landmarks of every subject; all of them, the usual case, without another copy."""
+    return points if len(take) == points.shape[1] else points[:, take]
 
 
 def _matches(told: PoseBatch, said: PoseBatch, source_of: Ints, matrices: Floats,
              swaps: npt.NDArray[np.bool_], bones: Skeleton) -> tuple[Ints, Ints, Ints]:
     """Pairs of subjects as (row, source subject, follow-up subject); -1 where a side has none.
 
-    Subjects are matched by the smallest total of mean landmark distances.
+    Subjects are matched by the smallest total of mean landmark distances, in the source frame. Rows with equal
+    numbers of subjects are matched together.
     """
     many, more = told.counts[source_of], said.counts
-    starts, others = told.offsets[source_of], said.offsets[:-1]
-    simple = (many <= 1) & (more <= 1)
-    easy = np.flatnonzero(simple & ((many > 0) | (more > 0)))
-    rows, first, second = [easy], [np.where(many, starts, -1)[easy]], [np.where(more, others, -1)[easy]]
-    hard = np.flatnonzero(~simple)
-    if len(hard):
-        from scipy.optimize import linear_sum_assignment
-
-        everything = np.arange(len(bones.landmarks))
-        back = np.linalg.inv(matrices)
-        for row in hard:
-            mine = np.arange(starts[row], starts[row] + many[row])
-            theirs = np.arange(others[row], others[row] + more[row])
-            paired_mine, paired_theirs = np.empty(0, np.int64), np.empty(0, np.int64)
-            if len(mine) and len(theirs):
-                actual = _landmarks(said, theirs, np.full(len(theirs), swaps[row]), bones, everything)
-                actual = _project(np.repeat(back[row][None], len(theirs), 0), actual)
-                gap = np.linalg.norm(told.points[mine][:, None] - actual[None], axis=-1)
-                both = ~np.isnan(gap)
-                shared = both.sum(-1)
-                cost = np.where(shared > 0, np.where(both, gap, 0).sum(-1) / np.maximum(shared, 1), 1e12)
-                paired_mine, paired_theirs = linear_sum_assignment(cost)
-            lost = np.setdiff1d(np.arange(len(mine)), paired_mine)
-            invented = np.setdiff1d(np.arange(len(theirs)), paired_theirs)
-            first.append(np.concatenate([mine[paired_mine], mine[lost], np.full(len(invented), -1)]))
-            second.append(np.concatenate([theirs[paired_theirs], np.full(len(lost), -1), theirs[invented]]))
-            rows.append(np.full(len(first[-1]), row))
+    rows, first, second = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    widest = more.max(initial=0) + 1
+    for n, m in (divmod(int(code), int(widest)) for code in np.unique(many * widest + more)):
+        members = np.flatnonzero((many == n) & (more == m))
+        mine = told.offsets[source_of[members]][:, None] + np.arange(n)
+        theirs = said.offsets[members][:, None] + np.arange(m)
+        if n == 0 or m == 0:
+            partner = np.full((len(members), n), -1)
+        elif n == m == 1:
+            partner = np.zeros((len(members), 1), np.int64)
+        else:
+            actual = _landmarks(said, theirs.ravel(), np.repeat(swaps[members], m), bones, np.arange(len(bones.landmarks)))
+            actual = _project(_inverses(np.repeat(matrices[members], m, 0)), actual).reshape(len(members), m, -1, 2)
+            partner = assigned(_mean_gaps(told.points[mine].astype(np.float64), actual))
+        paired = partner >= 0
+        rows.append(np.repeat(members, n))
+        first.append(mine.ravel())
+        second.append(np.where(paired, np.take_along_axis(theirs, partner.clip(0), 1) if m else -1, -1).ravel())
+        taken = np.zeros((len(members), m), bool)
+        at, _ = np.nonzero(paired)
+        taken[at, partner[paired]] = True
+        alone, which = np.nonzero(~taken)
+        rows.append(members[alone])
+        first.append(np.full(len(alone), -1))
+        second.append(theirs[alone, which])
     return np.concatenate(rows), np.concatenate(first), np.concatenate(second)
 
 
-def _length(points: Floats, part: Part, normaliser: str, frames: Floats) -> Floats:
-    """What one body length is for each subject (K, L, 2): NaN where it has none."""
+def _mean_gaps(mine: Floats, theirs: Floats) -> Floats:
+    """Mean distance over shared landmarks of subjects (R, n, L, 2) and (R, m, L, 2); huge where none is shared."""
+    gap = mine[:, :, None] - theirs[:, None]
+    distance = np.hypot(gap[..., 0], gap[..., 1])
+    both = ~np.isnan(distance)
+    shared = both.sum(-1)
+    return np.where(shared > 0, np.where(both, distance, 0).sum(-1) / np.maximum(shared, 1), 1e12)
+
+
+def assigned(cost: Floats) -> Ints:
+    """The cheapest one-to-one assignment of each cost matrix (R, n, m): for every row its column, or -1."""
+    count, n, m = cost.shape
+    if n > m:
+        columns = assigned(np.swapaxes(cost, 1, 2))
+        partner = np.full((count, n), -1)
+        np.put_along_axis(partner, columns, np.broadcast_to(np.arange(m), columns.shape), 1)
+        return partner
+    if math.perm(m, n) <= 120:  # few enough to try them all, for all rows at once
+        orders = np.array(list(permutations(range(m), n)))
+        return np.asarray(orders[cost[:, np.arange(n), orders].sum(-1).argmin(1)])
+    from scipy.optimize import linear_sum_assignment
+
+    return np.array([linear_sum_assignment(one)[1] for one in cost], np.int64).reshape(count, n)
+
+
+def _length(points: npt.NDArray[np.float32], subjects: Ints, scale: Floats, part: Part, normaliser: str,
+            frames: Floats) -> Floats:
+    """What one body length is for each of some subjects: NaN where it has none."""
+    def landmarks(indices: tuple[int, ...]) -> Floats:
+        return np.asarray(points[subjects[:, None], indices].astype(np.float64) / scale[:, None])
+
     if normaliser == "pixels":
-        return np.ones(len(points))
+        return np.ones(len(subjects))
     if normaliser == "image":
         return np.asarray(np.linalg.norm(frames, axis=-1))
     if normaliser == "box":
-        own = points[:, list(part.landmarks)]
+        own = landmarks(part.landmarks)
         absent = np.isnan(own)
         length = np.linalg.norm(np.where(absent, -np.inf, own).max(1) - np.where(absent, np.inf, own).min(1), axis=-1)
     else:
-        length = np.full(len(points), np.nan)
+        length = np.full(len(subjects), np.nan)
         for one, other in part.lengths:
-            ends = np.linalg.norm(points[:, list(one)].mean(1) - points[:, list(other)].mean(1), axis=-1)
+            ends = np.linalg.norm(landmarks(one).mean(1) - landmarks(other).mean(1), axis=-1)
             length = np.where(np.isnan(length), ends, length)
     return np.where((length > 0) & np.isfinite(length), length, np.nan)
 
@@ -224,9 +278,10 @@ def _whole(invented: Ints, told: Ints) -> pl.DataFrame:
     """Verdicts about the whole: what was invented, and the peace of two empty answers."""
     rows = np.flatnonzero((invented > 0) | (told == 0))
     extra = invented[rows] > 0
-    return _verdicts(rows, np.full(len(rows), "whole"), np.where(extra, np.inf, 0.0), np.where(extra, "invented", ""),
-                     np.full(len(rows), ""), np.zeros(len(rows), np.int64), invented[rows], np.full(len(rows), ""),
-                     np.full(len(rows), np.nan))
+    nothing = np.full(len(rows), -1)
+    return _verdicts(rows, _named(["whole"], np.zeros(len(rows), np.int64)), np.where(extra, np.inf, 0.0),
+                     _named(["invented"], np.where(extra, 0, -1)), _named([], nothing), np.zeros(len(rows), np.int64),
+                     invented[rows], _named([], nothing), np.full(len(rows), np.nan))
 
 
 def _part_verdicts(rows: Ints, ordinal: Ints, label: str, distance: Floats, before: npt.NDArray[np.bool_],
@@ -239,25 +294,27 @@ def _part_verdicts(rows: Ints, ordinal: Ints, label: str, distance: Floats, befo
     gone = (before | after) & ~seen
     unsized = ~gone & np.isnan(severity)
     severity[gone] = np.nan
-    kind = np.where(gone, "", np.where(before & ~after, "lost", np.where(after & ~before, "invented", "")))
-    ends = " or ".join(bones.landmarks[end[0]] for end in part.lengths[0])
-    reason = np.where(gone, "every landmark was carried out of the frame",
-                      np.where(unsized, f"no body length: {ends} absent, or both at one place", ""))
+    ends = " or ".join(bones.landmarks[end[0]] for end in part.lengths[0]) if part.lengths else "its ends"
+    reasons = ["every landmark was carried out of the frame", f"no body length: {ends} absent, or both at one place"]
     reach = np.where(np.isnan(distance), -1.0, distance)
-    names = np.asarray([bones.landmarks[i] for i in take])
-    worst = np.where(reach.max(1) >= 0, names[reach.argmax(1)], "")
-    targets = ordinal.astype(str) if not label else np.char.add(ordinal.astype(str), label)
-    return _verdicts(rows, targets, severity, kind, reason, (reach >= 0).sum(1), np.isinf(distance).sum(1), worst, length)
+    return _verdicts(rows, _named([f"{i}{label}" for i in range(ordinal.max(initial=-1) + 1)], ordinal), severity,
+                     _named(["lost", "invented"], np.where(gone | (before == after), -1, np.where(before, 0, 1))),
+                     _named(reasons, np.where(gone, 0, np.where(unsized, 1, -1))), (reach >= 0).sum(1),
+                     np.isinf(distance).sum(1),
+                     _named([bones.landmarks[i] for i in take], np.where(reach.max(1) >= 0, reach.argmax(1), -1)), length)
 
 
-def _verdicts(rows: Ints, target: npt.NDArray[Any], severity: Floats, kind: npt.NDArray[Any], reason: npt.NDArray[Any],
-              compared: Ints, missing: Ints, worst: npt.NDArray[Any], length: Floats) -> pl.DataFrame:
+def _named(names: list[str], which: Ints) -> pl.Series:
+    """Names by number, null for -1: far cheaper than an array of strings."""
+    return pl.Series([*names, None], dtype=pl.String).gather(np.where(which < 0, len(names), which))
+
+
+def _verdicts(rows: Ints, target: pl.Series, severity: Floats, kind: pl.Series, reason: pl.Series, compared: Ints,
+              missing: Ints, worst: pl.Series, length: Floats) -> pl.DataFrame:
     return pl.DataFrame({
-        "row": rows.astype(np.uint32), "target": target.astype(str), "severity": severity, "kind": kind.astype(str),
-        "reason": reason.astype(str), "compared": compared.astype(np.int32), "missing": missing.astype(np.int32),
-        "worst": worst.astype(str), "length": length},
-    ).with_columns(pl.col("severity", "length").fill_nan(None),
-                   *(pl.when(pl.col(c) != "").then(pl.col(c)).alias(c) for c in ("kind", "reason", "worst")))
+        "row": rows.astype(np.uint32), "target": target, "severity": severity, "kind": kind, "reason": reason,
+        "compared": compared.astype(np.int32), "missing": missing.astype(np.int32), "worst": worst, "length": length},
+    ).with_columns(pl.col("severity", "length").fill_nan(None))
 
 
 def _over_draws(found: pl.DataFrame, keys: pl.DataFrame, measures: Mapping[str, Any]) -> pl.DataFrame:

@@ -61,7 +61,7 @@ def from_function(function: Callable[..., Any], name: str) -> System:
     if kind not in KINDS:
         raise ValueError(f"{name}: {kind!r} is no kind of output; there are {', '.join(KINDS)}")
     return System(name, kind, predict, fingerprint_of("function", name, told.get("version", ""), _source(function)),
-                  deterministic=deterministic, seedable=seeded or deterministic)
+                  deterministic=deterministic, seedable=seeded or deterministic, batch=16 if batch else 1)
 
 
 def _annotated(annotation: Any) -> str | None:

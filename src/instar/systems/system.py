@@ -27,7 +27,8 @@ class System:
 
     `predict(inputs, seeds)` takes images of any sizes and one seed each, and returns one answer each: an
     output of `kind`, or what that kind accepts. A deterministic system answers the same input the same way
-    each time (repeats collapse to one); one that is not `seedable` cannot be made to repeat itself.
+    each time (repeats collapse to one); one that is not `seedable` cannot be made to repeat itself. `batch` is
+    how many inputs it likes at once.
     """
 
     name: str
@@ -36,6 +37,7 @@ class System:
     fingerprint: str
     deterministic: bool = True
     seedable: bool = True
+    batch: int = 1
     close: Callable[[], None] = field(default=lambda: None)
 
     def answer(self, inputs: Sequence[Image], seeds: Sequence[int]) -> list[Output | Exception]:

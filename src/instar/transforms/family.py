@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -106,6 +106,20 @@ class Transformation:
     """
 
     steps: tuple[Step, ...]
+    id: str = field(init=False)
+    seed_id: str = field(init=False)
+    """The id less the parameters that levels of a family share."""
+    needs: frozenset[str] = field(init=False)
+    random: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        inner = [one for step in self.steps for one in step.inner]
+        needs = {need for step in self.steps for need in step.family.needs}
+        for name, value in (("id", " | ".join(step.spelled() for step in self.steps)),
+                            ("seed_id", " | ".join(step.spelled(shared=False) for step in self.steps)),
+                            ("needs", frozenset(needs.union(*(one.needs for one in inner)))),
+                            ("random", any(s.family.random for s in self.steps) or any(i.random for i in inner))):
+            object.__setattr__(self, name, value)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Transformation) and self.id == other.id
@@ -115,23 +129,6 @@ class Transformation:
 
     def __str__(self) -> str:
         return self.id
-
-    @property
-    def id(self) -> str:
-        return " | ".join(step.spelled() for step in self.steps)
-
-    @property
-    def seed_id(self) -> str:
-        return " | ".join(step.spelled(shared=False) for step in self.steps)
-
-    @property
-    def needs(self) -> frozenset[str]:
-        own = {need for step in self.steps for need in step.family.needs}
-        return frozenset(own.union(*(inner.needs for step in self.steps for inner in step.inner)))
-
-    @property
-    def random(self) -> bool:
-        return any(s.family.random or any(t.random for t in s.inner) for s in self.steps)
 
     @property
     def photometric(self) -> bool:
@@ -146,10 +143,14 @@ class Transformation:
             carried: Mapping[str, Any] = needs or {}
             if not change.warp.is_identity:
                 carried = {name: value.warped(change.warp) for name, value in carried.items()}
-            rng = np.random.default_rng([seed, number])
+            rng = np.random.default_rng([seed, number]) if self.random else _NO_CHANCE
             image, did = step.family.apply(image, carried, rng, step.values)
             change = did if number == 0 else change.then(did)
         return image, change
+
+
+# Making a generator costs more than many a transformation; those without chance never draw from theirs.
+_NO_CHANCE = np.random.default_rng(0)
 
 
 def draw_seed(run_seed: int, case: str, transformation: Transformation | str, draw: int, *more: int) -> int:

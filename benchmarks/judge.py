@@ -1,0 +1,83 @@
+"""How many pose verdicts a second the judge makes, from stored predictions to stored verdicts.
+
+    python benchmarks/judge.py [--cases 4000]
+
+The last line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import instar
+from instar.engine import bound_rules, judge
+from instar.skeleton import skeleton
+from instar.store import Store
+from instar.suites import suite
+from instar.warp import Warp
+
+SIZE = (720, 480)
+WARPS = {"mirror(h)": Warp.mirror(SIZE, "h"), "rotation(5)": Warp.rotation(SIZE, 5)}
+
+
+def made(folder: Path, cases: int, subjects: int) -> tuple[Store, int]:
+    """A run folder as the engine leaves it, with poses that nearly agree."""
+    rng = np.random.default_rng(0)
+    bones = skeleton("mediapipe-pose-33")
+    rules = bound_rules(suite("met-pose/sub").rules, "poses")
+    store = Store(folder)
+    header = instar.Poses.from_array(np.zeros((1, 33, 2)), skeleton=bones).header()
+    store.write_manifest({"instar": instar.__version__, "output": header, "truth": None, "seed": 0, "suites": ["bench"],
+                          "rules": [r.id for r in rules], "options": {}, "thresholds": {}, "providers": {},
+                          "system": {"name": "bench", "kind": "poses", "fingerprint": "", "deterministic": True,
+                                     "seedable": True}})
+    store.append_cases([{"case": f"{i:06d}", "status": "ok", "width": SIZE[0], "height": SIZE[1], "hash": str(i)}
+                        for i in range(cases)], None)
+    rows = []
+    for number in range(cases):
+        truth = rng.uniform(50, 400, (subjects, 33, 2)).astype(np.float32)
+        for name in ("source", *(r.transformations[0].id for r in rules)):
+            warp = WARPS.get(name, Warp.identity(SIZE))
+            order = bones.swap if warp.mirrors else slice(None)
+            points = warp.points(truth[:, order]) + rng.normal(0, 2, truth.shape)
+            rows.append({"case": f"{number:06d}", "follow_up": name, "draw": 0, "repeat": 0, "status": "ok",
+                         "width": SIZE[0], "height": SIZE[1], "warp": warp.matrix.ravel(),
+                         "points": points.astype(np.float32).ravel(),
+                         "visibility": np.ones(33 * subjects, np.float32), "scores": np.ones(subjects, np.float32)})
+        if len(rows) > 20_000:
+            store.append_predictions(rows, "poses")
+            rows = []
+    store.append_predictions(rows, "poses")
+    return store, cases * len(rules) * subjects
+
+
+def measured(cases: int, subjects: int) -> float:
+    """The best of several judgings: the least disturbed."""
+    with tempfile.TemporaryDirectory() as folder:
+        store, verdicts = made(Path(folder), cases, subjects)
+        spent = []
+        for number in range(5):
+            begun = time.perf_counter()
+            name = judge(store, {"confidence": number / 1000})
+            spent.append(time.perf_counter() - begun)
+            assert store.verdicts(name).height == verdicts
+        return verdicts / min(spent)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=4000)
+    asked = parser.parse_args()
+    found = {"verdicts_per_second": round(measured(asked.cases, 1)),
+             "verdicts_per_second_three_subjects": round(measured(asked.cases // 4, 3))}
+    print(json.dumps({"benchmark": "judge", "cases": asked.cases, "rules": 19, "landmarks": 33, **found}))
+
+
+if __name__ == "__main__":
+    main()
