@@ -1,10 +1,11 @@
 """What Instar costs above the transformations and predictions themselves.
 
-    python benchmarks/overhead.py [--cases 40] [--no-holistic]
+    python benchmarks/overhead.py [--cases 200] [--no-holistic]
 
-With a system that costs nothing: milliseconds per pair above reading and transforming, at 720×480, in one worker.
-With MediaPipe Holistic: the run's throughput against the same reading, transforming and predicting in bare processes
-on the same cores. The last line is one JSON object.
+With a system that costs nothing: milliseconds per pair above reading and transforming, at 720×480, in one worker;
+wall time, and processor time of coordinator and worker together. Both are slopes between a short and a long run, so
+that starting up does not count. With MediaPipe Holistic: the run's throughput against the same reading, transforming
+and predicting in bare processes on the same cores. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from instar.warp import Warp
 
 RULES = "met-pose/sub"
 NOTHING = instar.Poses.from_array(np.full((1, 33, 2), 100.0), skeleton="mediapipe-pose-33")
+# Cheap ones, so that what is above them can be told from the noise of measuring.
+CHEAP = [instar.transformation(f"gamma({100 - k})") for k in range(18)]
 
 
 def nothing(image: np.ndarray) -> instar.Poses:
@@ -57,11 +60,12 @@ def chosen() -> instar.Suite:
     return instar.Suite("bench", tuple(instar.rule(t.id) for t in transformations()))
 
 
-def bare(paths: list[Path], name: str | None, ready: object = None, go: object = None, out: object = None) -> float:
+def bare(paths: list[Path], name: str | None, changes: list[instar.Transformation] | None = None, ready: object = None,
+         go: object = None, out: object = None) -> float:
     """Reading, transforming and, where a system is named, predicting: nothing else."""
     cv2.setNumThreads(1)
     loaded = system(name) if name else None
-    changes = transformations()
+    changes = transformations() if changes is None else changes
     if ready is not None:
         ready.release()  # type: ignore[attr-defined]
         go.wait()  # type: ignore[attr-defined]
@@ -84,7 +88,8 @@ def bare_parallel(paths: list[Path], name: str, workers: int) -> float:
     """The same in as many processes as the run has workers, begun together; the wall time of the slowest."""
     context = multiprocessing.get_context("spawn")
     ready, go, out = context.Semaphore(0), context.Event(), context.Queue()
-    children = [context.Process(target=bare, args=(paths[i::workers], name, ready, go, out)) for i in range(workers)]
+    children = [context.Process(target=bare, args=(paths[i::workers], name, None, ready, go, out))
+                for i in range(workers)]
     for child in children:
         child.start()
     for _ in children:
@@ -104,43 +109,58 @@ def cpu() -> float:
     return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
 
 
-def run_seconds(name: str, folder: Path, out: Path, workers: int) -> float:
-    """The predicting of a run, from the first case handed out to the last row committed."""
-    finished = instar.run(name, chosen(), folder, out=out, workers=workers, zones="none")
+def run_seconds(name: str, folder: Path, out: Path, workers: int, suite: instar.Suite,
+                limit: int) -> tuple[float, float]:
+    """The predicting of a run: wall seconds from the first case handed out to the last row committed, and CPU."""
+    before = cpu()
+    finished = instar.run(name, suite, folder, out=out, workers=workers, zones="none", limit=limit)
+    spent = cpu() - before
     assert finished.outcome is not None
     assert finished.outcome.statuses.keys() == {"ok"}, finished.outcome.statuses
-    return finished.outcome.seconds
+    return finished.outcome.seconds, spent
+
+
+def nothing_overhead(folder: Path, out: Path, repeats: int = 4) -> dict[str, object]:
+    """The slope of a run over its cases, less the slope of reading and transforming alone."""
+    paths = sorted(folder.iterdir())
+    few, many = len(paths) // 4, len(paths)
+    suite = instar.Suite("bench", tuple(instar.rule(t.id) for t in CHEAP))
+    pairs = (many - few) * (len(CHEAP) + 1)
+    bare(paths[:4], None, CHEAP)
+    base, wall, processor = [], [], []
+    for attempt in range(repeats):
+        before = cpu()
+        bare(paths[few:], None, CHEAP)
+        base.append(cpu() - before)
+        short = run_seconds("benchmarks.overhead:nothing", folder, out / f"s{attempt}", 1, suite, few)
+        long = run_seconds("benchmarks.overhead:nothing", folder, out / f"l{attempt}", 1, suite, many)
+        wall.append(long[0] - short[0])
+        processor.append(long[1] - short[1])
+    alone = sorted(base)[:2]
+    return {"pairs": pairs, "transform_ms_per_pair": round(1000 * sum(alone) / 2 / pairs, 4),
+            "overhead_ms_per_pair": round(1000 * (min(wall) - min(base)) / pairs, 4),
+            "overhead_cpu_ms_per_pair": round(1000 * (min(processor) - min(base)) / pairs, 4)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=int, default=60)
+    parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--no-holistic", action="store_true")
     asked = parser.parse_args()
     found: dict[str, object] = {"benchmark": "overhead", "size": "720x480", "rules": len(transformations())}
     with tempfile.TemporaryDirectory() as temporary:
         folder = photos(Path(temporary) / "photos", asked.cases)
         paths = sorted(folder.iterdir())
-        pairs = len(paths) * (len(transformations()) + 1)
-        bare(paths[:5], None)
-        base, ours = [], []
-        for attempt in range(3):
-            base.append(bare(paths, None))
-            ours.append(run_seconds("benchmarks.overhead:nothing", folder, Path(temporary) / f"run{attempt}", 1))
-        found |= {"pairs": pairs, "transform_ms_per_pair": round(1000 * min(base) / pairs, 4),
-                  "overhead_ms_per_pair": round(1000 * (min(ours) - min(base)) / pairs, 4)}
+        found |= nothing_overhead(folder, Path(temporary))
         print(json.dumps(found))
         if not asked.no_holistic:
             workers = default_workers()
-            few = paths[:max(workers * 6, len(paths) // 3)]
-            less = Path(temporary) / "few"
-            less.mkdir()
-            for path in few:
-                (less / path.name).write_bytes(path.read_bytes())
+            few = paths[:workers * 8]
             ratios = []
             for attempt in range(2):
                 alone = bare_parallel(few, "mediapipe-holistic", workers)
-                whole = run_seconds("mediapipe-holistic", less, Path(temporary) / f"holistic{attempt}", workers)
+                whole, _ = run_seconds("mediapipe-holistic", folder, Path(temporary) / f"holistic{attempt}", workers,
+                                       chosen(), len(few))
                 ratios.append(alone / whole)
             rate = len(few) * (len(transformations()) + 1) / whole
             found |= {"holistic_workers": workers, "holistic_pairs_per_second": round(rate, 2),

@@ -96,7 +96,7 @@ def content(pixels: np.ndarray) -> str:
 
 def counting(pixels: np.ndarray) -> Poses:
     """Writes down every prediction in the file that $COUNT_FILE names, before it answers."""
-    with open(os.environ["COUNT_FILE"], "a") as file:
+    with Path(os.environ["COUNT_FILE"]).open("a") as file:
         file.write(content(pixels) + "\n")
     time.sleep(float(os.environ.get("COUNT_SLEEP", "0")))
     return steady(pixels)

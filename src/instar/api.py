@@ -13,7 +13,18 @@ from instar.analysis import any_rule, rates, worst
 from instar.case import Case, Image, read_image, read_input
 from instar.datasets import Dataset, dataset
 from instar.engine import (
-    DEFAULT, Estimate, Finding, Outcome, Progress, bound_rules, check_system, judge, predict, provided, provider)
+    DEFAULT,
+    Estimate,
+    Finding,
+    Outcome,
+    Progress,
+    bound_rules,
+    check_system,
+    judge,
+    predict,
+    provided,
+    provider,
+)
 from instar.engine import estimate as _estimate
 from instar.relations import own_equivariance, rule
 from instar.report import contact_sheet, draw_shapes, write_png
@@ -72,12 +83,12 @@ class Run:
         manifest = self.manifest
         named = manifest["thresholds"]
         found: dict[str, float] = {}
-        for rule in bound_rules(manifest["rules"], manifest["system"]["kind"]):
-            assert rule.relation is not None
-            relation = rule.relation.relation
+        for one in bound_rules(manifest["rules"], manifest["system"]["kind"]):
+            assert one.relation is not None
+            relation = one.relation.relation
             fixed = relation.over == "cases"  # a threshold in body lengths says nothing about a correlation
-            own = named.get(rule.id, named.get(rule.left, named.get("*", relation.threshold)))
-            found[rule.id] = float(own if threshold is None or fixed else threshold)
+            own = named.get(one.id, named.get(one.left, named.get("*", relation.threshold)))
+            found[one.id] = float(own if threshold is None or fixed else threshold)
         return found
 
     def rates(self, threshold: float | None = None, *, judging: str = DEFAULT,

@@ -73,15 +73,15 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
 def run(
     system: SystemArgument,
     suite: SuiteArgument,
-    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="A folder of pictures, a list file, a video, COCO …")],
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="A folder of pictures, a list, a video, COCO …")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder; made if it is not there.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many cases.")] = None,
-    workers: Annotated[int | None, typer.Option(min=0, help="Processes; one per core by default, 0 for this one.")] = None,
+    workers: Annotated[int | None, typer.Option(min=0, help="Processes; by default one per core, 0: this one.")] = None,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that one prediction may take.")] = 60.0,
     seed: Annotated[int | None, typer.Option(help="Seed of random follow-ups; 0 by default.")] = None,
     zones: Zones = "auto",
-    retry: Annotated[str | None, typer.Option(metavar="failed", help="`--retry failed`: try failed rows again.")] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Only count, time 3 cases and estimate; writes nothing.")] = False,
+    retry: Annotated[str | None, typer.Option(metavar="failed", help="`--retry failed` tries them again.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Count, time 3 cases, estimate; writes nothing.")] = False,
     threshold: Annotated[float | None, typer.Option(min=0, help="For the summary at the end.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -137,8 +137,8 @@ def _show_plan(console: Console, found: Any, as_json: bool) -> None:
     if as_json:
         _print_json(asdict(found))
         return
-    console.print(f"{found.cases:,} cases × {found.keys} predictions ({found.follow_ups} follow-ups, draws and repeats, "
-                  f"and the source) = {found.rows:,}", highlight=False)
+    console.print(f"{found.cases:,} cases × {found.keys} (the source and {found.follow_ups} follow-ups, with "
+                  f"draws and repeats) = {found.rows:,}", highlight=False)
     if found.done:
         console.print(f"{found.done:,} are in the run folder already", highlight=False)
     if found.seconds is None:
@@ -161,7 +161,9 @@ class _Display:
     """Progress with rate and remaining time: a bar on a terminal, a line now and then elsewhere."""
 
     def __init__(self, quiet: bool = False) -> None:
-        self.quiet, self.bar, self.task, self.said = quiet, None, None, time.monotonic()  # type: ignore[var-annotated]
+        self.quiet, self.said = quiet, time.monotonic()
+        self.bar: Any = None
+        self.task: Any = None
 
     def __enter__(self) -> _Display:
         if not self.quiet and sys.stderr.isatty():
@@ -183,7 +185,8 @@ class _Display:
         failed = sum(count for status, count in progress.statuses.items() if status not in ("ok", "not applicable"))
         note += f", {failed} failed" if failed else ""
         if self.bar is not None and self.task is not None:
-            self.bar.update(self.task, description="predicting", total=progress.rows, completed=progress.done, note=note)
+            self.bar.update(self.task, description="predicting", total=progress.rows, completed=progress.done,
+                            note=note)
         elif progress.fresh and time.monotonic() - self.said > 10:
             self.said = time.monotonic()
             print(f"predicted {progress.done:,} of {progress.rows:,} ({note})", file=sys.stderr, flush=True)
@@ -240,10 +243,10 @@ def _show(folder: Path, *, threshold: float | None = None, judging: str = "defau
 @app.command()
 def judge(
     run: RunArgument,
-    landmarks: Annotated[str | None, typer.Option(help="A part, a group, landmark names, or all: body, hands, face …")] = None,
-    aggregate: Annotated[str | None, typer.Option(help="median, mean, max, min, median+mean, or a quantile: 0.9")] = None,
+    landmarks: Annotated[str | None, typer.Option(help="A part, a group, landmarks, or all: body, hands …")] = None,
+    aggregate: Annotated[str | None, typer.Option(help="median, mean, max, min, median+mean, or a quantile")] = None,
     normaliser: Annotated[str | None, typer.Option(help="part, box, image or pixels")] = None,
-    confidence: Annotated[float | None, typer.Option(help="Subjects or objects below this score are not there.")] = None,
+    confidence: Annotated[float | None, typer.Option(help="What scores below this is not there.")] = None,
     visibility: Annotated[float | None, typer.Option(help="Landmarks below this are not there.")] = None,
     outside: Annotated[str | None, typer.Option(help="Landmarks expected outside the frame: leave or keep.")] = None,
     space: Annotated[str | None, typer.Option(help="pixels or normalised")] = None,
@@ -409,8 +412,8 @@ def rules(as_json: Json = False) -> None:
              for r in relations().values()]
     _list(rows, as_json)
     if not as_json:
-        print("\nA rule is a transformation, e.g. gamma(0.5); several in a row, gamma(0.5) | rotation(5); only in a zone,"
-              "\nfiltered(greyscale, skin); with a relation of its own, noise(16) => poses(draws=3).")
+        print("\nA rule is a transformation, e.g. gamma(0.5); several in a row, gamma(0.5) | rotation(5); only in a"
+              "\nzone, filtered(greyscale, skin); with a relation of its own, noise(16) => poses(draws=3).")
 
 
 @app.command()
@@ -446,7 +449,8 @@ def datasets(as_json: Json = False) -> None:
     """The datasets that can be read. A path is recognised by itself."""
     from instar.datasets import datasets
 
-    _list([{"name": d.name, "help": d.help, "parameters": _parameters(d.parameters)} for d in datasets().values()], as_json)
+    _list([{"name": d.name, "help": d.help, "parameters": _parameters(d.parameters)} for d in datasets().values()],
+          as_json)
 
 
 # --- models ----------------------------------------------------------------------------------------
@@ -457,8 +461,8 @@ def models_list(context: typer.Context, as_json: Json = False) -> None:
     if context.invoked_subcommand is None:
         from instar.systems import models
 
-        rows = [{"name": m.name, "help": f"{m.state}; {m.purpose} ({m.size / 1e6:.1f} MB, {m.licence})", "state": m.state,
-                 "path": str(m.path), "sha256": m.sha256, "package": m.package} for m in models()]
+        rows = [{"name": m.name, "help": f"{m.state}; {m.purpose} ({m.size / 1e6:.1f} MB, {m.licence})",
+                 "state": m.state, "path": str(m.path), "sha256": m.sha256, "package": m.package} for m in models()]
         _list(rows, as_json)
 
 

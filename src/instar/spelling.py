@@ -36,7 +36,7 @@ class Span:
     last: int
 
 
-Value: TypeAlias = Union[int, float, str, bool, "tuple[Value, ...]", "Span", "Call", "tuple[Call, ...]"]
+Value: TypeAlias = Union[int, float, str, bool, "tuple[Value, ...]", "Span", "Call", "tuple[Call, ...]", None]
 
 
 class _Required:
@@ -108,7 +108,7 @@ class Parameter:
             text = spell_value(value) if isinstance(value, int | float) else value
             return text if isinstance(text, str) and text in self.choices else None
         if self.kind == "bool":
-            return {"true": True, "false": False, True: True, False: False}.get(value)  # type: ignore[call-overload, no-any-return]
+            return value if isinstance(value, bool) else {"true": True, "false": False}.get(str(value))
         if self.kind == "text":
             return value if isinstance(value, str) else None
         if self.kind == "transformation":
@@ -128,7 +128,7 @@ class Parameter:
             if self.kind == "colour":
                 return tuple(int(v) for v in items) if all(  # type: ignore[arg-type]
                     isinstance(v, int) and 0 <= v <= 255 for v in items) else None
-            return tuple(items) if all(self._inside(v) for v in items) else None  # type: ignore[arg-type]
+            return tuple(items) if all(self._inside(v) for v in items) else None
         number = _number(value)
         if number is None or not self._inside(number):
             return None
@@ -321,19 +321,19 @@ def bind(call: Call, parameters: tuple[Parameter, ...], *, what: str) -> dict[st
     if len(call.args) > len(names):
         raise ValueError(f"{owner} takes {_count(names)}, {len(call.args)} were given")
     given: dict[str, object] = dict(zip(names, call.args, strict=False))
-    for key, value in call.kwargs:
+    for key, told in call.kwargs:
         if key not in names:
             raise ValueError(f"{owner} has no parameter {key!r}{nearest(key, names)}; it takes {_count(names)}")
         if key in given:
             raise ValueError(f"{owner}: {key} is given twice")
-        given[key] = value
+        given[key] = told
     bound: dict[str, Value] = {}
     for parameter in parameters:
-        value = given.get(parameter.name, parameter.default)
+        value: object = given.get(parameter.name, parameter.default)
         if value is REQUIRED:
             raise ValueError(f"{owner} needs {parameter.name}: {parameter.allowed}")
         if parameter.name not in given and value is None:
-            bound[parameter.name] = None  # type: ignore[assignment]
+            bound[parameter.name] = None
         else:
             bound[parameter.name] = parameter.check(value, owner)
     return bound

@@ -180,8 +180,8 @@ class Store:
 
     def _parts(self, table: str) -> list[tuple[int, int, Path]]:
         folder = self.folder / table
-        found = [(int(m[1]), int(m[2]), folder / name) for name in (os.listdir(folder) if folder.is_dir() else ())
-                 if (m := _PART.fullmatch(name))]
+        found = [(int(m[1]), int(m[2]), path) for path in (folder.iterdir() if folder.is_dir() else ())
+                 if (m := _PART.fullmatch(path.name))]
         return sorted(found, key=lambda part: (part[0], -part[1]))
 
     def _live(self, table: str) -> list[tuple[int, int, Path]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import cv2
@@ -57,9 +58,9 @@ class Warp:
 
     # -- the maps there are
 
-    @classmethod
-    def identity(cls, size: Size) -> Warp:
-        return cls(np.eye(3), size, size)
+    @staticmethod
+    def identity(size: Size) -> Warp:
+        return _identity(size)
 
     @classmethod
     def mirror(cls, size: Size, axis: Literal["h", "v", "both"]) -> Warp:
@@ -126,7 +127,10 @@ class Warp:
 
     @property
     def is_identity(self) -> bool:
-        return self.source == self.target and bool(np.array_equal(self.matrix, np.eye(3)))
+        if self.source != self.target:
+            return False
+        plain = _identity(self.source)
+        return self is plain or self.matrix.tobytes() == plain.matrix.tobytes()
 
     # -- what can be carried
 
@@ -145,6 +149,12 @@ class Warp:
         return np.concatenate([corners.min(-2), corners.max(-2)], -1)
 
 
+@lru_cache(maxsize=1024)
+def _identity(size: Size) -> Warp:
+    """Most follow-ups stay where they were: one immutable warp per size serves them all."""
+    return Warp(np.eye(3), size, size)
+
+
 def inside(xy: npt.ArrayLike, size: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     """Which points (…, 2) lie in the frame [0, W] × [0, H]; NaN does not. `size` may be (…, 2) too."""
     points = np.asarray(xy)
@@ -159,7 +169,7 @@ def boxes_iou(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
     overlap = np.prod(np.clip(high - low, 0, None), -1)
     areas = [np.prod(np.clip(x[:, 2:] - x[:, :2], 0, None), -1) for x in (first, second)]
     union = areas[0][:, None] + areas[1][None] - overlap
-    return np.divide(overlap, union, out=np.zeros_like(union), where=union > 0)
+    return np.asarray(np.divide(overlap, union, out=np.zeros_like(union), where=union > 0))
 
 
 def warp_pixels(pixels: npt.NDArray[Any], warp: Warp, resampling: Resampling = "linear") -> npt.NDArray[Any]:

@@ -53,15 +53,18 @@ def test_siblings_in_a_layer_do_not_import_each_other_in_circles() -> None:
     assert not [(a, b) for a, b in edges if (b, a) in edges and RANK[a] == RANK[b]]
 
 
+def loaded(module: str, heavy: tuple[str, ...]) -> list[str]:
+    """Which of some packages a fresh interpreter has after importing a module."""
+    code = f"import sys, {module}; print(*(m for m in {heavy!r} if m in sys.modules))"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+
 def test_importing_instar_loads_nothing_heavy() -> None:
-    code = "import sys, instar; print([m for m in ('numpy', 'cv2', 'polars', 'scipy', 'torch', 'mediapipe') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    assert loaded("instar", ("numpy", "cv2", "polars", "scipy", "torch", "mediapipe")) == []
 
 
 def test_the_rooms_load_neither_models_nor_scipy() -> None:
-    code = ("import sys, instar.api; print([m for m in ('scipy', 'torch', 'mediapipe', 'ai_edge_litert', 'matplotlib') "
-            "if m in sys.modules])")
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    assert loaded("instar.api", ("scipy", "torch", "mediapipe", "ai_edge_litert", "matplotlib")) == []
 
 
 def test_public_names_are_alphabetised_and_there() -> None:

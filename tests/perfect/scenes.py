@@ -254,6 +254,14 @@ def corner_person() -> Scene:
     return replace(scene, name="corner", points=points)
 
 
+@cache
+def crowd() -> Scene:
+    """Seven, who are not painted; the system knows where they are."""
+    scene = one_person()
+    people = [standing(scene.bones, (70 + 30 * number, 90 + 12 * (number % 3)), 12 + number) for number in range(7)]
+    return replace(scene, name="crowd", points=np.array(people))
+
+
 def segmented(pixels: np.ndarray) -> Zones:
     """By the painter's own colours. Marks and cards are in no zone, as class 5 of real segmenters."""
     labels = np.full(pixels.shape[:2], 5, np.uint8)

@@ -202,3 +202,38 @@ def test_zones_cover_the_people_and_spare_the_marks(scene: str) -> None:
 def test_left_and_right_by_name_are_those_of_the_skeleton(scene: str) -> None:
     bones = SCENES[scene]().bones
     np.testing.assert_array_equal(exchanged(bones), bones.swap)
+
+
+# --- what the rules do to the picture --------------------------------------------------------------
+
+def meant(rule: str, width: int, height: int) -> np.ndarray:
+    """The map that the paper's table means by a rule, written down anew."""
+    (step,) = instar.transformation(rule).steps
+    match step.family.name, list(step.values.values()):
+        case "mirror", [axis]:
+            x, y = {"h": (-1, 1), "v": (1, -1), "both": (-1, -1)}[axis]
+            return np.array([[x, 0, width * (x < 0)], [0, y, height * (y < 0)], [0, 0, 1]])
+        case "rotation", [degrees, _]:  # counter-clockwise as seen: what is at the right rises
+            c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+            turn = np.array([[c, s], [-s, c]])
+            middle = np.array([width / 2, height / 2])
+            return np.vstack([np.column_stack([turn, middle - turn @ middle]), (0, 0, 1)])
+        case "stretch", [tall, wide]:
+            return np.diag([round(width * wide) / width, round(height * tall) / height, 1])
+        case "resolution", [factor]:
+            return np.diag([round(width * factor) / width, round(height * factor) / height, 1])
+    return np.eye(3)
+
+
+@pytest.mark.parametrize("scene", ["one", "three"])
+@pytest.mark.parametrize("rule", MET_POSE)
+def test_the_picture_moves_as_the_rule_says(rule: str, scene: str, runs: Callable[[str], instar.Run]) -> None:
+    """A rule that moves picture and expectation alike, but wrongly, would pass every perfect system."""
+    made = SCENES[scene]()
+    told = runs(scene).predictions().filter(follow_up=instar.transformation(rule).id).row(0, named=True)
+    answer = instar.Poses.from_row(told, runs(scene).manifest["output"])
+    matrix = meant(rule, *made.size)
+    points = made.points[:, exchanged(made.bones)] if np.linalg.det(matrix) < 0 else made.points
+    if not rule.startswith("rotation"):
+        assert (told["width"], told["height"]) == tuple(np.rint(np.abs(matrix[:2, :2]) @ made.size))
+    np.testing.assert_allclose(answer.points, carried(matrix, points), atol=tolerance(rule), rtol=0)

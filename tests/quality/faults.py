@@ -202,8 +202,7 @@ def sees_double_when_large(view: View) -> Poses:
 
 def in_another_order(view: View) -> Poses:
     """No fault: nobody promised an order of subjects."""
-    order = [2, 0, 1] if view.mirrored or dark(view) else [0, 1, 2]
-    return view.answer(view.points[order])
+    return view.answer(np.roll(view.points, 1, 0) if view.mirrored or dark(view) else view.points)
 
 
 def no_left_wrist_without_colour(view: View) -> Poses:

@@ -19,6 +19,7 @@ from tests.perfect.scenes import (
     ZONES,
     Scene,
     View,
+    crowd,
     holistic_person,
     one_person,
     perfect,
@@ -113,6 +114,8 @@ FAULTS = {
         Asked(("stretch(1.25, 1)", "stretch(1.4, 1)", "stretch(1, 1.25)", "stretch(1, 1.4)"), math.inf,
               kind="invented", targets=("whole",)),), three_people),
     "in another order": Fault(f.in_another_order, (Asked((), 1, PIXELS),), three_people),
+    "a crowd in another order": Fault(f.in_another_order, (Asked((), 1, PIXELS),), crowd),
+    "loses one of a crowd": Fault(f.loses_somebody_in_the_dark, (lost(*DARK, targets=("1",)),), crowd),
     "no left wrist without colour": Fault(f.no_left_wrist_without_colour, (
         Asked(("greyscale",), math.inf, {"aggregate": "max"}), Asked((), 0.01),
         Asked(("greyscale",), math.inf, {"landmarks": "left_wrist"}, kind="lost"))),

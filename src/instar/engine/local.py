@@ -17,7 +17,7 @@ from types import FrameType
 from typing import IO, Any
 
 from instar.engine.plan import Key
-from instar.engine.worker import Setup, Task, Worker, packed
+from instar.engine.worker import Packer, Setup, Task, Worker
 
 __all__ = ["Interrupted", "Sink", "SystemFailed", "execute", "start"]
 
@@ -41,7 +41,8 @@ class Sink:
     """A case was read; returns False where it is not the input that the run knows."""
     unreadable: Callable[[Task, str], None]
     need: Callable[[Task, dict[str, Any]], None]
-    rows: Callable[[Task, list[dict[str, Any]], dict[str, Any] | None], None]
+    rows: Callable[[Task, list[dict[str, Any]], dict[str, dict[str, Any]]], None]
+    """Rows, and the output headers among theirs that are new, by name."""
     resumed: Callable[[Task], Task]
     """The task with the needs and the source output that are known by now."""
     tick: Callable[[], None]
@@ -93,7 +94,7 @@ class _Process:
 def start(setup: Setup) -> _Process:
     """A new worker process. It never imports the caller's main module, so scripts need no guard."""
     ours, theirs = Pipe()
-    log = tempfile.TemporaryFile()
+    log = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the process)
     environment = dict(os.environ)
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         environment.setdefault(name, "1")
@@ -145,15 +146,14 @@ def execute(tasks: Iterable[Task], sink: Sink, *, setup: Setup, workers: int, ti
 
 
 def _inline(tasks: Iterable[Task], sink: Sink, worker: Worker, stop: _StopSignals) -> None:
+    pack = Packer()
     for task in tasks:
-        accepted = True
         for message in worker.work(task):
-            what, content = packed(message)
+            what, content = pack(message)
             if what == "unreadable":
                 sink.unreadable(task, content)
             elif what == "input":
-                accepted = sink.case(task, content)
-                if not accepted:
+                if not sink.case(task, content):
                     break
             elif what == "need":
                 sink.need(task, content)
@@ -273,13 +273,13 @@ class _Coordinator:
             with suppress(BrokenPipeError, ConnectionResetError):
                 process.connection.send("stored")
         elif what == "rows":
-            rows, header = content
+            rows, headers = content
             rows = [r for r in rows if (r["follow_up"], r["draw"], r["repeat"]) in work.left]
             work.left -= {(r["follow_up"], r["draw"], r["repeat"]) for r in rows}
             spent = [r["seconds"] for r in rows if r.get("seconds")]
             if spent:
                 self.mean = max(self.mean * 0.9, sum(spent) / len(spent))
-            self.sink.rows(work.task, rows, header)
+            self.sink.rows(work.task, rows, headers)
         elif what == "done":
             process.queue.popleft()
 
@@ -332,4 +332,4 @@ class _Coordinator:
             name, draw, repeat = hand
             work.left.discard(hand)
             self.sink.rows(work.task, [{"case": work.task.case.id, "follow_up": name, "draw": draw, "repeat": repeat,
-                                        "status": status, "message": message}], None)
+                                        "status": status, "message": message}], {})

@@ -24,12 +24,13 @@ from instar.engine.plan import SOURCE, Plan, bound_rules, make_plan, progressed
 from instar.engine.worker import Setup, Task, Worker
 from instar.outputs import Output, output_kind
 from instar.relations import Rule
-from instar.store import Store
+from instar.store import KEY, Store
 from instar.suites import Suite
 from instar.systems import System, system_name
 from instar.transforms import NotApplicable, transformation
 
-__all__ = ["COMMIT_ROWS", "COMMIT_SECONDS", "Conflict", "Estimate", "Outcome", "Progress", "default_workers", "estimate", "predict"]
+__all__ = ["COMMIT_ROWS", "COMMIT_SECONDS", "Conflict", "Estimate", "Outcome", "Progress", "default_workers",
+           "estimate", "predict"]
 
 COMMIT_SECONDS = 5.0
 COMMIT_ROWS = 1000
@@ -143,7 +144,8 @@ def estimate(system: str | System, suite: Suite, dataset: Dataset, store: Store,
         first = start(setup)
         stack.callback(first.kill)
         info = greeted(first)
-        rules = bound_rules([*(store.manifest()["rules"] if store.exists else ()), *suite.rules], info["system"]["kind"])
+        held_rules = store.manifest()["rules"] if store.exists else ()
+        rules = bound_rules([*held_rules, *suite.rules], info["system"]["kind"])
         plan = make_plan(rules, seed=0, deterministic=info["system"]["deterministic"])
         held = progressed(store, plan) if store.exists else None
         cases = list(islice(dataset.cases(), limit))
@@ -220,8 +222,8 @@ def _refuse_other(store: Store, manifest: Mapping[str, Any], info: Mapping[str, 
         if held is not None and held["fingerprint"] != who["fingerprint"]:
             raise Conflict(f"{store.folder} has its {need} from {held['name']}, not from {who['name']}; {go_on}.")
     if dict(suite.options) != manifest["options"] and suite.options:
-        raise Conflict(f"{store.folder} is judged with {manifest['options'] or 'the defaults'}, suite {suite.name} with "
-                       f"{dict(suite.options)}; {go_on}, or ask it with `instar judge`.")
+        raise Conflict(f"{store.folder} is judged with {manifest['options'] or 'the defaults'}, suite {suite.name} "
+                       f"with {dict(suite.options)}; {go_on}, or ask it with `instar judge`.")
 
 
 def _forget_unprovided(store: Store, rules: Sequence[str], added: Mapping[str, Any]) -> None:
@@ -238,7 +240,8 @@ def _machine() -> dict[str, Any]:
 
 def _packages() -> dict[str, str]:
     found = {}
-    for name in ("numpy", "opencv-python-headless", "polars", "scipy", "mediapipe", "ai-edge-litert", "onnxruntime", "torch"):
+    for name in ("numpy", "opencv-python-headless", "polars", "scipy", "mediapipe", "ai-edge-litert", "onnxruntime",
+                 "torch"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:
@@ -260,6 +263,7 @@ class _Keeper:
         self.progress = Progress()
         self.case_rows: list[dict[str, Any]] = []
         self.rows: list[dict[str, Any]] = []
+        self.headers: set[str] = set()
         self.oldest: float | None = None
         self.sources: dict[str, Output] = {}
         self.notes: list[str] = list(dataset.notes)
@@ -356,14 +360,16 @@ class _Keeper:
             self.store.put_blob(content["hash"], content["data"])
         self.store.append_needs([{**content, "case": task.case.id}])
 
-    def on_rows(self, task: Task, rows: list[dict[str, Any]], header: dict[str, Any] | None) -> None:
-        if header is not None and self.manifest["output"] is None:
-            self.manifest["output"] = header
-            self.store.write_manifest(self.manifest)
-        if header is not None and header != self.manifest["output"]:
-            rows = [row if row["status"] != "ok" else
-                    {**{k: row[k] for k in ("case", "follow_up", "draw", "repeat")}, "status": "error",
-                     "message": "this answer has another skeleton than the run's first"} for row in rows]
+    def on_rows(self, task: Task, rows: list[dict[str, Any]], headers: dict[str, dict[str, Any]]) -> None:
+        for name, header in headers.items():
+            if self.manifest["output"] is None:
+                self.manifest["output"] = header
+                self.store.write_manifest(self.manifest)
+            if header == self.manifest["output"]:
+                self.headers.add(name)
+        rows = [row if row.get("header") in self.headers or row["status"] != "ok" else
+                {**{k: row[k] for k in KEY}, "status": "error",
+                 "message": "this answer has another skeleton than the run's first"} for row in rows]
         if self._source_needed:
             self._remember_source(rows)
         self.rows += rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -18,10 +19,10 @@ from instar.case import Case, Image, Unreadable, image_properties, read_input
 from instar.engine.needs import STORED, Provider, provided, provider
 from instar.engine.plan import SOURCE, Key
 from instar.outputs import Output
-from instar.systems import System, system
+from instar.systems import System, fingerprint_of, system
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed, transformation
 
-__all__ = ["BATCH_BYTES", "Setup", "Task", "Worker", "serve"]
+__all__ = ["BATCH_BYTES", "Packer", "Setup", "Task", "Worker", "serve"]
 
 BATCH_BYTES = 32 << 20
 HAND_OVER_ROWS = 64
@@ -225,37 +226,50 @@ def serve(descriptor: int) -> None:
         connection.send(("failed", f"{type(error).__name__}: {error}"))
         return
     connection.send(("ready", worker.info()))
+    pack = Packer()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             task: Task = connection.recv()
             for message in worker.work(task):
-                connection.send(packed(message))
+                connection.send(pack(message))
                 if message[0] == "need" and connection.recv() != "stored":
                     return
             connection.send(("done", None))
 
 
-def packed(message: Message) -> Message:
-    """Outputs as plain columns, with their header once: a skeleton in every row would cost more than the pose."""
-    what, content = message
-    if what == "rows":
-        header = None
-        plain = []
-        for row in content:
-            output = row.pop("output", None)
+class Packer:
+    """Outputs as plain columns. What they have in common is sent when it is new, and named by its hash after that:
+    a skeleton in every message would cost more than the poses."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, Any] | None = None
+        self._name = ""
+
+    def __call__(self, message: Message) -> Message:
+        what, content = message
+        if what == "rows":
+            return what, self._rows(content)
+        if what == "need":
+            name, source, value = content
+            if isinstance(value, NotApplicable):
+                return what, {"need": name, "status": "not applicable", "message": str(value)}
+            (column,) = value.columns
+            return what, {"need": name, "status": "ok", "provider": source.fingerprint, "kind": value.kind,
+                          "hash": value.content_hash(), "data": value.row()[column], "header": value.header()}
+        return message
+
+    def _rows(self, rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
+        """The rows, each with its header's name, and the headers that were not sent before."""
+        fresh: dict[str, dict[str, Any]] = {}
+        for row in rows:
+            output: Output | None = row.pop("output", None)
             if output is not None:
-                header = header or output.header()
-                row.update(output.row())
-            plain.append(row)
-        return what, (plain, header)
-    if what == "need":
-        name, source, value = content
-        if isinstance(value, NotApplicable):
-            return what, {"need": name, "status": "not applicable", "message": str(value)}
-        (column,) = value.columns
-        return what, {"need": name, "status": "ok", "provider": source.fingerprint if source else "", "kind": value.kind,
-                      "hash": value.content_hash(), "data": value.row()[column], "header": value.header()}
-    return message
+                header = output.header()
+                if header is not self._last and header != self._last:
+                    self._last, self._name = header, fingerprint_of(json.dumps(header, sort_keys=True))
+                    fresh[self._name] = header
+                row.update(output.row(), header=self._name)
+        return rows, fresh
 
 
 def _die_with_parent() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -96,14 +98,14 @@ class Poses:
 
     def header(self) -> dict[str, Any]:
         """What is the same for all outputs of a run."""
-        return {"kind": self.kind, "skeleton": self.skeleton.to_dict()}
+        return _header(self.skeleton)
 
     def row(self) -> dict[str, Any]:
         return {"points": self.points.ravel(), "visibility": self.visibility.ravel(), "scores": self.scores}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Poses:
-        bones = Skeleton.from_dict(header["skeleton"])
+        bones = _stored_skeleton(json.dumps(header["skeleton"]))
         count = len(bones.landmarks)
         return cls.from_array(np.asarray(row["points"], np.float32).reshape(-1, count, 2), skeleton=bones,
                               visibility=np.asarray(row["visibility"], np.float32).reshape(-1, count),
@@ -115,6 +117,17 @@ class Poses:
         if isinstance(answer, cls):
             return answer
         raise TypeError(f"expected Poses (see Poses.from_array), got {type(answer).__name__}")
+
+
+@lru_cache(maxsize=64)
+def _stored_skeleton(text: str) -> Skeleton:
+    return Skeleton.from_dict(json.loads(text))
+
+
+@lru_cache(maxsize=64)
+def _header(bones: Skeleton) -> dict[str, Any]:
+    """A face mesh has hundreds of names: spelled out once, not once per answer."""
+    return {"kind": Poses.kind, "skeleton": bones.to_dict()}
 
 
 def _skeleton(given: Skeleton | str) -> Skeleton:

@@ -176,7 +176,8 @@ def _matches(told: PoseBatch, said: PoseBatch, source_of: Ints, matrices: Floats
         elif n == m == 1:
             partner = np.zeros((len(members), 1), np.int64)
         else:
-            actual = _landmarks(said, theirs.ravel(), np.repeat(swaps[members], m), bones, np.arange(len(bones.landmarks)))
+            everything = np.arange(len(bones.landmarks))
+            actual = _landmarks(said, theirs.ravel(), np.repeat(swaps[members], m), bones, everything)
             actual = _project(_inverses(np.repeat(matrices[members], m, 0)), actual).reshape(len(members), m, -1, 2)
             partner = assigned(_mean_gaps(told.points[mine].astype(np.float64), actual))
         paired = partner >= 0
@@ -301,7 +302,8 @@ def _part_verdicts(rows: Ints, ordinal: Ints, label: str, distance: Floats, befo
                      _named(["lost", "invented"], np.where(gone | (before == after), -1, np.where(before, 0, 1))),
                      _named(reasons, np.where(gone, 0, np.where(unsized, 1, -1))), (reach >= 0).sum(1),
                      np.isinf(distance).sum(1),
-                     _named([bones.landmarks[i] for i in take], np.where(reach.max(1) >= 0, reach.argmax(1), -1)), length)
+                     _named([bones.landmarks[i] for i in take], np.where(reach.max(1) >= 0, reach.argmax(1), -1)),
+                     length)
 
 
 def _named(names: list[str], which: Ints) -> pl.Series:
@@ -391,7 +393,7 @@ def _object_verdicts(row: int, told: Detections, said: Detections, expected: Flo
     gain[gone] = 0
     mine, theirs = linear_sum_assignment(gain, maximize=True)
     match = {int(a): int(b) for a, b in zip(mine, theirs, strict=True) if gain[a, b] > 0}
-    base = {"row": row, "reason": None, "iou": None, "lost": 0, "invented": 0}
+    base: dict[str, Any] = {"row": row, "reason": None, "iou": None, "lost": 0, "invented": 0}
     found = []
     for number in range(len(told)):
         if gone[number]:
@@ -421,8 +423,8 @@ RELATIONS = (
         parameters=(Parameter("handedness", "choice", "auto", choices=("auto", "kept", "swapped"),
                               help="auto: left and right change places where the determinant is negative"), *DRAWS),
         options=(
-            Parameter("landmarks", "text", "", help="a part, a group, landmark names, or all; empty: the skeleton's own"),
-            Parameter("aggregate", "text", "median", help="median, mean, max, min, median+mean, or a quantile such as 0.9"),
+            Parameter("landmarks", "text", "", help="a part, a group, landmarks, or all; empty: the skeleton's own"),
+            Parameter("aggregate", "text", "median", help="median, mean, max, min, median+mean, or a quantile: 0.9"),
             Parameter("normaliser", "choice", "part", choices=("part", "box", "image", "pixels"),
                       help="what one body length is"),
             Parameter("confidence", "float", 0, low=0, high=1, help="subjects below this score are not there"),

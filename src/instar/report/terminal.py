@@ -69,8 +69,8 @@ def show_run(console: Console, *, manifest: Mapping[str, Any], rates: pl.DataFra
         console.print("\n[bold]worst[/]")
         listed = Table(box=None, pad_edge=False, show_header=False)
         for row in worst.iter_rows(named=True):
-            listed.add_row(severity_text(row["severity"]), Text(row["case"]), Text(_short(row["rule"])), row["kind"] or "",
-                           f"target {row['target']}")
+            listed.add_row(severity_text(row["severity"]), Text(row["case"]), Text(_short(row["rule"])),
+                           row["kind"] or "", f"target {row['target']}")
         console.print(listed)
 
 
