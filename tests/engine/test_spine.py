@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 import instar
-from instar.engine import Conflict
+from instar.api import estimate
+from instar.engine import Conflict, local, predictions
 from instar.engine.plan import bound_rules, make_plan
 from instar.store import KEY, Store
 from instar.suites import Suite
@@ -46,6 +47,40 @@ def test_three_rules_end_to_end_with_worker_processes(photos: Path, tmp_path: Pa
     assert rates["gamma(0.5) => detections"]["rate"] == 0
     # the toy names rectangles by their colour: turning red by a quarter of the wheel must expose it
     assert rates["filtered(colour_wheel(90), red) => detections"]["rate"] == 1
+
+
+def test_nobody_dies_in_a_healthy_run(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+    real = local.start
+    monkeypatch.setattr(local, "start", lambda setup: started.append(1) or real(setup))
+    monkeypatch.setattr(predictions, "start", lambda setup: started.append(1) or real(setup))
+    run("tests.toys:rectangles", suite("colour_wheel(90, red)", "mirror(h)"), write_scenes(photos, 12), tmp_path / "run",
+        workers=2, zones="tests.engine.zones:painted")
+    assert len(started) == 2
+
+
+def test_a_segmenter_that_kills_its_process_costs_its_own_pairs(photos: Path, tmp_path: Path) -> None:
+    one = run("tests.toys:rectangles", suite("colour_wheel(90, red)", "mirror(h)"), write_scenes(photos, 6),
+              tmp_path / "run", workers=1, zones="tests.engine.zones:fragile")
+    rows = one.predictions()
+    assert rows.height == 6 * 3 and rows.select(KEY).is_unique().all()
+    lost = rows.filter(pl.col("status") != "ok")
+    assert lost["follow_up"].unique().to_list() == ["filtered(colour_wheel(90), red)"]
+    assert 0 < lost.height < 6
+    assert lost["status"].unique().to_list() == ["not applicable"]
+    assert "SIGSEGV" in lost["message"][0]
+
+
+def test_an_estimate_writes_nothing_and_knows_what_is_done(photos: Path, tmp_path: Path) -> None:
+    rules = suite("colour_wheel(90, red)", "mirror(h)")
+    zones = "tests.engine.zones:painted"
+    run("tests.toys:rectangles", suite("mirror(h)"), photos, tmp_path / "run", limit=1, zones=zones)
+    before = sorted((p, p.stat().st_mtime_ns) for p in tmp_path.rglob("*"))
+    found = estimate("tests.toys:rectangles", rules, photos, out=tmp_path / "run", zones=zones)
+    assert sorted((p, p.stat().st_mtime_ns) for p in tmp_path.rglob("*")) == before
+    assert (found.cases, found.keys, found.rows, found.done) == (4, 3, 12, 2)
+    assert found.statuses == {"ok": 9}
+    assert found.seconds is not None and found.seconds > 0
 
 
 def test_every_object_is_a_target_and_inventions_belong_to_the_whole(photos: Path, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 
 from instar import Detections, Zones
@@ -13,6 +15,14 @@ def painted(pixels: np.ndarray) -> Zones:
     for number, (_, mask) in enumerate(_masks(pixels), start=1):
         labels[mask > 0] = number
     return Zones(labels, {"background": (0,), "red": (1,), "green": (2,), "blue": (3,), "empty": (9,)})
+
+
+def fragile(pixels: np.ndarray) -> Zones:
+    """Kills its process on every other picture, as the sizes of their red rectangles fall."""
+    zones = painted(pixels)
+    if np.count_nonzero(zones.labels == 1) % 2:
+        ctypes.string_at(0)
+    return zones
 
 
 def striped(pixels: np.ndarray) -> Zones:

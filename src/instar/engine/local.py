@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from instar.engine.plan import Key
 from instar.engine.worker import Packer, Setup, Task, Worker
+from instar.transforms import NotApplicable
 
 __all__ = ["Interrupted", "Sink", "SystemFailed", "execute", "start"]
 
@@ -310,7 +311,7 @@ class _Coordinator:
         waiting = list(process.queue)
         for number, work in enumerate(waiting):
             if number == 0:
-                if work.task.single:
+                if work.task.single and work.left:
                     self._record(work, status, message)
                 work.task = replace(work.task, single=True)
             if work.left:
@@ -320,14 +321,15 @@ class _Coordinator:
                 self.again.append(work)
 
     def _record(self, work: _Work, status: str, message: str) -> None:
-        """Write down whose fault the death was."""
-        hand = work.in_hand
+        """Write down whose fault the death was; the next input's, where the worker did not come to say."""
+        hand = work.in_hand or next(key for key in work.task.keys if key in work.left)
         if hand == "input":
             self.sink.unreadable(work.task, f"reading it: {message}")
             work.left.clear()
         elif isinstance(hand, str):
-            self.sink.need(work.task, {"need": hand.removeprefix("need "), "status": "not applicable",
-                                       "provider": "", "message": message})
+            need = hand.removeprefix("need ")
+            self.sink.need(work.task, {"need": need, "status": "not applicable", "provider": "", "message": message})
+            work.task = replace(work.task, needs={**work.task.needs, need: NotApplicable(message)})
         elif hand in work.left:
             name, draw, repeat = hand
             work.left.discard(hand)

@@ -151,7 +151,7 @@ def estimate(system: str | System, suite: Suite, dataset: Dataset, store: Store,
         cases = list(islice(dataset.cases(), limit))
         keys = tuple(plan.keys())
         done = sum(len(keys) - len(held.missing(case.id)) for case in cases) if held else 0
-        chosen = cases[::max(1, -(-len(cases) // samples))][:samples]
+        chosen = [cases[number * len(cases) // samples] for number in range(samples)] if len(cases) > samples else cases
         counted: Counter[str] = Counter()
         rows_of = lambda task, rows, header: counted.update(row["status"] for row in rows)  # noqa: E731
         sink = Sink(case=lambda task, content: True, unreadable=lambda task, message: counted.update(["unreadable"]),
@@ -294,7 +294,7 @@ class _Keeper:
 
     def resumed(self, task: Task) -> Task:
         """The task with what is known by now of its needs and its source output."""
-        needs: dict[str, Output | NotApplicable] = {}
+        needs = dict(task.needs)
         for row in self.store.needs(pl.col("case") == task.case.id).iter_rows(named=True):
             needs[row["need"]] = (self.store.need_value(row, self.manifest["need_headers"]) if row["status"] == "ok"
                                   else NotApplicable(row["message"]))

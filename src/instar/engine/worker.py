@@ -7,6 +7,7 @@ import os
 import sys
 import time
 import traceback
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -227,13 +228,16 @@ def serve(descriptor: int) -> None:
         return
     connection.send(("ready", worker.info()))
     pack = Packer()
+    waiting: deque[Task] = deque()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
-            task: Task = connection.recv()
+            task: Task = waiting.popleft() if waiting else connection.recv()
             for message in worker.work(task):
                 connection.send(pack(message))
-                if message[0] == "need" and connection.recv() != "stored":
-                    return
+                if message[0] == "need":
+                    # the next task may have been sent before the word that the need is stored
+                    while (heard := connection.recv()) != "stored":
+                        waiting.append(heard)
             connection.send(("done", None))
 
 
