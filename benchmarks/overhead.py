@@ -1,11 +1,11 @@
 """What Instar costs above the transformations and predictions themselves.
 
-    python benchmarks/overhead.py [--cases 200] [--no-holistic]
+    python -m benchmarks.overhead [--cases 240] [--no-holistic]
 
-With a system that costs nothing: milliseconds per pair above reading and transforming, at 720×480, in one worker;
-wall time, and processor time of coordinator and worker together. Both are slopes between a short and a long run, so
-that starting up does not count. With MediaPipe Holistic: the run's throughput against the same reading, transforming
-and predicting in bare processes on the same cores. The last line is one JSON object.
+With a system that costs nothing, in one worker, at 720×480: the wall time per pair that the worker does not spend
+reading and transforming (it times both itself, so that their own noise cancels), as the slope between a short and a
+long run, so that starting up does not count. With MediaPipe Holistic: the run's throughput against the same reading,
+transforming and predicting in bare processes on the same cores. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import resource
+import os
+import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -24,14 +27,32 @@ import numpy as np
 import instar
 from instar.case import read_image
 from instar.datasets import dataset
-from instar.engine import default_workers
+from instar.engine import default_workers, worker
+from instar.engine.local import WORKER_ENVIRONMENT
 from instar.systems import system
 from instar.warp import Warp
 
 RULES = "met-pose/sub"
 NOTHING = instar.Poses.from_array(np.full((1, 33, 2), 100.0), skeleton="mediapipe-pose-33")
-# Cheap ones, so that what is above them can be told from the noise of measuring.
-CHEAP = [instar.transformation(f"gamma({100 - k})") for k in range(18)]
+TIMES = "INSTAR_BENCHMARK_TIMES"
+
+
+def timed(function: Callable[..., Any], total: np.memmap[Any, Any]) -> Callable[..., Any]:
+    """The function, with the seconds it takes added up in a file that the benchmark can read."""
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        begun = time.perf_counter()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            total[0] += time.perf_counter() - begun
+
+    return wrapped
+
+
+if TIMES in os.environ:  # in a worker of this benchmark
+    _total = np.memmap(os.environ[TIMES], np.float64, "r+")
+    worker.read_input = timed(worker.read_input, _total)
+    instar.Transformation.__call__ = timed(instar.Transformation.__call__, _total)  # type: ignore[method-assign]
 
 
 def nothing(image: np.ndarray) -> instar.Poses:
@@ -60,15 +81,13 @@ def chosen() -> instar.Suite:
     return instar.Suite("bench", tuple(instar.rule(t.id) for t in transformations()))
 
 
-def bare(paths: list[Path], name: str | None, changes: list[instar.Transformation] | None = None, ready: object = None,
-         go: object = None, out: object = None) -> float:
+def bare(paths: list[Path], name: str | None, ids: list[str], ready: Any, go: Any, out: Any) -> None:
     """Reading, transforming and, where a system is named, predicting: nothing else."""
     cv2.setNumThreads(1)
     loaded = system(name) if name else None
-    changes = transformations() if changes is None else changes
-    if ready is not None:
-        ready.release()  # type: ignore[attr-defined]
-        go.wait()  # type: ignore[attr-defined]
+    changes = [instar.transformation(text) for text in ids]
+    ready.release()
+    go.wait()
     begun = time.perf_counter()
     for path in paths:
         image = read_image(path)
@@ -78,73 +97,60 @@ def bare(paths: list[Path], name: str | None, changes: list[instar.Transformatio
             follow_up, _ = change(image)
             if loaded:
                 loaded.answer([follow_up], [0])
-    spent = time.perf_counter() - begun
-    if out is not None:
-        out.put(spent)  # type: ignore[attr-defined]
-    return spent
+    out.put(time.perf_counter() - begun)
 
 
-def bare_parallel(paths: list[Path], name: str, workers: int) -> float:
-    """The same in as many processes as the run has workers, begun together; the wall time of the slowest."""
+def bare_parallel(paths: list[Path], name: str | None, workers: int, ids: list[str]) -> float:
+    """The same in as many processes as the run has workers, begun together, in the same environment; the slowest."""
+    os.environ.update({key: os.environ.get(key, value) for key, value in WORKER_ENVIRONMENT.items()})
     context = multiprocessing.get_context("spawn")
     ready, go, out = context.Semaphore(0), context.Event(), context.Queue()
-    children = [context.Process(target=bare, args=(paths[i::workers], name, None, ready, go, out))
+    children = [context.Process(target=bare, args=(paths[i::workers], name, ids, ready, go, out))
                 for i in range(workers)]
     for child in children:
         child.start()
     for _ in children:
         ready.acquire()
-    begun = time.perf_counter()
     go.set()
-    for _ in children:
-        out.get()
-    spent = time.perf_counter() - begun
+    spent = max(out.get() for _ in children)
     for child in children:
         child.join()
     return spent
 
 
-def cpu() -> float:
-    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
-
-
-def run_seconds(name: str, folder: Path, out: Path, workers: int, suite: instar.Suite,
-                limit: int) -> tuple[float, float]:
-    """The predicting of a run: wall seconds from the first case handed out to the last row committed, and CPU."""
-    before = cpu()
-    finished = instar.run(name, suite, folder, out=out, workers=workers, zones="none", limit=limit)
-    spent = cpu() - before
+def run_seconds(name: str, folder: Path, out: Path, workers: int, limit: int) -> float:
+    """The predicting of a run: wall seconds from the first case handed out to the last row committed."""
+    finished = instar.run(name, chosen(), folder, out=out, workers=workers, zones="none", limit=limit)
     assert finished.outcome is not None
     assert finished.outcome.statuses.keys() == {"ok"}, finished.outcome.statuses
-    return finished.outcome.seconds, spent
+    return finished.outcome.seconds
 
 
-def nothing_overhead(folder: Path, out: Path, repeats: int = 4) -> dict[str, object]:
-    """The slope of a run over its cases, less the slope of reading and transforming alone."""
-    paths = sorted(folder.iterdir())
-    few, many = len(paths) // 4, len(paths)
-    suite = instar.Suite("bench", tuple(instar.rule(t.id) for t in CHEAP))
-    pairs = (many - few) * (len(CHEAP) + 1)
-    bare(paths[:4], None, CHEAP)
-    base, wall, processor = [], [], []
+def nothing_overhead(folder: Path, out: Path, repeats: int = 3) -> dict[str, object]:
+    """Wall time that is neither reading nor transforming, per pair."""
+    many = len(list(folder.iterdir()))
+    few = many // 4
+    pairs = (many - few) * (len(transformations()) + 1)
+    times = out / "times"
+    os.environ[TIMES] = str(times)
+    found = []
     for attempt in range(repeats):
-        before = cpu()
-        bare(paths[few:], None, CHEAP)
-        base.append(cpu() - before)
-        short = run_seconds("benchmarks.overhead:nothing", folder, out / f"s{attempt}", 1, suite, few)
-        long = run_seconds("benchmarks.overhead:nothing", folder, out / f"l{attempt}", 1, suite, many)
-        wall.append(long[0] - short[0])
-        processor.append(long[1] - short[1])
-    alone = sorted(base)[:2]
-    return {"pairs": pairs, "transform_ms_per_pair": round(1000 * sum(alone) / 2 / pairs, 4),
-            "overhead_ms_per_pair": round(1000 * (min(wall) - min(base)) / pairs, 4),
-            "overhead_cpu_ms_per_pair": round(1000 * (min(processor) - min(base)) / pairs, 4)}
+        outside, inside = [], []
+        for count in (few, many):
+            np.zeros(1).tofile(times)
+            wall = run_seconds("benchmarks.overhead:nothing", folder, out / f"{attempt}-{count}", 1, count)
+            inside.append(float(np.fromfile(times)[0]))
+            outside.append(wall - inside[-1])
+        found.append((1000 * (outside[1] - outside[0]) / pairs, 1000 * (inside[1] - inside[0]) / pairs))
+    del os.environ[TIMES]
+    return {"pairs": pairs, "overhead_ms_per_pair": round(statistics.median(o for o, _ in found), 4),
+            "overheads": [round(o, 4) for o, _ in found],
+            "read_and_transform_ms_per_pair": round(statistics.median(t for _, t in found), 4)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=int, default=200)
+    parser.add_argument("--cases", type=int, default=240)
     parser.add_argument("--no-holistic", action="store_true")
     asked = parser.parse_args()
     found: dict[str, object] = {"benchmark": "overhead", "size": "720x480", "rules": len(transformations())}
@@ -155,16 +161,15 @@ def main() -> None:
         print(json.dumps(found))
         if not asked.no_holistic:
             workers = default_workers()
-            few = paths[:workers * 8]
-            ratios = []
-            for attempt in range(2):
-                alone = bare_parallel(few, "mediapipe-holistic", workers)
-                whole, _ = run_seconds("mediapipe-holistic", folder, Path(temporary) / f"holistic{attempt}", workers,
-                                       chosen(), len(few))
-                ratios.append(alone / whole)
-            rate = len(few) * (len(transformations()) + 1) / whole
+            few, many = workers * 4, workers * 16
+            names = [t.id for t in transformations()]
+            alone = bare_parallel(paths[few:many], "mediapipe-holistic", workers, names)
+            seconds = [run_seconds("mediapipe-holistic", folder, Path(temporary) / f"holistic{count}", workers, count)
+                       for count in (few, many)]
+            whole = seconds[1] - seconds[0]
+            rate = (many - few) * (len(names) + 1) / whole
             found |= {"holistic_workers": workers, "holistic_pairs_per_second": round(rate, 2),
-                      "holistic_share_of_bare_throughput": round(max(ratios), 3)}
+                      "holistic_share_of_bare_throughput": round(alone / whole, 3)}
     print(json.dumps(found))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -9,10 +10,12 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, Pipe, wait
+from queue import SimpleQueue
+from threading import Thread
 from types import FrameType
 from typing import IO, Any
 
@@ -23,7 +26,15 @@ from instar.transforms import NotApplicable
 __all__ = ["Interrupted", "Sink", "SystemFailed", "execute", "start"]
 
 LOAD_SECONDS = 600.0
-QUEUED = 2  # a worker has its next case at hand when it ends one
+WORKER_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+    # glibc gives a freed picture back to the system and asks for it again, page by page, for the next one;
+    # keeping it makes transformations of 720×480 about a third faster
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(256 << 20),
+}
+"""What a worker's environment says unless the user's own does."""
+QUEUED_SECONDS = 0.5  # a worker has its next cases at hand while the coordinator commits
+QUEUED_MOST = 64
 
 
 class SystemFailed(RuntimeError):
@@ -69,12 +80,44 @@ class _Process:
     ready: bool = False
     batch: int = 1
     heard: float = field(default_factory=time.monotonic)
+    begun: float = 0.0
+    pace: float = QUEUED_SECONDS
+    """Seconds that a case takes, lately."""
+    outbox: SimpleQueue[Any] = field(default_factory=SimpleQueue)
+
+    def __post_init__(self) -> None:
+        # A worker that hangs reads nothing, and a send to it could block for ever: that must not be the coordinator.
+        Thread(target=self._send, daemon=True).start()
+
+    def _send(self) -> None:
+        with suppress(OSError, ValueError):
+            while (message := self.outbox.get()) is not None:
+                self.connection.send(message)
+
+    @property
+    def depth(self) -> int:
+        """How many cases it should have, the one in hand included: two at least."""
+        return min(QUEUED_MOST, max(2, math.ceil(QUEUED_SECONDS / max(self.pace, 1e-6))))
+
+    def give(self, work: _Work) -> None:
+        if not self.queue:
+            self.heard = self.begun = time.monotonic()
+        self.queue.append(work)
+        self.outbox.put(work.task)
+
+    def finished(self) -> None:
+        """Its case is done; the next begins."""
+        self.queue.popleft()
+        now = time.monotonic()
+        self.pace += 0.3 * (now - self.begun - self.pace)
+        self.begun = now
 
     @property
     def current(self) -> _Work | None:
         return self.queue[0] if self.queue else None
 
     def kill(self) -> None:
+        self.outbox.put(None)
         with suppress(OSError):
             self.child.kill()
         self.child.wait()
@@ -96,15 +139,14 @@ def start(setup: Setup) -> _Process:
     """A new worker process. It never imports the caller's main module, so scripts need no guard."""
     ours, theirs = Pipe()
     log = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the process)
-    environment = dict(os.environ)
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        environment.setdefault(name, "1")
+    environment = {**WORKER_ENVIRONMENT, **os.environ}
     code = f"from instar.engine.worker import serve; serve({theirs.fileno()})"
     child = subprocess.Popen([sys.executable, "-c", code], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
                              stdout=log, stderr=log, env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)})
     theirs.close()
-    ours.send(replace(setup, path=tuple(sys.path)))
-    return _Process(child, ours, log)
+    process = _Process(child, ours, log)
+    process.outbox.put(replace(setup, path=tuple(sys.path)))
+    return process
 
 
 def greeted(process: _Process) -> dict[str, Any]:
@@ -113,7 +155,7 @@ def greeted(process: _Process) -> dict[str, Any]:
         process.kill()
         raise SystemFailed(f"the system did not load within {LOAD_SECONDS:.0f} s")
     try:
-        what, content = process.connection.recv()
+        ((what, content),) = process.connection.recv()
     except (EOFError, OSError):
         process.child.wait()
         words = process.last_words()
@@ -137,13 +179,13 @@ def _exit(process: _Process) -> str:
 
 
 def execute(tasks: Iterable[Task], sink: Sink, *, setup: Setup, workers: int, timeout: float,
-            first: _Process | None = None) -> None:
+            ready: Sequence[_Process] = ()) -> None:
     """Work off all tasks with `workers` processes; 0 works here, without protection from the system's failures."""
     with _StopSignals() as stop:
         if workers == 0:
             _inline(tasks, sink, Worker(setup), stop)
         else:
-            _Coordinator(tasks, sink, setup, workers, timeout, stop, first).run()
+            _Coordinator(tasks, sink, setup, workers, timeout, stop, ready).run()
 
 
 def _inline(tasks: Iterable[Task], sink: Sink, worker: Worker, stop: _StopSignals) -> None:
@@ -192,12 +234,12 @@ class _Coordinator:
     """Hands out cases, hears rows, replaces workers that die or hang."""
 
     def __init__(self, tasks: Iterable[Task], sink: Sink, setup: Setup, workers: int, timeout: float,
-                 stop: _StopSignals, first: _Process | None) -> None:
+                 stop: _StopSignals, ready: Sequence[_Process]) -> None:
         self.tasks: Iterator[Task] = iter(tasks)
         self.again: deque[_Work] = deque()
         self.sink, self.setup, self.timeout, self.stop = sink, setup, timeout, stop
         self.wanted = workers
-        self.processes: list[_Process] = [first] if first else []
+        self.processes: list[_Process] = list(ready)
         self.exhausted = False
         self.mean = 0.0
         self.load_failures = 0
@@ -213,10 +255,17 @@ class _Coordinator:
                     self._hear(next(p for p in self.processes if p.connection is connection))
                 self._look_for_hangs()
                 self.sink.tick()
+            self._hear_out()
             raise Interrupted
         finally:
             for process in self.processes:
                 process.kill()
+
+    def _hear_out(self) -> None:
+        """What workers have sent already is not lost when the user stops."""
+        while arrived := wait([p.connection for p in self.processes], timeout=0):
+            for connection in arrived:
+                self._hear(next(p for p in self.processes if p.connection is connection))
 
     def _next(self) -> _Work | None:
         if self.again:
@@ -229,31 +278,29 @@ class _Coordinator:
 
     def _hand_out(self) -> None:
         """Fill every worker's queue evenly; start workers only while there is work for them."""
-        for depth in range(1, QUEUED + 1):
-            for process in [p for p in self.processes if p.ready and len(p.queue) < depth]:
+        ready = [p for p in self.processes if p.ready]
+        for depth in range(1, max((p.depth for p in ready), default=0) + 1):
+            for process in [p for p in ready if len(p.queue) < min(depth, p.depth)]:
                 work = self._next()
                 if work is None:
                     return
-                self._give(process, work)
+                process.give(work)
         if len(self.processes) < self.wanted and (self.again or not self.exhausted):
             self.processes.append(start(self.setup))
 
-    def _give(self, process: _Process, work: _Work) -> None:
-        if not process.queue:
-            process.heard = time.monotonic()
-        process.queue.append(work)
-        with suppress(BrokenPipeError, ConnectionResetError):  # a death is heard of in its turn
-            process.connection.send(work.task)
-
     def _hear(self, process: _Process) -> None:
         try:
-            what, content = process.connection.recv()
+            messages = process.connection.recv()
         except (EOFError, OSError):
             process.child.wait()
             words = process.last_words()
             self._bury(process, "crashed", f"the worker process died ({_exit(process)}){': ' * bool(words)}{words}")
             return
         process.heard = time.monotonic()
+        for what, content in messages:
+            self._note(process, what, content)
+
+    def _note(self, process: _Process, what: str, content: Any) -> None:
         if what == "ready":
             process.ready, process.batch, self.load_failures = True, content["batch"], 0
             return
@@ -271,8 +318,7 @@ class _Coordinator:
             self.sink.unreadable(work.task, content)
         elif what == "need":
             self.sink.need(work.task, content)
-            with suppress(BrokenPipeError, ConnectionResetError):
-                process.connection.send("stored")
+            process.outbox.put("stored")
         elif what == "rows":
             rows, headers = content
             rows = [r for r in rows if (r["follow_up"], r["draw"], r["repeat"]) in work.left]
@@ -282,7 +328,7 @@ class _Coordinator:
                 self.mean = max(self.mean * 0.9, sum(spent) / len(spent))
             self.sink.rows(work.task, rows, headers)
         elif what == "done":
-            process.queue.popleft()
+            process.finished()
 
     def _look_for_hangs(self) -> None:
         """Silent for longer than a prediction may take, or than such a batch usually takes: the worker hangs.

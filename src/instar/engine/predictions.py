@@ -92,11 +92,11 @@ def predict(system: str | System, suite: Suite, dataset: Dataset, store: Store, 
     workers = default_workers() if workers is None else workers
     with ExitStack() as stack:
         stack.enter_context(store.lock())
-        first = None
-        if workers:
-            first = start(setup)
-            stack.callback(first.kill)
-            info = greeted(first)
+        processes = [start(setup) for _ in range(workers)]
+        for process in processes:
+            stack.callback(process.kill)
+        if processes:
+            info = greeted(processes[0])
         else:
             info = Worker(setup).info()
             del info["batch"]
@@ -109,7 +109,8 @@ def predict(system: str | System, suite: Suite, dataset: Dataset, store: Store, 
         keeper = _Keeper(store, manifest, plan, dataset, limit, on_progress)
         interrupted = False
         try:
-            execute(keeper.tasks(), keeper.sink(), setup=setup, workers=workers, timeout=timeout, first=first)
+            execute(keeper.tasks(), keeper.sink(), setup=setup, workers=workers, timeout=timeout,
+                    ready=processes)
         except Interrupted:
             interrupted = True
         finally:
@@ -157,7 +158,8 @@ def estimate(system: str | System, suite: Suite, dataset: Dataset, store: Store,
         sink = Sink(case=lambda task, content: True, unreadable=lambda task, message: counted.update(["unreadable"]),
                     need=lambda task, content: None, rows=rows_of, resumed=lambda task: task, tick=lambda: None)
         begun = time.perf_counter()
-        execute((Task(case, keys, 0) for case in chosen), sink, setup=setup, workers=1, timeout=timeout, first=first)
+        execute((Task(case, keys, 0) for case in chosen), sink, setup=setup, workers=1, timeout=timeout,
+                ready=[first])
         spent = time.perf_counter() - begun
     rows = len(cases) * len(keys)
     timed = sum(count for status, count in counted.items() if status != "unreadable")

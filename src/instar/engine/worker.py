@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 
 import cv2
@@ -69,7 +68,7 @@ class _Batch:
 
     task: Task
     pending: list[_Pending] = field(default_factory=list)
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[tuple[Key, Change | None, dict[str, Any]]] = field(default_factory=list)
     size: int = 0
     source: Output | None = None
     handed: float = field(default_factory=time.monotonic)
@@ -84,7 +83,11 @@ class _Batch:
         return len(self.rows) >= HAND_OVER_ROWS or time.monotonic() - self.handed > HAND_OVER_SECONDS
 
     def hand_over(self) -> Message:
-        rows, self.rows, self.handed = self.rows, [], time.monotonic()
+        """All rows at once: right after a picture was filtered, Python itself is no longer in the processor's cache."""
+        case = self.task.case.id
+        rows = [{"case": case, "follow_up": name, "draw": draw, "repeat": repeat,
+                 **(change.row() if change else {}), **answered} for (name, draw, repeat), change, answered in self.rows]
+        self.rows, self.handed = [], time.monotonic()
         return "rows", rows
 
 
@@ -129,35 +132,38 @@ class Worker:
         if task.source is not None:
             needs["source"] = task.source
         batch = _Batch(task)
-        for (name, draw), group in groupby(task.keys, key=lambda key: key[:2]):
-            keys = list(group)
-            made: tuple[Image, Change] | dict[str, Any] = (image, Change.none(image.size))
-            if name != SOURCE:
-                wanted = self.transformation(name)
-                if "source" in wanted.needs - needs.keys():
-                    self._predict(batch)
-                    needs["source"] = batch.source or NotApplicable("the source could not be predicted")
-                for need in sorted(wanted.needs - needs.keys()):
+        made: tuple[Image, Change] | dict[str, Any] = (image, Change.none(image.size))
+        seed_of: Transformation | str = SOURCE
+        last = (SOURCE, 0)
+        for key in task.keys:
+            name, draw, repeat = key
+            if task.single:
+                yield "begin", key
+            if (name, draw) != last:
+                last, seed_of = (name, draw), self.transformation(name)
+                if seed_of.needs:
+                    if "source" in seed_of.needs and "source" not in needs:
+                        self._predict(batch)
+                        needs["source"] = batch.source or NotApplicable("the source could not be predicted")
+                    for need in sorted(seed_of.needs - needs.keys()):
+                        if task.single:
+                            yield "begin", f"need {need}"
+                        needs[need] = provided(need, self.providers.get(need), task.case, image)
+                        if need in STORED and need in self.providers:
+                            yield "need", (need, self.providers[need], needs[need])
                     if task.single:
-                        yield "begin", f"need {need}"
-                    needs[need] = provided(need, self.providers.get(need), task.case, image)
-                    if need in STORED and need in self.providers:
-                        yield "need", (need, self.providers[need], needs[need])
-                if task.single:
-                    yield "begin", keys[0]
-                made = self._followed(wanted, draw, task, image, needs)
-            for key in keys:
-                if isinstance(made, dict):
-                    batch.rows.append({**_key_row(task.case, key), **made})
-                    continue
-                if task.single:
-                    yield "begin", key
-                seed_of = SOURCE if name == SOURCE else self.transformation(name)
-                batch.add(key, *made, draw_seed(task.seed, task.case.id, seed_of, draw, key[2]))
-                if task.single or len(batch.pending) >= self.system.batch or batch.size >= BATCH_BYTES:
-                    self._predict(batch)
-                    if task.single or batch.due:
-                        yield batch.hand_over()
+                        yield "begin", key
+                made = self._followed(seed_of, draw, task, image, needs)
+            if isinstance(made, dict):
+                batch.rows.append((key, None, made))
+                continue
+            # a deterministic system has no use for a seed
+            seed = 0 if self.system.deterministic else draw_seed(task.seed, task.case.id, seed_of, draw, repeat)
+            batch.add(key, *made, seed)
+            if task.single or len(batch.pending) >= self.system.batch or batch.size >= BATCH_BYTES:
+                self._predict(batch)
+                if task.single or batch.due:
+                    yield batch.hand_over()
         self._predict(batch)
         if batch.rows:
             yield batch.hand_over()
@@ -165,12 +171,13 @@ class Worker:
     def _followed(self, wanted: Transformation, draw: int, task: Task, image: Image,
                   needs: Mapping[str, Output | NotApplicable]) -> tuple[Image, Change] | dict[str, Any]:
         """The follow-up and its change, or the row that says why there is none."""
-        missing = next((needs[n] for n in sorted(wanted.needs) if isinstance(needs.get(n), NotApplicable)), None)
+        have = {need: needs[need] for need in wanted.needs}
+        missing = next((value for value in have.values() if isinstance(value, NotApplicable)), None)
         if missing is not None:
             return {"status": "not applicable", "message": str(missing)}
-        have = {need: needs[need] for need in wanted.needs}
         try:
-            return wanted(image, needs=have, seed=draw_seed(task.seed, task.case.id, wanted, draw))
+            seed = draw_seed(task.seed, task.case.id, wanted, draw) if wanted.random else 0
+            return wanted(image, needs=have, seed=seed)
         except NotApplicable as error:
             return {"status": "not applicable", "message": str(error)}
         except Exception as error:
@@ -179,7 +186,7 @@ class Worker:
     def _predict(self, batch: _Batch) -> None:
         """Predict what is pending."""
         for pending, answered in zip(batch.pending, self._predicted(batch.pending), strict=True):
-            batch.rows.append({**_key_row(batch.task.case, pending.key), **pending.change.row(), **answered})
+            batch.rows.append((pending.key, pending.change, answered))
             if pending.key == (SOURCE, 0, 0):
                 batch.source = answered.get("output")
         batch.pending, batch.size = [], 0
@@ -198,10 +205,6 @@ class Worker:
         seconds = (time.perf_counter() - begun) / len(pending)
         return [{"status": "error", "message": _said(answer), "seconds": seconds} if isinstance(answer, Exception)
                 else {"status": "ok", "seconds": seconds, "output": answer} for answer in answers]
-
-
-def _key_row(case: Case, key: Key) -> dict[str, Any]:
-    return {"case": case.id, "follow_up": key[0], "draw": key[1], "repeat": key[2]}
 
 
 def _said(error: Exception) -> str:
@@ -224,21 +227,28 @@ def serve(descriptor: int) -> None:
         worker = Worker(setup)
     except BaseException as error:
         traceback.print_exc()
-        connection.send(("failed", f"{type(error).__name__}: {error}"))
+        connection.send([("failed", f"{type(error).__name__}: {error}")])
         return
-    connection.send(("ready", worker.info()))
+    connection.send([("ready", worker.info())])
     pack = Packer()
     waiting: deque[Task] = deque()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             task: Task = waiting.popleft() if waiting else connection.recv()
+            held: list[Message] = []  # sending costs more than a message: the input goes with the first rows
             for message in worker.work(task):
-                connection.send(pack(message))
+                if held and held[-1][0] == "rows":
+                    connection.send(held)
+                    held = []
+                held.append(pack(message))
+                if message[0] == "need" or task.single:
+                    connection.send(held)
+                    held = []
                 if message[0] == "need":
                     # the next task may have been sent before the word that the need is stored
                     while (heard := connection.recv()) != "stored":
                         waiting.append(heard)
-            connection.send(("done", None))
+            connection.send([*held, ("done", None)])
 
 
 class Packer:

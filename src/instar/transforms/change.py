@@ -51,16 +51,23 @@ class Change:
                       self.removed + after.removed, {**self.facts, **after.facts})
 
     def row(self) -> dict[str, Any]:
+        """As columns; what is empty is left out, and read back as empty."""
         width, height = self.warp.target
-        return {"width": width, "height": height, "warp": self.warp.matrix.ravel(),
-                "regions": [side for box in self.regions for side in box],
-                "added": list(self.added), "removed": list(self.removed),
-                "facts": json.dumps(dict(self.facts), ensure_ascii=False) if self.facts else ""}
+        row: dict[str, Any] = {"width": width, "height": height, "warp": self.warp.matrix.ravel()}
+        if self.regions:
+            row["regions"] = [side for box in self.regions for side in box]
+        if self.added:
+            row["added"] = list(self.added)
+        if self.removed:
+            row["removed"] = list(self.removed)
+        if self.facts:
+            row["facts"] = json.dumps(dict(self.facts), ensure_ascii=False)
+        return row
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], source: Size) -> Change:
-        sides = [float(side) for side in row["regions"]]
+        sides = [float(side) for side in row.get("regions") or ()]
         regions = tuple((a, b, c, d) for a, b, c, d in np.reshape(sides, (-1, 4)).tolist())
         warp = Warp(np.reshape(row["warp"], (3, 3)), source, (row["width"], row["height"]))
-        facts = json.loads(row["facts"]) if row["facts"] else {}
-        return cls(warp, regions, tuple(row["added"]), tuple(row["removed"]), facts)
+        facts = json.loads(row["facts"]) if row.get("facts") else {}
+        return cls(warp, regions, tuple(row.get("added") or ()), tuple(row.get("removed") or ()), facts)
