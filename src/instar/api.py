@@ -178,7 +178,7 @@ def estimate(system: str, suite: str | Suite, dataset: str | Path | Dataset, *, 
              zones: str | None = None) -> Estimate:
     """What a run would cost, from three timed cases. Writes nothing."""
     store = Store(out if out is not None else "no run folder")
-    return _estimate(system, _suite(suite), _dataset(dataset), store, workers=workers, timeout=timeout, limit=limit,
+    return _estimate(system_name(system), _suite(suite), _dataset(dataset), store, workers=workers, timeout=timeout, limit=limit,
                      zones=zones_provider(zones, store))
 
 
@@ -233,7 +233,7 @@ def _dataset(given: str | Path | Dataset) -> Dataset:
 def _sendable(system: str | System | Callable[..., Any], workers: int | None) -> tuple[str | System, int | None]:
     """A function that another process can import is sent by name; any other works in this process only."""
     if isinstance(system, str):
-        return system, workers
+        return system_name(system), workers
     if isinstance(system, System):
         return system, 0 if workers is None else workers
     module, name = getattr(system, "__module__", "__main__"), getattr(system, "__qualname__", "")

@@ -137,8 +137,8 @@ def _show_plan(console: Console, found: Any, as_json: bool) -> None:
     if as_json:
         _print_json(asdict(found))
         return
-    console.print(f"{found.cases:,} cases × {found.keys} predictions = {found.rows:,}: the source and {found.follow_ups} "
-                  "follow-ups, with their draws and repeats", highlight=False)
+    console.print(f"{found.cases:,} cases × {found.keys} predictions = {found.rows:,}: the source and "
+                  f"{found.follow_ups} follow-ups, with their draws and repeats", highlight=False)
     if found.done:
         console.print(f"{found.done:,} are in the run folder already", highlight=False)
     if found.seconds is None:

@@ -20,7 +20,7 @@ from types import FrameType
 from typing import IO, Any
 
 from instar.engine.plan import Key
-from instar.engine.worker import Packer, Setup, Task, Worker
+from instar.engine.worker import Packer, Setup, Task, Worker, received, send
 from instar.transforms import NotApplicable
 
 __all__ = ["Interrupted", "Sink", "SystemFailed", "execute", "start"]
@@ -92,7 +92,7 @@ class _Process:
     def _send(self) -> None:
         with suppress(OSError, ValueError):
             while (message := self.outbox.get()) is not None:
-                self.connection.send(message)
+                send(self.connection, message)
 
     @property
     def depth(self) -> int:
@@ -155,7 +155,7 @@ def greeted(process: _Process) -> dict[str, Any]:
         process.kill()
         raise SystemFailed(f"the system did not load within {LOAD_SECONDS:.0f} s")
     try:
-        ((what, content),) = process.connection.recv()
+        ((what, content),) = received(process.connection)
     except (EOFError, OSError):
         process.child.wait()
         words = process.last_words()
@@ -290,7 +290,7 @@ class _Coordinator:
 
     def _hear(self, process: _Process) -> None:
         try:
-            messages = process.connection.recv()
+            messages = received(process.connection)
         except (EOFError, OSError):
             process.child.wait()
             words = process.last_words()

@@ -34,6 +34,7 @@ __all__ = ["COMMIT_ROWS", "COMMIT_SECONDS", "Conflict", "Estimate", "Outcome", "
 
 COMMIT_SECONDS = 5.0
 COMMIT_ROWS = 1000
+MANY_PARTS = 16
 
 
 class Conflict(ValueError):
@@ -117,7 +118,8 @@ def predict(system: str | System, suite: Suite, dataset: Dataset, store: Store, 
             keeper.commit()
         if not interrupted:
             for table in ("cases", "needs", "predictions"):
-                store.merge(table)
+                if len(store.state(table)) > MANY_PARTS:
+                    store.merge(table)
         return keeper.outcome(interrupted)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import sys
 import time
 import traceback
@@ -11,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from typing import Any
 
 import cv2
@@ -22,7 +24,7 @@ from instar.outputs import Output
 from instar.systems import System, fingerprint_of, system
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed, transformation
 
-__all__ = ["BATCH_BYTES", "Packer", "Setup", "Task", "Worker", "serve"]
+__all__ = ["BATCH_BYTES", "Packer", "Setup", "Task", "Worker", "received", "send", "serve"]
 
 BATCH_BYTES = 32 << 20
 HAND_OVER_ROWS = 64
@@ -83,7 +85,7 @@ class _Batch:
         return len(self.rows) >= HAND_OVER_ROWS or time.monotonic() - self.handed > HAND_OVER_SECONDS
 
     def hand_over(self) -> Message:
-        """All rows at once: right after a picture was filtered, Python itself is no longer in the processor's cache."""
+        """All rows at once: right after a picture was filtered, Python itself is not in the processor's cache."""
         case = self.task.case.id
         rows = [{"case": case, "follow_up": name, "draw": draw, "repeat": repeat,
                  **(change.row() if change else {}), **answered} for (name, draw, repeat), change, answered in self.rows]
@@ -215,40 +217,47 @@ def _said(error: Exception) -> str:
     return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"
 
 
+def send(connection: Connection, message: object) -> None:
+    """Like connection.send, with the plain pickler: half the time for many small arrays."""
+    connection.send_bytes(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
+
+
+def received(connection: Connection) -> Any:
+    return pickle.loads(connection.recv_bytes())
+
+
 def serve(descriptor: int) -> None:
     """A worker process: loads, says what it is, and works off tasks until its connection closes."""
-    from multiprocessing.connection import Connection
-
     _die_with_parent()
     connection = Connection(descriptor)
-    setup: Setup = connection.recv()
+    setup: Setup = received(connection)
     sys.path[:] = [*setup.path, *(p for p in sys.path if p not in setup.path)]
     try:
         worker = Worker(setup)
     except BaseException as error:
         traceback.print_exc()
-        connection.send([("failed", f"{type(error).__name__}: {error}")])
+        send(connection, [("failed", f"{type(error).__name__}: {error}")])
         return
-    connection.send([("ready", worker.info())])
+    send(connection, [("ready", worker.info())])
     pack = Packer()
     waiting: deque[Task] = deque()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
-            task: Task = waiting.popleft() if waiting else connection.recv()
+            task: Task = waiting.popleft() if waiting else received(connection)
             held: list[Message] = []  # sending costs more than a message: the input goes with the first rows
             for message in worker.work(task):
                 if held and held[-1][0] == "rows":
-                    connection.send(held)
+                    send(connection, held)
                     held = []
                 held.append(pack(message))
                 if message[0] == "need" or task.single:
-                    connection.send(held)
+                    send(connection, held)
                     held = []
                 if message[0] == "need":
                     # the next task may have been sent before the word that the need is stored
-                    while (heard := connection.recv()) != "stored":
+                    while (heard := received(connection)) != "stored":
                         waiting.append(heard)
-            connection.send([*held, ("done", None)])
+            send(connection, [*held, ("done", None)])
 
 
 class Packer:
