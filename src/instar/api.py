@@ -178,8 +178,8 @@ def estimate(system: str, suite: str | Suite, dataset: str | Path | Dataset, *, 
              zones: str | None = None) -> Estimate:
     """What a run would cost, from three timed cases. Writes nothing."""
     store = Store(out if out is not None else "no run folder")
-    return _estimate(system_name(system), _suite(suite), _dataset(dataset), store, workers=workers, timeout=timeout, limit=limit,
-                     zones=zones_provider(zones, store))
+    return _estimate(system_name(system), _suite(suite), _dataset(dataset), store, workers=workers, timeout=timeout,
+                     limit=limit, zones=zones_provider(zones, store))
 
 
 def preview(suite: str | Suite, picture: str | Path | Image, *, zones: str | None = None,

@@ -146,8 +146,8 @@ def test_the_rules_of_a_suite() -> None:
     (["models", "pull", "selfie"], "did you mean 'selfie-multiclass'?"),
 ])
 def test_errors_help(arguments: list[str], message: str, photos: Path, done: Path, tmp_path: Path) -> None:
-    filled = [a.replace("PHOTOS", str(photos)).replace("RUN", str(done)).replace("TMP", str(tmp_path)) for a in arguments]
-    failed = command(*filled)
+    meant = {"PHOTOS": photos, "RUN": done, "TMP/x": tmp_path / "x"}
+    failed = command(*(str(meant.get(a, a)) for a in arguments))
     assert failed.returncode == 2
     assert message in " ".join(failed.stderr.replace("│", " ").split())
     assert "Traceback" not in failed.stderr

@@ -54,9 +54,18 @@ def test_nobody_dies_in_a_healthy_run(photos: Path, tmp_path: Path, monkeypatch:
     real = local.start
     monkeypatch.setattr(local, "start", lambda setup: started.append(1) or real(setup))
     monkeypatch.setattr(predictions, "start", lambda setup: started.append(1) or real(setup))
-    run("tests.toys:rectangles", suite("colour_wheel(90, red)", "mirror(h)"), write_scenes(photos, 12), tmp_path / "run",
-        workers=2, zones="tests.engine.zones:painted")
+    run("tests.toys:rectangles", suite("colour_wheel(90, red)", "mirror(h)"), write_scenes(photos, 12),
+        tmp_path / "run", workers=2, zones="tests.engine.zones:painted")
     assert len(started) == 2
+
+
+def test_large_inputs_in_memory_do_not_lock_coordinator_and_workers(tmp_path: Path) -> None:
+    """Both sides send more than a pipe holds: whoever waits for the other to read would wait for ever."""
+    cases = [instar.Case(f"{i}", input=scene(i, (1200, 900))) for i in range(8)]
+    data = instar.Dataset("memory", str(tmp_path), lambda: iter(cases))
+    one = instar.run("tests.engine.zones:talkative", suite("mirror(h)", "colour_wheel(90, red)"), data,
+                     out=tmp_path / "run", workers=2, zones="tests.engine.zones:painted", timeout=20)
+    assert one.predictions()["status"].to_list() == ["ok"] * 24
 
 
 def test_a_segmenter_that_kills_its_process_costs_its_own_pairs(photos: Path, tmp_path: Path) -> None:

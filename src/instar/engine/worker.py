@@ -88,7 +88,8 @@ class _Batch:
         """All rows at once: right after a picture was filtered, Python itself is not in the processor's cache."""
         case = self.task.case.id
         rows = [{"case": case, "follow_up": name, "draw": draw, "repeat": repeat,
-                 **(change.row() if change else {}), **answered} for (name, draw, repeat), change, answered in self.rows]
+                 **(change.row() if change else {}), **answered}
+                for (name, draw, repeat), change, answered in self.rows]
         self.rows, self.handed = [], time.monotonic()
         return "rows", rows
 

@@ -68,7 +68,7 @@ class Detections:
             masks = np.stack([warp_pixels(m.astype(np.uint8), warp, "nearest").astype(bool) for m in masks])
         return Detections.from_xyxy(warp.boxes(self.boxes), self.labels, self.scores, ids=self.ids, masks=masks)
 
-    def shapes(self) -> list[Shape]:
+    def shapes(self, target: str | None = None) -> list[Shape]:
         shapes = [Shape("boxes", self.boxes.astype(np.float64))]
         for box, label, score in zip(self.boxes, self.labels, self.scores, strict=True):
             shapes.append(Shape("text", box[None, :2].astype(np.float64), f"{label} {score:.2f}"))

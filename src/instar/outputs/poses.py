@@ -86,12 +86,18 @@ class Poses:
         return Poses.from_array(warp.points(self.points[:, order]), skeleton=self.skeleton,
                                 visibility=self.visibility[:, order], scores=self.scores)
 
-    def shapes(self) -> list[Shape]:
+    def shapes(self, target: str | None = None) -> list[Shape]:
+        """Every subject's bones and landmarks; for a target such as `0/left_hand`, of that part only."""
+        part = (target or "").partition("/")[2]
+        everything = range(len(self.skeleton.landmarks))
+        shown = set(next((p.landmarks for p in self.skeleton.parts if p.name == part), everything))
+        edges = [(a, b) for a, b in self.skeleton.edges if a in shown and b in shown]
         shapes: list[Shape] = []
         for points in self.points.astype(np.float64):
-            ends = np.array([[*points[a], *points[b]] for a, b in self.skeleton.edges]).reshape(-1, 4)
+            ends = np.array([[*points[a], *points[b]] for a, b in edges]).reshape(-1, 4)
+            dots = points[sorted(shown)]
             shapes.append(Shape("lines", ends[~np.isnan(ends).any(1)]))
-            shapes.append(Shape("points", points[~np.isnan(points).any(1)]))
+            shapes.append(Shape("points", dots[~np.isnan(dots).any(1)]))
         return shapes
 
     # -- storing

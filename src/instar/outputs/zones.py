@@ -57,7 +57,7 @@ class Zones:
             carried = np.where(covered > 0, carried, np.uint8(255))
         return Zones(carried, self.names)
 
-    def shapes(self) -> list[Shape]:
+    def shapes(self, target: str | None = None) -> list[Shape]:
         width, height = self.size
         return [Shape("heat", np.array([[0.0, 0, width, height]]), text=name,
                       heat=(self.mask(name) > 0).astype(np.float32)) for name in self.names]

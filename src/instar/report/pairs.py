@@ -71,8 +71,9 @@ def _pair(store: Store, manifest: Mapping[str, Any], verdict: Mapping[str, Any],
     title = f"{rule(verdict['rule']).left}   severity {severity_text(verdict['severity'])} {unit}".rstrip()
     lines = [f"{verdict['case']}   target {verdict['target']}" + (f"   {verdict['kind']}" if verdict["kind"] else "")
              + (f"   worst: {verdict['worst']}" if verdict.get("worst") else "")]
-    return pair_picture(image, told.shapes(), follow_up, expected.shapes(), _output(manifest, follow).shapes(),
-                        title=title, lines=lines)
+    target = verdict["target"]
+    return pair_picture(image, told.shapes(target), follow_up, expected.shapes(target),
+                        _output(manifest, follow).shapes(target), title=title, lines=lines)
 
 
 def _one(frame: pl.DataFrame, what: str) -> dict[str, Any]:
