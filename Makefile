@@ -20,7 +20,7 @@ demo: $(VENV)/ready
 	@$(BIN)/instar draw runs/demo --worst 3 --out runs/demo-pictures
 
 test: $(VENV)/ready-dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/ready-dev
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from instar.engine.plan import bound_rules, make_plan
 from instar.store import KEY, Store
 from instar.suites import Suite
 from instar.transforms import draw_seed
-from tests.toys import scene, write_scenes
+from tests.toys import rectangles, scene, write_scenes
 
 
 def suite(*rules: str, **more: object) -> Suite:
@@ -174,6 +175,30 @@ def test_a_zone_that_the_segmenter_does_not_know_or_find(photos: Path, tmp_path:
     reasons = dict(one.verdicts().select("rule", "reason").unique().iter_rows())
     assert "have no 'hair'" in reasons["filtered(colour_wheel(90), hair) => detections"]
     assert "no empty in this image" in reasons["filtered(colour_wheel(90), empty) => detections"]
+
+
+@pytest.mark.parametrize("how", ["masks", "boxes"])
+def test_zones_from_annotated_objects(tmp_path: Path, how: str) -> None:
+    def cases() -> Iterator[instar.Case]:
+        for number in range(3):
+            image = scene(number)
+            found = rectangles(image.pixels)
+            masks = np.zeros((len(found), *image.pixels.shape[:2]), bool)
+            for mask, box in zip(masks, found.boxes.astype(int), strict=True):
+                mask[box[1]:box[3], box[0]:box[2]] = True
+            truth = instar.Detections.from_xyxy(found.boxes, found.labels, ids=["a", "b", "c"], masks=masks)
+            yield instar.Case(f"{number}", input=image, truth=truth)
+
+    data = instar.Dataset("memory", str(tmp_path), cases, truth="detections")
+    rules = suite("colour_fill((220, 30, 30), blue)", "colour_wheel(90, background)", "gamma(2, cat)")
+    one = instar.run("tests.toys:rectangles", rules, data, out=tmp_path / "run", workers=1, zones=how)
+    rates = {row["rule"].split(" =>")[0]: row for row in one.rates(0.5).to_dicts()}
+    assert rates["filtered(colour_fill((220, 30, 30)), blue)"]["rate"] == 1, "blue painted red is found as red"
+    assert rates["filtered(colour_wheel(90), background)"]["rate"] == 0
+    assert rates["filtered(gamma(2), cat)"]["not_applicable"] == 3
+    stored = one.cases().row(0, named=True)
+    assert stored["truth_ids"] == ["a", "b", "c"]
+    assert one.manifest["truth"]["kind"] == "detections"
 
 
 def test_another_judging_asks_the_same_predictions(photos: Path, tmp_path: Path) -> None:

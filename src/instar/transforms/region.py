@@ -29,8 +29,8 @@ def filtered(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *
              inner: Transformation, zone: str) -> tuple[Image, Change]:
     zones: Zones = needs["zones"]
     if zone not in zones.names:
-        raise NotApplicable(f"the zones of this case have no {zone!r}, only {', '.join(zones.names)}; "
-                            "skin, hair and clothes come with `instar models pull selfie-multiclass`")
+        hint = "; it comes with `instar models pull selfie-multiclass`" if zone in ("skin", "hair", "clothes") else ""
+        raise NotApplicable(f"the zones of this case have no {zone!r}, only {', '.join(zones.names)}{hint}")
     mask = zones.mask(zone)
     share = cv2.countNonZero(mask) / mask.size
     if share == 0:
