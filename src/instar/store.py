@@ -207,13 +207,14 @@ class Store:
         return pl.concat([pl.scan_parquet(path, glob=False) for path in parts], how="diagonal")
 
     def read(self, table: str, schema: Mapping[str, Any], columns: Sequence[str] | None = None,
-             where: pl.Expr | None = None) -> pl.DataFrame:
-        """A table's rows. A part merged away while it was read is looked up again."""
+             where: pl.Expr | None = None, query: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None) -> pl.DataFrame:
+        """A table's rows, or what a query makes of them. A part merged away while it was read is looked up again."""
         for attempt in range(5):
             try:
                 lazy = self.scan(table, schema)
                 lazy = lazy if where is None else lazy.filter(where)
-                return (lazy if columns is None else lazy.select(columns)).collect()
+                lazy = lazy if columns is None else lazy.select(columns)
+                return lazy.collect() if query is None else query(lazy).collect(engine="streaming")
             except (FileNotFoundError, pl.exceptions.ComputeError):
                 if attempt == 4:
                     raise
@@ -224,9 +225,11 @@ class Store:
     def prediction_schema(self, kind: str) -> dict[str, Any]:
         return {**PREDICTION, **KINDS[kind].columns}
 
-    def predictions(self, columns: Sequence[str] | None = None, where: pl.Expr | None = None) -> pl.DataFrame:
+    def predictions(self, columns: Sequence[str] | None = None, where: pl.Expr | None = None,
+                    query: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None) -> pl.DataFrame:
         """Every stored prediction: key, status, the change, and the output's columns."""
-        return self.read("predictions", self.prediction_schema(self.manifest()["system"]["kind"]), columns, where)
+        schema = self.prediction_schema(self.manifest()["system"]["kind"])
+        return self.read("predictions", schema, columns, where, query)
 
     def cases(self, columns: Sequence[str] | None = None, where: pl.Expr | None = None) -> pl.DataFrame:
         return self.read("cases", CASE, columns, where)

@@ -141,12 +141,16 @@ def test_the_rules_of_a_suite() -> None:
     (["show", "no/run"], "holds no run"),
     (["show", "RUN", "--judging", "nobody"], "has no judging 'nobody'"),
     (["judge", "RUN", "--landmarks", "hands"], "there is no judging option 'landmarks' for this run"),
+    (["judge", "POSES", "--aggregate", "bogus"], "median, mean, max, min, median+mean, or a quantile from 0 to 1"),
+    (["judge", "POSES", "--landmarks", "lft_arm"], "unknown landmark group 'lft_arm'"),
     (["draw", "RUN", "--rule", "gamma(3)", "--out", "x"], "unknown rule of this run"),
     (["preview", "met-pose/sub", "no.jpg"], "no.jpg"),
     (["models", "pull", "selfie"], "did you mean 'selfie-multiclass'?"),
 ])
 def test_errors_help(arguments: list[str], message: str, photos: Path, done: Path, tmp_path: Path) -> None:
-    meant = {"PHOTOS": photos, "RUN": done, "TMP/x": tmp_path / "x"}
+    meant = {"PHOTOS": photos, "RUN": done, "TMP/x": tmp_path / "x", "POSES": photos.parent / "poses"}
+    if "POSES" in arguments:
+        instar.run("tests.toys:steady", "mirror(h)", photos, out=meant["POSES"], workers=0, zones="none")
     failed = command(*(str(meant.get(a, a)) for a in arguments))
     assert failed.returncode == 2
     assert message in " ".join(failed.stderr.replace("│", " ").split())

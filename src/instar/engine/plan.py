@@ -107,11 +107,18 @@ def progressed(store: Store, plan: Plan) -> Progressed:
     keys = tuple(plan.keys())
     numbered = pl.DataFrame(keys, schema={"follow_up": pl.String, "draw": pl.Int32, "repeat": pl.Int32},
                             orient="row").with_row_index("number")
-    there = store.predictions(list(KEY)).join(numbered, on=["follow_up", "draw", "repeat"])
-    by_case = there.group_by("case").agg("number")
-    full = pl.col("number").list.len() >= len(keys)
+
+    def planned(rows: pl.LazyFrame) -> pl.LazyFrame:
+        return rows.join(numbered.lazy(), on=["follow_up", "draw", "repeat"])
+
+    # only the counts of all cases are held, and the keys of those that are neither untouched nor complete
+    counts = store.predictions(list(KEY), query=lambda rows: planned(rows).group_by("case").agg(count=pl.len()))
+    full = pl.col("count") >= len(keys)
+    begun = counts.filter(~full)["case"].implode()
+    partial = store.predictions(list(KEY), where=pl.col("case").is_in(begun),
+                                query=lambda rows: planned(rows).group_by("case").agg("number"))
     cases = store.cases(["case", "hash", "status"])
     unreadable = cases.filter(pl.col("status") != "ok")["case"]
-    return Progressed(keys, frozenset(by_case.filter(full)["case"]).union(unreadable),
-                      dict(by_case.filter(~full).select("case", "number").iter_rows()),
+    return Progressed(keys, frozenset(counts.filter(full)["case"]).union(unreadable),
+                      dict(partial.select("case", "number").iter_rows()),
                       dict(cases.filter(pl.col("status") == "ok").select("case", "hash").iter_rows()))

@@ -409,7 +409,7 @@ class _Keeper:
             self.store.append_predictions(rows, self.kind)
 
     def outcome(self, interrupted: bool) -> Outcome:
-        counted = self.store.predictions(["status"])["status"].value_counts()
+        counted = self.store.predictions(["status"], query=lambda rows: rows.group_by("status").agg(pl.len()))
         cases = self.store.cases(["status"])["status"]
         return Outcome(self.progress.fresh, time.monotonic() - self.started, dict(counted.iter_rows()), len(cases),
                        int((cases != "ok").sum()), interrupted, tuple(self.notes))

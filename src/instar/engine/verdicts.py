@@ -88,7 +88,7 @@ def _verdicts(store: Store, manifest: Mapping[str, Any], rules: tuple[Rule, ...]
 
 def _chunks(store: Store) -> Iterator[pl.Expr]:
     """Conditions on the case that split a large run into pieces that fit into memory."""
-    counts = store.predictions(["case"])["case"].value_counts().sort("case")
+    counts = store.predictions(["case"], query=lambda rows: rows.group_by("case").agg(count=pl.len())).sort("case")
     if counts.is_empty():
         return
     pieces = counts.with_columns(piece=(pl.col("count").cum_sum() - 1) // CHUNK_ROWS)

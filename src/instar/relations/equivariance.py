@@ -241,6 +241,17 @@ def _length(points: npt.NDArray[np.float32], subjects: Ints, scale: Floats, part
     return np.where((length > 0) & np.isfinite(length), length, np.nan)
 
 
+def _quantile(how: str) -> float:
+    try:
+        share = float(how)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise ValueError(f"aggregate {how!r} is not allowed; it takes median, mean, max, min, median+mean, "
+                         "or a quantile from 0 to 1")
+    return share
+
+
 def aggregated(distance: Floats, how: str) -> Floats:
     """One number per row over its numbers that are not NaN; NaN for a row without any. ∞ is a number here."""
     count = (~np.isnan(distance)).sum(-1)
@@ -256,7 +267,7 @@ def aggregated(distance: Floats, how: str) -> Floats:
             distance = np.concatenate([distance, aggregated(distance, "mean")[:, None]], -1)
             count = np.where(none, 0, count + 1)
         ordered = np.sort(distance, -1)  # NaN last
-        place = (count - 1).clip(0) * (0.5 if how.startswith("median") else float(how))
+        place = (count - 1).clip(0) * (0.5 if how.startswith("median") else _quantile(how))
         low = np.floor(place).astype(np.int64)
         below = np.take_along_axis(ordered, low[:, None], -1)[:, 0]
         above = np.take_along_axis(ordered, np.ceil(place).astype(np.int64)[:, None], -1)[:, 0]
