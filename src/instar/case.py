@@ -297,7 +297,8 @@ class _Quiet:
 
 def _set_log_level(level: int) -> int:
     """The level before. OpenCV 4 and 5 have it in different places."""
-    set_level: Any = getattr(cv2, "setLogLevel", None) or cv2.utils.logging.setLogLevel  # type: ignore[attr-defined]
+    library: Any = cv2
+    set_level = getattr(library, "setLogLevel", None) or library.utils.logging.setLogLevel
     return int(set_level(level))
 
 

@@ -118,7 +118,7 @@ class Warp:
 
     @property
     def inverse(self) -> Warp:
-        return Warp(np.linalg.inv(self.matrix), self.target, self.source)
+        return Warp(np.asarray(np.linalg.inv(self.matrix), np.float64), self.target, self.source)
 
     @property
     def mirrors(self) -> bool:

@@ -77,7 +77,7 @@ def poses(evidence: Evidence) -> pl.DataFrame:
         distance[~seen] = np.nan
         length = _length(told.points, first, scale, part, options["normaliser"], frames[rows] / scale)
         label = f"/{part.name}" if len(bones.parts) > 1 else ""
-        found.append(_part_verdicts(rows, ordinal, label, distance, there.any(1), here.any(1), seen.any(1), length,
+        found.append(_part_verdicts(rows, ordinal, label, distance, _some(there), _some(here), _some(seen), length,
                                     options["aggregate"], bones, part, take))
     keys = follow.select("case", "follow_up", "draw", "repeat").with_row_index("row")
     return _over_draws(pl.concat(found).join(keys, on="row", maintain_order="left"), keys, POSE_MEASURES)
@@ -147,9 +147,14 @@ def _landmarks(batch: PoseBatch, subjects: Ints, swapped: npt.NDArray[np.bool_],
         return np.full((len(subjects), len(take), 2), np.nan)
     points = batch.points[np.maximum(subjects, 0)]
     points[swapped] = points[swapped][:, bones.swap]
-    points = _chosen(points, take).astype(np.float64)
-    points[subjects < 0] = np.nan
-    return points
+    found: Floats = _chosen(points, take).astype(np.float64)
+    found[subjects < 0] = np.nan
+    return found
+
+
+def _some(landmarks: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which subjects (K, L) have any of these landmarks."""
+    return np.asarray(landmarks.any(1))
 
 
 def _chosen(points: npt.NDArray[np.float32], take: Ints) -> npt.NDArray[np.float32]:

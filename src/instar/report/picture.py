@@ -272,7 +272,7 @@ def _written(text: str, size: float, bold: bool = False) -> npt.NDArray[np.float
     fine = np.zeros(((above + below) * _FINE, max(1, math.ceil(wide / _FINE)) * _FINE), np.uint8)
     cv2.putText(fine, plain, (stroke, above * _FINE), _FONT, scale, (255,), stroke, cv2.LINE_AA)
     small = cv2.resize(fine, (fine.shape[1] // _FINE, above + below), interpolation=cv2.INTER_AREA)
-    coverage = np.asarray(small, np.float32) / 255
+    coverage = np.asarray(small / 255, np.float32)
     coverage.setflags(write=False)
     return coverage
 
@@ -286,7 +286,7 @@ def _blend(canvas: Pixels, mask: npt.NDArray[np.float32], x: int, y: int, colour
 def _wrapped(text: str, size: float, width: int, bold: bool = False) -> list[str]:
     """Lines no wider than `width`, broken after spaces and signs, inside words only where one is too wide."""
     def fits(line: str) -> bool:
-        return _written(line.rstrip(), size, bold).shape[1] <= width
+        return bool(_written(line.rstrip(), size, bold).shape[1] <= width)
 
     lines, line = [], ""
     for piece in re.findall(r"[^\s,|(/_\\-]*[\s,|(/_\\-]?", " ".join(_plain(text).split())):
