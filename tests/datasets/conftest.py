@@ -7,14 +7,12 @@ import cv2
 import numpy as np
 import pytest
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+from tests import missing
 
 
 @pytest.fixture
 def shared() -> Path:
-    if not SHARED.is_dir():
-        pytest.skip(f"{SHARED} is not there")
-    return SHARED
+    return missing.shared("data")
 
 
 @pytest.fixture

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import csv
 import itertools
-import os
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
-import pytest
 
-FOLDER = Path(__file__).parents[3] / "shared" / "golden" / "met-pose"
+from tests.missing import shared
+
 IMAGES = {"FLIC-test": 835, "phoenix-dev": 55_775}
 GRID = (0.01, 0.05, 0.1, 0.2, 0.3, 0.7, 1.0, 2.0, 5.0, 20.0, float("inf"))
 SUB = ("Id", "Grey", "Bilat(10,3)", "Bilat(125,5)", "Bilat(80,7)", "Bright(20,.8)", "Gamma(.5)",
@@ -37,11 +35,7 @@ Matrix = list[list[Fraction]]
 
 def rows(name: str) -> list[list[str]]:
     """The rows of a table without its header. Without the golden tables the test is skipped, and says so."""
-    if not FOLDER.is_dir():
-        if os.environ.get("INSTAR_CI_STRICT") == "1":
-            pytest.fail(f"the golden tables are not at {FOLDER}")
-        pytest.skip(f"the golden tables are not at {FOLDER}")
-    with (FOLDER / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+    with (shared("golden/met-pose") / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.reader(file))[1:]
 
 

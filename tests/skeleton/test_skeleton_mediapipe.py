@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from instar.skeleton import skeleton
+from tests.missing import astronaut
 
 pytest.importorskip("mediapipe", reason="needs mediapipe")
 
@@ -55,7 +56,7 @@ def test_face_pairs_keep_the_mesh() -> None:
 @pytest.fixture(scope="module")
 def faces() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Landmarks (478, 3) of a photo, and of its mirror image carried back, in pixels of the photo."""
-    image = pytest.importorskip("skimage.data", reason="needs scikit-image for its photo").astronaut()
+    image = astronaut().pixels
     height, width = image.shape[:2]
 
     def found(picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:

@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,9 @@ from instar.skeleton import skeleton
 from instar.systems import MissingExtra, System, system, systems, verify
 from instar.systems.litert import letterbox, quiet
 from instar.warp import Warp
+from tests.missing import SHARED, absent, astronaut, module
 
-SHARED = Path(__file__).parents[3] / "shared" / "data"
-MOVENET = SHARED / "models" / "movenet_single_pose_lightning_ptq.tflite"
+MOVENET = SHARED / "data" / "models" / "movenet_single_pose_lightning_ptq.tflite"
 SPELLINGS = {
     "mediapipe-hands": "mediapipe-hands",
     "mediapipe-holistic": "mediapipe-holistic(refine_face=true)",
@@ -47,23 +47,11 @@ def _loaded(name: str) -> System | str:
         return str(error)
 
 
-def absent(why: str) -> NoReturn:
-    """Skip, visibly; where everything must be there, fail."""
-    if os.environ.get("INSTAR_CI_STRICT") == "1":
-        pytest.fail(why)
-    pytest.skip(why)
-
-
 def need(name: str) -> System:
     found = _loaded(name)
     if isinstance(found, str):
         absent(found)
     return found
-
-
-def photo() -> Image:
-    data = pytest.importorskip("skimage.data", reason="needs scikit-image for its photo")
-    return Image(data.astronaut())
 
 
 def plain(width: int, height: int, value: int = 127) -> Image:
@@ -95,14 +83,14 @@ def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
 class TestContract:
     def test_one_answer_of_its_kind_per_input(self, name: str) -> None:
         found = need(name)
-        inputs = [photo(), plain(60, 40), photo().warped(Warp.mirror((512, 512), "h"))]
+        inputs = [astronaut(), plain(60, 40), astronaut().warped(Warp.mirror((512, 512), "h"))]
         answers = found.answer(inputs, [0] * 3)
         assert all(isinstance(answer, KINDS[found.kind]) for answer in answers), answers
 
     def test_batch_and_order_do_not_matter(self, name: str) -> None:
         """Twice the same, crops of it, and a plain one between: no answer depends on what came before."""
         found = need(name)
-        whole = photo()
+        whole = astronaut()
         crop = Image(np.ascontiguousarray(whole.pixels[:400, 20:420]))
         inputs = [whole, whole, crop, plain(60, 40), whole, crop]
         together = found.answer(inputs, [0] * len(inputs))
@@ -127,7 +115,7 @@ class TestContract:
 
     def test_input_untouched_and_layout_free(self, name: str) -> None:
         found = need(name)
-        whole = photo()
+        whole = astronaut()
         before = whole.content_hash()
         view = Image(np.asfortranarray(whole.pixels))
         a, b = found.answer([whole, view], [0, 0])
@@ -138,7 +126,7 @@ class TestContract:
 # --- Holistic --------------------------------------------------------------------------------------
 
 def holistic_points(name: str = "mediapipe-holistic") -> tuple[Poses, Image]:
-    image = photo()
+    image = astronaut()
     [answer] = need(name).answer([image], [0])
     assert isinstance(answer, Poses)
     return answer, image
@@ -185,7 +173,7 @@ def test_holistic_is_the_first_answer_of_a_new_one() -> None:
     need("mediapipe-holistic")
     from mediapipe.python.solutions.holistic import Holistic
 
-    image = photo()
+    image = astronaut()
     ours = system("mediapipe-holistic")
     ours.answer([image], [0])
     [second] = ours.answer([image], [0])
@@ -200,9 +188,9 @@ def test_holistic_is_the_first_answer_of_a_new_one() -> None:
 
 def test_hands_of_holistic_are_the_persons_own() -> None:
     found = need("mediapipe-holistic")
-    files = sorted((SHARED / "lsp").rglob("*.jpg"))[:40]
+    files = sorted((SHARED / "data" / "lsp").rglob("*.jpg"))[:40]
     if not files:
-        absent(f"{SHARED / 'lsp'} is not here")
+        absent(f"{SHARED / 'data' / 'lsp'} is not here")
     from instar.case import read_image
 
     near = []
@@ -241,7 +229,7 @@ def test_a_failed_graph_is_built_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     from mediapipe.python import solution_base
 
     ours = system("mediapipe-selfie")
-    image = photo()
+    image = astronaut()
     [before] = ours.answer([image], [0])
 
     def fail(self: object, data: object) -> None:
@@ -263,7 +251,7 @@ def test_close_twice() -> None:
 
 def _in_worker(spelling: str) -> tuple[str, list[float]]:
     found = system(spelling)
-    [answer] = found.answer([photo()], [0])
+    [answer] = found.answer([astronaut()], [0])
     return found.fingerprint, content(answer).astype(float).ravel()[:500].tolist()
 
 
@@ -273,7 +261,7 @@ def test_in_a_worker_process(name: str) -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         fingerprint, points = pool.submit(_in_worker, SPELLINGS[name]).result(timeout=120)
     assert fingerprint == here.fingerprint
-    [answer] = here.answer([photo()], [0])
+    [answer] = here.answer([astronaut()], [0])
     assert np.array_equal(points, content(answer).astype(float).ravel()[:500], equal_nan=True)
 
 
@@ -314,14 +302,14 @@ def test_movenet_without_its_file(tmp_path: Path) -> None:
 
 
 def test_movenet_with_a_file_that_is_no_model(tmp_path: Path) -> None:
-    pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert")
+    module("ai_edge_litert")
     (tmp_path / "a.tflite").write_bytes(b"not a model")
     with pytest.raises(ValueError, match="not a model LiteRT can load"):
         system(f'movenet("{tmp_path / "a.tflite"}")')
 
 
 def test_movenet_with_another_model() -> None:
-    pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert")
+    module("ai_edge_litert")
     if verify("selfie-multiclass") != "ok":
         absent("needs: instar models pull selfie-multiclass")
     from instar.systems import model_path
@@ -334,7 +322,7 @@ def test_movenet_with_another_model() -> None:
 
 def test_movenet_finds_the_astronaut_at_any_shape() -> None:
     found = need("movenet")
-    image = photo()
+    image = astronaut()
     wide = Image(np.ascontiguousarray(np.pad(image.pixels, ((0, 0), (300, 100), (0, 0)))))
     tall = Image(np.ascontiguousarray(np.pad(image.pixels, ((250, 0), (0, 0), (0, 0)))))
     for picture, moved in ((image, (0, 0)), (wide, (300, 0)), (tall, (0, 250))):
@@ -357,7 +345,7 @@ def test_letterbox(size: tuple[int, int]) -> None:
 
 
 def test_zones_of_the_astronaut() -> None:
-    [zones] = need("selfie-multiclass").answer([photo()], [0])
+    [zones] = need("selfie-multiclass").answer([astronaut()], [0])
     assert isinstance(zones, Zones)
     assert set(zones.names) == {"background", "hair", "skin", "clothes", "person"}
     places = {"hair": (222, 35), "skin": (222, 140), "clothes": (180, 320), "background": (330, 60)}
@@ -368,7 +356,7 @@ def test_zones_of_the_astronaut() -> None:
 
 
 def test_person_of_the_astronaut() -> None:
-    [zones] = need("mediapipe-selfie").answer([photo()], [0])
+    [zones] = need("mediapipe-selfie").answer([astronaut()], [0])
     assert isinstance(zones, Zones)
     assert set(zones.names) == {"background", "person"}
     assert zones.mask("person")[140, 222] == 255
