@@ -7,6 +7,7 @@ import itertools
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 from tests.missing import shared
 

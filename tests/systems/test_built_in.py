@@ -269,8 +269,8 @@ def test_in_a_worker_process(name: str) -> None:
 
 def _without(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.util.find_spec
-    for module in ("instar.systems.mediapipe", "instar.systems.litert", "instar.systems.models"):
-        monkeypatch.setattr(sys.modules[module], "find_spec",
+    for room in ("instar.systems.mediapipe", "instar.systems.litert", "instar.systems.models"):
+        monkeypatch.setattr(sys.modules[room], "find_spec",
                             lambda wanted: None if wanted == name else real(wanted))
     monkeypatch.setitem(sys.modules, name, None)
 
