@@ -11,7 +11,9 @@ transforming and predicting in bare processes on the same cores. The last line i
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
+import mmap
 import multiprocessing
 import os
 import statistics
@@ -37,20 +39,21 @@ NOTHING = instar.Poses.from_array(np.full((1, 33, 2), 100.0), skeleton="mediapip
 TIMES = "INSTAR_BENCHMARK_TIMES"
 
 
-def timed(function: Callable[..., Any], total: np.memmap[Any, Any]) -> Callable[..., Any]:
+def timed(function: Callable[..., Any], total: ctypes.c_double) -> Callable[..., Any]:
     """The function, with the seconds it takes added up in a file that the benchmark can read."""
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         begun = time.perf_counter()
         try:
             return function(*args, **kwargs)
         finally:
-            total[0] += time.perf_counter() - begun
+            total.value += time.perf_counter() - begun
 
     return wrapped
 
 
 if TIMES in os.environ:  # in a worker of this benchmark
-    _total = np.memmap(os.environ[TIMES], np.float64, "r+")
+    with Path(os.environ[TIMES]).open("r+b") as _file:
+        _total = ctypes.c_double.from_buffer(mmap.mmap(_file.fileno(), 8))
     worker.read_input = timed(worker.read_input, _total)
     instar.Transformation.__call__ = timed(instar.Transformation.__call__, _total)  # type: ignore[method-assign]
 

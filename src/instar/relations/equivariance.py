@@ -27,6 +27,9 @@ DRAWS = (
     Parameter("repeats", "int", 1, low=1, high=1000, help="predictions of each by a stochastic system"),
 )
 
+BLOCK = 4096
+"""Pairs of subjects compared at a time: their landmarks fit into the processor's cache."""
+
 # --- poses -----------------------------------------------------------------------------------------
 
 POSE_MEASURES: dict[str, Any] = {"compared": pl.Int32, "missing": pl.Int32, "worst": pl.String, "length": pl.Float64}
@@ -59,26 +62,28 @@ def poses(evidence: Evidence) -> pl.DataFrame:
     invented = _invented(said, rows[~known], second[~known], chosen, len(follow))
     rows, first, second = rows[known], first[known], second[known]
     ordinal = first - told.offsets[source_of[rows]]
-    back, normalised = _inverses(matrices), options["space"] == "normalised"
-    scale = frames[rows] if normalised else np.ones((len(rows), 2))
+    back = _inverses(matrices)
     found = [_whole(invented, told.counts[source_of])]
     for part, indices in chosen:
         take = np.asarray(indices)
-        expected = _chosen(told.points[first], take).astype(np.float64)
-        actual = _landmarks(said, second, swaps[rows], bones, take)
-        there, here = ~np.isnan(expected[..., 0]), ~np.isnan(actual[..., 0])
-        seen = there | here
-        if options["outside"] == "leave":
-            places = np.where(there[..., None], _project(matrices[rows], expected), actual)
-            seen &= inside(places, sizes[rows][:, None])
-        gap = (_project(back[rows], actual) - expected) / scale[:, None]
-        distance = np.hypot(gap[..., 0], gap[..., 1])
-        distance[there ^ here] = np.inf
-        distance[~seen] = np.nan
-        length = _length(told.points, first, scale, part, options["normaliser"], frames[rows] / scale)
         label = f"/{part.name}" if len(bones.parts) > 1 else ""
-        found.append(_part_verdicts(rows, ordinal, label, distance, _some(there), _some(here), _some(seen), length,
-                                    options["aggregate"], bones, part, take))
+        for at in range(0, len(rows), BLOCK):
+            row, mine, theirs = (pairs[at:at + BLOCK] for pairs in (rows, first, second))
+            scale = frames[row] if options["space"] == "normalised" else np.ones((len(row), 2))
+            expected = _chosen(told.points[mine], take).astype(np.float64)
+            actual = _landmarks(said, theirs, swaps[row], bones, take)
+            there, here = ~np.isnan(expected[..., 0]), ~np.isnan(actual[..., 0])
+            seen = there | here
+            if options["outside"] == "leave":
+                places = np.where(there[..., None], _project(matrices[row], expected), actual)
+                seen &= inside(places, sizes[row][:, None])
+            gap = (_project(back[row], actual) - expected) / scale[:, None]
+            distance = np.hypot(gap[..., 0], gap[..., 1])
+            distance[there ^ here] = np.inf
+            distance[~seen] = np.nan
+            length = _length(told.points, mine, scale, part, options["normaliser"], frames[row] / scale)
+            found.append(_part_verdicts(row, ordinal[at:at + BLOCK], label, distance, _some(there), _some(here),
+                                        _some(seen), length, options["aggregate"], bones, part, take))
     keys = follow.select("case", "follow_up", "draw", "repeat").with_row_index("row")
     return _over_draws(pl.concat(found).join(keys, on="row", maintain_order="left"), keys, POSE_MEASURES)
 
@@ -116,10 +121,11 @@ def _swaps(matrices: Floats, handedness: str) -> npt.NDArray[np.bool_]:
 
 
 def _project(matrices: Floats, points: npt.NDArray[Any]) -> Floats:
-    """Each row's points (K, L, 2) through its own matrix (K, 3, 3). Most rules move nothing: those rows are copied."""
-    out = np.array(points, dtype=np.float64)
+    """Each row's points (K, L, 2) through its own matrix (K, 3, 3). Most rules move nothing."""
     moved = np.flatnonzero((matrices != np.eye(3)).any((1, 2)))
+    out = np.asarray(points, dtype=np.float64)
     if len(moved):
+        out = out.copy()
         m = matrices[moved][:, :, :, None]
         x, y = out[moved, :, 0], out[moved, :, 1]
         divisor = m[:, 2, 0] * x + m[:, 2, 1] * y + m[:, 2, 2]
