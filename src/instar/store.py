@@ -54,18 +54,28 @@ class Busy(RuntimeError):
 
 
 def rows_frame(rows: Sequence[Mapping[str, Any]], schema: Mapping[str, Any]) -> pl.DataFrame:
-    """Rows as a frame. What a row does not have is null, and an empty list in a column of lists."""
+    """Rows as a frame. What a row does not have is null, and an empty list in a column of lists.
+
+    Numbers of a list may also come as the bytes of an array of the column's own type.
+    """
     columns = []
     for name, kind in schema.items():
         if isinstance(kind, pl.List):
             values = [row.get(name) for row in rows]
             if kind.inner in _NUMPY:
-                values = [np.asarray(() if v is None else v, _NUMPY[kind.inner]) for v in values]
+                values = [_numbers(v, _NUMPY[kind.inner]) for v in values]
             # the cast: equally long arrays would come out as polars' fixed-size type
             columns.append(pl.Series(name, [[] if v is None else v for v in values], dtype=kind).cast(kind))
         else:
             columns.append(pl.Series(name, [row.get(name) for row in rows], dtype=kind))
     return pl.DataFrame(columns)
+
+
+def _numbers(value: Any, kind: Any) -> Any:
+    """A list column's value as an array; bytes are an array's own, as workers send them."""
+    if isinstance(value, bytes):
+        return np.frombuffer(value, kind)
+    return np.asarray(() if value is None else value, kind)
 
 
 class Store:

@@ -24,7 +24,7 @@ from instar.engine.plan import SOURCE, Plan, bound_rules, make_plan, progressed
 from instar.engine.worker import Setup, Task, Worker
 from instar.outputs import Output, output_kind
 from instar.relations import Rule
-from instar.store import KEY, Store
+from instar.store import KEY, Store, rows_frame
 from instar.suites import Suite
 from instar.systems import System, system_name
 from instar.transforms import NotApplicable, transformation
@@ -386,7 +386,9 @@ class _Keeper:
         """Until it is committed, the source output is only here; a replaced worker may need it."""
         for row in rows:
             if row["follow_up"] == SOURCE and row["repeat"] == 0 and row["status"] == "ok":
-                self.sources[row["case"]] = output_kind(self.kind).from_row(row, self.manifest["output"])
+                frame = rows_frame([row], self.store.prediction_schema(self.kind))
+                self.sources[row["case"]] = output_kind(self.kind).from_row(frame.row(0, named=True),
+                                                                            self.manifest["output"])
 
     def _advance(self, count: int) -> None:
         self.progress.done += count

@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import cv2
+import numpy as np
 
 from instar.case import Case, Image, Unreadable, image_properties, read_input
 from instar.engine.needs import STORED, Provider, provided, provider
@@ -293,6 +294,9 @@ class Packer:
                     self._last, self._name = header, fingerprint_of(json.dumps(header, sort_keys=True))
                     fresh[self._name] = header
                 row.update(output.row(), header=self._name)
+            for name, value in row.items():
+                if isinstance(value, np.ndarray):  # pickling an array takes ten times as long as its bytes
+                    row[name] = value.tobytes()
         return rows, fresh
 
 
