@@ -407,27 +407,21 @@ def image_properties(image: Image) -> dict[str, float]:
     """What can be measured of any picture, to slice results by later.
 
     `brightness` and `contrast`: mean and standard deviation of luma (Rec. 601), 0 to 1. `saturation`: mean
-    HSV saturation, 0 to 1, of pixels on a coarse grid. `sharpness`: mean square of the Laplacian of 8-bit luma. All
-    are measured after shrinking the longer side to 320 pixels, so that sizes compare; smaller pictures are not
-    enlarged.
+    HSV saturation, 0 to 1, of pixels on a coarse grid. `sharpness`: mean square of the Laplacian of 8-bit luma,
+    after averaging whole blocks of pixels until the longer side is below 640, so that sizes compare.
 
     >>> image_properties(Image(np.full((4, 4, 3), 255, np.uint8)))
     {'brightness': 1.0, 'contrast': 0.0, 'saturation': 0.0, 'sharpness': 0.0}
     """
     width, height = image.size
-    small, factor = image.pixels, 320 / max(width, height)
-    if factor < 1:
-        # Averaging whole blocks is ten times as fast as any other area; the rest is less than a half.
-        block = min(int(1 / factor), width, height)
+    luma = cv2.cvtColor(image.pixels, cv2.COLOR_RGB2GRAY)
+    block = min(max(1, max(width, height) // 320), width, height)
+    if block > 1:
         wide, high = width // block, height // block
-        small = np.asarray(cv2.resize(small[:high * block, :wide * block], (wide, high), interpolation=cv2.INTER_AREA),
-                           dtype=np.uint8)
-    luma = cv2.cvtColor(small, cv2.COLOR_RGB2GRAY)
-    if factor < 1:
-        luma = cv2.resize(luma, (max(1, round(width * factor)), max(1, round(height * factor))))
+        luma = cv2.resize(luma[:high * block, :wide * block], (wide, high), interpolation=cv2.INTER_AREA)
     mean, spread = cv2.meanStdDev(luma)
-    step = max(1, max(small.shape[:2]) // 80)
-    saturation = cv2.mean(cv2.cvtColor(np.ascontiguousarray(small[::step, ::step]), cv2.COLOR_RGB2HSV))[1]
+    step = max(1, max(width, height) // 80)
+    saturation = cv2.mean(cv2.cvtColor(np.ascontiguousarray(image.pixels[::step, ::step]), cv2.COLOR_RGB2HSV))[1]
     edges = cv2.norm(cv2.Laplacian(luma, cv2.CV_16S), cv2.NORM_L2) ** 2 / luma.size
     return {"brightness": float(mean[0, 0]) / 255, "contrast": float(spread[0, 0]) / 255,
             "saturation": saturation / 255, "sharpness": edges}
