@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import cv2
+
 import instar
+from tests.missing import absent
 
 SOURCE = Path(instar.__file__).parent
 LAYERS = [
@@ -65,6 +69,13 @@ def test_importing_instar_loads_nothing_heavy() -> None:
 
 def test_the_rooms_load_neither_models_nor_scipy() -> None:
     assert loaded("instar.api", ("scipy", "torch", "mediapipe", "ai_edge_litert", "matplotlib")) == []
+
+
+def test_opencv_is_the_headless_one() -> None:
+    """MediaPipe declares an OpenCV that links libGL, which many servers lack; `make` installs it without that."""
+    gui = re.search(r"GUI:\s+(\S+)", cv2.getBuildInformation())
+    if gui is None or gui[1] != "NONE":
+        absent("needs opencv-python-headless as the only OpenCV")
 
 
 def test_public_names_are_alphabetised_and_there() -> None:
