@@ -144,7 +144,7 @@ def moody(tmp_path: Path, **more: object) -> instar.Run:
     photos = write_scenes(tmp_path / "photos", 3)
     rules = instar.Suite("s", tuple(map(instar.rule, ("gamma(0.05)", "gamma(0.18)", "gamma(0.5)", "gamma(1.6)",
                                                       "gamma(2.5)", "gamma(5)", "mirror(h)"))))
-    return instar.run("tests.toys:moody", rules, photos, out=tmp_path / "run", timeout=1.5, zones="none",
+    return instar.run("tests.toys:moody", rules, photos, out=tmp_path / "run", timeout=2.5, zones="none",
                       workers=2, **more)  # type: ignore[arg-type]
 
 
@@ -159,7 +159,7 @@ def test_a_system_that_raises_hangs_dies_or_lies_costs_its_own_rows(tmp_path: Pa
     assert status["gamma(0.18)"][0] == "error"
     assert "expected Poses" in status["gamma(0.18)"][1]
     assert status["gamma(2.5)"][0] == "timeout"
-    assert "1.5 s" in status["gamma(2.5)"][1]
+    assert "2.5 s" in status["gamma(2.5)"][1]
     assert status["gamma(5)"][0] == "crashed"
     assert "SIGSEGV" in status["gamma(5)"][1]
     assert {status[name][0] for name in ("source", "gamma(0.5)", "mirror(h)")} == {"ok"}
