@@ -20,7 +20,7 @@ from types import FrameType
 from typing import IO, Any
 
 from instar.engine.plan import Key
-from instar.engine.worker import Packer, Setup, Task, Worker, received, send
+from instar.engine.worker import Packer, Setup, Task, Worker, pickled, received
 from instar.transforms import NotApplicable
 
 __all__ = ["Interrupted", "Sink", "SystemFailed", "execute", "start"]
@@ -83,7 +83,7 @@ class _Process:
     begun: float = 0.0
     pace: float = QUEUED_SECONDS
     """Seconds that a case takes, lately."""
-    outbox: SimpleQueue[Any] = field(default_factory=SimpleQueue)
+    outbox: SimpleQueue[bytes | None] = field(default_factory=SimpleQueue)
 
     def __post_init__(self) -> None:
         # A worker that hangs reads nothing, and a send to it could block for ever: that must not be the coordinator.
@@ -92,7 +92,11 @@ class _Process:
     def _send(self) -> None:
         with suppress(OSError, ValueError):
             while (message := self.outbox.get()) is not None:
-                send(self.connection, message)
+                self.connection.send_bytes(message)
+
+    def tell(self, message: object) -> None:
+        """Pickled here, not in the thread: what cannot be pickled is the caller's error, and must be heard."""
+        self.outbox.put(pickled(message))
 
     @property
     def depth(self) -> int:
@@ -103,7 +107,7 @@ class _Process:
         if not self.queue:
             self.heard = self.begun = time.monotonic()
         self.queue.append(work)
-        self.outbox.put(work.task)
+        self.tell(work.task)
 
     def finished(self) -> None:
         """Its case is done; the next begins."""
@@ -145,7 +149,7 @@ def start(setup: Setup) -> _Process:
                              stdout=log, stderr=log, env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)})
     theirs.close()
     process = _Process(child, ours, log)
-    process.outbox.put(replace(setup, path=tuple(sys.path)))
+    process.tell(replace(setup, path=tuple(sys.path)))
     return process
 
 
@@ -318,7 +322,7 @@ class _Coordinator:
             self.sink.unreadable(work.task, content)
         elif what == "need":
             self.sink.need(work.task, content)
-            process.outbox.put("stored")
+            process.tell("stored")
         elif what == "rows":
             rows, headers = content
             rows = [r for r in rows if (r["follow_up"], r["draw"], r["repeat"]) in work.left]

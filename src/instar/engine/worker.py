@@ -25,7 +25,7 @@ from instar.outputs import Output
 from instar.systems import System, fingerprint_of, system
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed, transformation
 
-__all__ = ["BATCH_BYTES", "Packer", "Setup", "Task", "Worker", "received", "send", "serve"]
+__all__ = ["BATCH_BYTES", "Packer", "Setup", "Task", "Worker", "pickled", "received", "serve"]
 
 BATCH_BYTES = 32 << 20
 HAND_OVER_ROWS = 64
@@ -219,9 +219,13 @@ def _said(error: Exception) -> str:
     return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"
 
 
+def pickled(message: object) -> bytes:
+    """With the plain pickler: it takes half the time of a connection's own for many small values."""
+    return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+
+
 def send(connection: Connection, message: object) -> None:
-    """Like connection.send, with the plain pickler: half the time for many small arrays."""
-    connection.send_bytes(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
+    connection.send_bytes(pickled(message))
 
 
 def received(connection: Connection) -> Any:
