@@ -183,11 +183,11 @@ def _exit(process: _Process) -> str:
 
 
 def execute(tasks: Iterable[Task], sink: Sink, *, setup: Setup, workers: int, timeout: float,
-            ready: Sequence[_Process] = ()) -> None:
-    """Work off all tasks with `workers` processes; 0 works here, without protection from the system's failures."""
+            ready: Sequence[_Process] = (), here: Worker | None = None) -> None:
+    """Work off all tasks with `workers` processes; with the worker `here`, without protection from its failures."""
     with _StopSignals() as stop:
-        if workers == 0:
-            _inline(tasks, sink, Worker(setup), stop)
+        if here is not None:
+            _inline(tasks, sink, here, stop)
         else:
             _Coordinator(tasks, sink, setup, workers, timeout, stop, ready).run()
 

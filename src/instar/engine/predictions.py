@@ -96,10 +96,11 @@ def predict(system: str | System, suite: Suite, dataset: Dataset, store: Store, 
         processes = [start(setup) for _ in range(workers)]
         for process in processes:
             stack.callback(process.kill)
-        if processes:
+        here = None if workers else Worker(setup)
+        if here is None:
             info = greeted(processes[0])
         else:
-            info = Worker(setup).info()
+            info = here.info()
             del info["batch"]
         rules = bound_rules(suite.rules, info["system"]["kind"])
         manifest = _manifest(store, info, suite, rules, dataset, seed)
@@ -111,7 +112,7 @@ def predict(system: str | System, suite: Suite, dataset: Dataset, store: Store, 
         interrupted = False
         try:
             execute(keeper.tasks(), keeper.sink(), setup=setup, workers=workers, timeout=timeout,
-                    ready=processes)
+                    ready=processes, here=here)
         except Interrupted:
             interrupted = True
         finally:
