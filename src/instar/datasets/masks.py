@@ -30,8 +30,8 @@ def mask_from_polygons(polygons: Sequence[npt.ArrayLike], size: tuple[int, int])
         centres = rows[:, None] + 0.5
         crossed = (np.minimum(y0, y1) <= centres) & (centres < np.maximum(y0, y1))
         row, edge = np.nonzero(crossed)
-        slope = (x1[edge] - x0[edge]) / (y1[edge] - y0[edge])
-        x = x0[edge] + (rows[row] + 0.5 - y0[edge]) * slope
+        # the division comes last, so that a crossing right at a pixel's centre is found there
+        x = x0[edge] + (rows[row] + 0.5 - y0[edge]) * (x1[edge] - x0[edge]) / (y1[edge] - y0[edge])
         # From the first pixel whose centre is not left of the crossing on, inside and outside change places.
         low, high = (int(np.clip(edge, 0, width)) for edge in (np.floor(x0.min()), np.ceil(x0.max())))
         first = np.clip(np.ceil(x - 0.5) - low, 0, high - low).astype(np.intp)
