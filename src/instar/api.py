@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import polars as pl
 
-from instar.analysis import any_rule, rates, worst
-from instar.case import Case, Image, read_image, read_input
+from instar.analysis import agreement, any_rule, displacement, map_table, preserving_table, rates, worst
+from instar.case import Case, Image, Input, Scene, Unreadable, read_image, read_input
 from instar.datasets import Dataset, dataset
 from instar.engine import (
     DEFAULT,
@@ -26,7 +26,8 @@ from instar.engine import (
     provider,
 )
 from instar.engine import estimate as _estimate
-from instar.relations import own_equivariance, rule
+from instar.outputs import Forecast
+from instar.relations import Rule, rule
 from instar.report import contact_sheet, draw_shapes, write_png
 from instar.spelling import unknown
 from instar.store import Store
@@ -80,10 +81,9 @@ class Run:
 
     def thresholds(self, threshold: float | None = None) -> dict[str, float]:
         """Each rule's threshold: the one given, else the suite's, else its relation's."""
-        manifest = self.manifest
-        named = manifest["thresholds"]
+        named = self.manifest["thresholds"]
         found: dict[str, float] = {}
-        for one in bound_rules(manifest["rules"], manifest["system"]["kind"]):
+        for one in self._bound():
             assert one.relation is not None
             relation = one.relation.relation
             fixed = relation.over == "cases"  # a threshold in body lengths says nothing about a correlation
@@ -91,14 +91,41 @@ class Run:
             found[one.id] = float(own if threshold is None or fixed else threshold)
         return found
 
-    def rates(self, threshold: float | None = None, *, judging: str = DEFAULT,
-              by: Literal["case", "target"] = "case") -> pl.DataFrame:
-        """Violation rate per rule with its 95 % interval."""
-        return rates(self.verdicts(judging), self.thresholds(threshold), by=by)
+    def alphas(self, p: float | None) -> dict[str, float]:
+        """The level of significance of every rule whose relation is a test; none where p is None."""
+        if p is None:
+            return {}
+        if not 0 < p < 1:
+            raise ValueError(f"p is above 0 and below 1, got {p}")
+        return {one.id: p for one in self._bound() if one.relation and one.relation.relation.tests}
 
-    def any_rule(self, threshold: float | None = None, *, judging: str = DEFAULT) -> dict[str, Any]:
+    def rates(self, threshold: float | None = None, *, p: float | None = None, judging: str = DEFAULT,
+              by: Literal["case", "target"] = "case") -> pl.DataFrame:
+        """Violation rate per rule with its 95 % interval; with `p`, statistical relations by their test."""
+        return rates(self.verdicts(judging), self.thresholds(threshold), by=by, alphas=self.alphas(p))
+
+    def any_rule(self, threshold: float | None = None, *, p: float | None = None,
+                 judging: str = DEFAULT) -> dict[str, Any]:
         """The share of cases that violate at least one rule, with its 95 % interval."""
-        return any_rule(self.verdicts(judging), self.thresholds(threshold))
+        return any_rule(self.verdicts(judging), self.thresholds(threshold), alphas=self.alphas(p))
+
+    def tables(self, *, p: float = 0.05, judging: str = DEFAULT) -> dict[str, pl.DataFrame]:
+        """The tables of TrajTest for a run of forecasts.
+
+        `preserving`: changes that move all alike (Table 3); `map`: changes of the map (Table 4); `agreement` with
+        the displacement from the truth over levels of p (Figure 5) and `displacement` of the source's predictions,
+        where there is a truth.
+        """
+        if self.manifest["system"]["kind"] != Forecast.kind:
+            raise ValueError(f"{self.folder} is a run of {self.manifest['system']['kind']}; "
+                             "there are tables for forecasts")
+        self.alphas(p)
+        verdicts = self.verdicts(judging)
+        found = {"preserving": preserving_table(self.store, verdicts, p=p), "map": map_table(verdicts)}
+        if (self.manifest["truth"] or {}).get("kind") == Forecast.kind:
+            found["agreement"] = agreement(self.store, verdicts)
+            found["displacement"] = displacement(self.store, []).drop("follow_up", "draw")
+        return found
 
     def worst(self, count: int = 10, *, judging: str = DEFAULT, rule: str | None = None,
               case: str | None = None) -> pl.DataFrame:
@@ -110,12 +137,15 @@ class Run:
             verdicts = verdicts.filter(case=case)
             if verdicts.is_empty():
                 raise unknown("case", case, self.cases()["case"])
-        return worst(verdicts, count)
+        return worst(verdicts, count, thresholds=self.thresholds())
 
-    @property
-    def unit(self) -> str:
-        """What severities are measured in."""
-        return own_equivariance(self.manifest["system"]["kind"]).relation.unit
+    def units(self) -> dict[str, str]:
+        """What severities are measured in, by relation."""
+        return {one.relation.relation.name: one.relation.relation.unit for one in self._bound() if one.relation}
+
+    def _bound(self) -> tuple[Rule, ...]:
+        manifest = self.manifest
+        return bound_rules(manifest["rules"], manifest["system"]["kind"])
 
     def _rule(self, text: str) -> str:
         """A rule of this run by its id, with or without its relation."""
@@ -182,12 +212,15 @@ def estimate(system: str, suite: str | Suite, dataset: str | Path | Dataset, *, 
                      limit=limit, zones=zones_provider(zones, store))
 
 
-def preview(suite: str | Suite, picture: str | Path | Image, *, zones: str | None = None,
+def preview(suite: str | Suite, picture: str | Path | Input, *, zones: str | None = None,
             seed: int = 0) -> tuple[Image, list[tuple[str, str]]]:
-    """A contact sheet of every rule of a suite on one picture, and the rules that do not apply to it, with why."""
-    image = picture if isinstance(picture, Image) else read_image(picture)
-    tiles, missing = [(image, "source")], []
-    case = Case("preview", input=image)
+    """A contact sheet of every rule of a suite on one picture, and the rules that do not apply to it, with why.
+
+    Of a dataset of scenes the first is taken.
+    """
+    given = picture if isinstance(picture, Image | Scene) else _first_input(picture)
+    tiles, missing = [(_shown(given), "source")], []
+    case = Case("preview", input=given)
     chosen = list(dict.fromkeys(t for rule in _suite(suite).rules for t in rule.transformations))
     name = zones_provider(zones, Store("no run folder")) if any("zones" in t.needs for t in chosen) else None
     providers = {"zones": provider("zones", name)} if name else {}
@@ -195,24 +228,47 @@ def preview(suite: str | Suite, picture: str | Path | Image, *, zones: str | Non
     for transformation in chosen:
         try:
             for need in transformation.needs - held.keys():
-                held[need] = provided(need, providers.get(need), case, image)
+                held[need] = provided(need, providers.get(need), case, given)
             for need in transformation.needs:
                 if isinstance(held[need], NotApplicable):
                     raise held[need]
-            follow_up, _ = transformation(image, needs=held, seed=draw_seed(seed, case.id, transformation, 0))
-            tiles.append((follow_up, transformation.id))
+            follow_up, _ = transformation(given, needs=held, seed=draw_seed(seed, case.id, transformation, 0))
+            tiles.append((_shown(follow_up), transformation.id))
         except NotApplicable as error:
             missing.append((transformation.id, str(error)))
     return contact_sheet(tiles), missing
 
 
+def _first_input(path: str | Path) -> Input:
+    """The picture at a path, or the first scene of the dataset there."""
+    if Path(path).is_file():
+        try:
+            return read_image(path)
+        except Unreadable:
+            if dataset(path).inputs == Image.kind:
+                raise
+    opened = dataset(path)
+    first = next(iter(opened.cases()), None)
+    if first is None:
+        raise ValueError(f"{opened.name} has no cases")
+    return read_input(first)[0]
+
+
+def _shown(given: Input) -> Image:
+    return draw_shapes(Image(given.picture()), given.shapes())
+
+
 def check(system: str | System | Callable[..., Any], pictures: Sequence[str | Path],
           out: str | Path) -> tuple[list[Finding], list[Path]]:
     """Whether a system's adapter is right, and its answers drawn into a folder. Without pictures: sample photos."""
+    loaded = _system(system)
+    if loaded.takes != Image.kind:
+        raise ValueError(f"{loaded.name} takes {loaded.takes}s; `check` asks questions about photographs. Whether its "
+                         "coordinates are right is shown by `instar run SYSTEM trajtest/geometry DATASET --limit 20`")
     cases = ([Case(Path(p).name, path=str(p)) for p in pictures] if pictures
              else list(_dataset("sample-photos").cases()))
-    loaded = _system(system)
-    findings, shown = check_system(loaded, [(case.id, read_input(case)[0]) for case in cases])
+    images = [(case.id, image) for case in cases if isinstance(image := read_input(case)[0], Image)]
+    findings, shown = check_system(loaded, images)
     drawn = []
     for name, image, answer in shown:
         path = Path(out) / f"{Path(name).stem}.png"

@@ -9,18 +9,21 @@ import threading
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from instar.scene import Classes, Scene, Track, decode_classes
+from instar.shapes import Shape
 from instar.warp import Resampling, Size, Warp, warp_pixels
 
-__all__ = ["Case", "Image", "Unreadable", "case_id", "count_frames", "decode_image", "image_properties",
-           "read_image", "read_input"]
+__all__ = ["Case", "Image", "Input", "Scene", "Track", "Unreadable", "case_id", "count_frames", "decode_image",
+           "image_properties", "read_image", "read_input"]
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -37,6 +40,8 @@ class Image:
     """A picture: `uint8`, RGB, (H, W, 3), read-only."""
 
     pixels: Pixels
+
+    kind: ClassVar[str] = "image"
 
     def __post_init__(self) -> None:
         pixels = self.pixels
@@ -64,20 +69,37 @@ class Image:
     def content_hash(self) -> str:
         return xxhash.xxh3_128_hexdigest(repr(self.pixels.shape).encode() + self.pixels.tobytes())
 
+    def properties(self) -> dict[str, float]:
+        return image_properties(self)
+
+    def picture(self) -> Pixels:
+        """What answers are drawn on: the picture itself."""
+        return self.pixels
+
+    def shapes(self) -> list[Shape]:
+        """What is drawn of the input besides its picture: nothing."""
+        return []
+
+
+Input = Image | Scene
+"""What a system is given."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """One source input.
 
-    `path` is where it is read from (`frame` numbers a video's frames); `input` holds it instead when it
-    exists only in memory. `truth` is an output of the kind the dataset annotates, in the same pixel
-    coordinates as the image once its EXIF orientation is applied; `attributes` are the user's own columns.
+    `path` is where it is read from (`frame` numbers a video's frames, `track` is what a scene adds to the map
+    that lies there); `input` holds it instead when it exists only in memory. `truth` is an output of the kind the
+    dataset annotates, in the same pixel coordinates as the image once its EXIF orientation is applied;
+    `attributes` are the user's own columns.
     """
 
     id: str
     path: str | None = None
     frame: int | None = None
-    input: Image | None = None
+    track: Track | None = None
+    input: Input | None = None
     truth: object | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
@@ -429,13 +451,53 @@ def image_properties(image: Image) -> dict[str, float]:
 
 # --- inputs ----------------------------------------------------------------------------------------
 
-def read_input(case: Case) -> tuple[Image, str]:
+def read_input(case: Case) -> tuple[Input, str]:
     """A case's input and the hash of its content: of the file's bytes, of the pixels where there is none."""
     if case.input is not None:
         return case.input, case.input.content_hash()
+    if case.track is not None:
+        return _read_scene(case, case.track)
     assert case.path is not None
     if case.frame is not None:
         image = _video_frame(case.path, case.frame)
         return image, image.content_hash()
     data = _bytes(case.path)
     return decode_image(data, case.path), str(xxhash.xxh3_128_hexdigest(data))
+
+
+def _read_scene(case: Case, track: Track) -> tuple[Scene, str]:
+    assert case.path is not None
+    classes, digest = (None, "") if track.size else _class_map(case.path)
+    try:
+        scene = track.on(classes)
+    except ValueError as error:
+        raise Unreadable(f"{case.id}: {error}") from None
+    if not scene.on_map().all():
+        x, y = scene.past[np.flatnonzero(~scene.on_map())[0]]
+        raise Unreadable(f"{case.id}: the position ({x:g}, {y:g}) of the past is off the map of "
+                         f"{scene.size[0]} × {scene.size[1]} pixels")
+    return scene, str(xxhash.xxh3_128_hexdigest((digest + track.json()).encode()))
+
+
+def _class_map(path: str) -> tuple[Classes, str]:
+    """Many cases share a map: the last ones are kept, for as long as their files do not change."""
+    try:
+        about = Path(path).stat()
+    except (OSError, ValueError) as error:
+        raise Unreadable(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    return _decoded_map(path, about.st_mtime_ns, about.st_size)
+
+
+@lru_cache(maxsize=32)
+def _decoded_map(path: str, *changed: int) -> tuple[Classes, str]:
+    data = _bytes(path)
+    header = _header(data)
+    if header.size and header.size[0] * header.size[1] > _MOST_PIXELS:
+        raise Unreadable(f"{path}: {header.size[0]:,} × {header.size[1]:,} cells; at most {_MOST_PIXELS:,} are read")
+    try:
+        with _quiet:
+            classes = decode_classes(data)
+    except (ValueError, cv2.error) as error:
+        raise Unreadable(f"{path}: {error}") from None
+    classes.setflags(write=False)
+    return classes, str(xxhash.xxh3_128_hexdigest(data))

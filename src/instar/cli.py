@@ -206,6 +206,8 @@ def show(
     judging: Annotated[str, typer.Option(help="Which judging; see `instar judge`.")] = "default",
     worst: Annotated[int, typer.Option(min=0, help="How many of the worst cases to list.")] = 10,
     every: Annotated[bool, typer.Option("--all", help="All rules, also in a long list.")] = False,
+    p: Annotated[float | None, typer.Option("--p", min=0, max=1, help="Statistical relations (wvc) are violated where "
+                                            "their test's p is at most this, whatever the severity.")] = None,
     by: Annotated[str, typer.Option(help="Count by case or by target.")] = "case",
     as_json: Json = False,
 ) -> None:
@@ -217,18 +219,19 @@ def show(
 
         instar show runs/first --judging landmarks=hands --json
     """
-    _show(run, threshold=threshold, judging=judging, worst=worst, by=by, as_json=as_json, limit=None if every else 30)
+    _show(run, threshold=threshold, judging=judging, worst=worst, by=by, as_json=as_json, limit=None if every else 30,
+          p=p)
 
 
 def _show(folder: Path, *, threshold: float | None = None, judging: str = "default", worst: int = 10, by: str = "case",
-          as_json: bool = False, limit: int | None = None) -> None:
+          as_json: bool = False, limit: int | None = None, p: float | None = None) -> None:
     from instar.api import open_run
 
     if by not in ("case", "target"):
         raise typer.BadParameter(f"{by!r}; allowed are: case, target", param_hint="--by")
     opened = open_run(folder)
-    rates = opened.rates(threshold, judging=judging, by=by)  # type: ignore[arg-type]
-    whole = opened.any_rule(threshold, judging=judging)
+    rates = opened.rates(threshold, p=p, judging=judging, by=by)  # type: ignore[arg-type]
+    whole = opened.any_rule(threshold, p=p, judging=judging)
     listed = opened.worst(worst, judging=judging)
     if as_json:
         _print_json({"run": str(folder), "system": opened.manifest["system"], "judging": judging,
@@ -237,13 +240,14 @@ def _show(folder: Path, *, threshold: float | None = None, judging: str = "defau
     from instar.report import show_run
 
     show_run(_console(), manifest=opened.manifest, rates=rates, whole=whole, worst=listed,
-             reasons=opened.verdicts(judging), judging=judging, unit=opened.unit, limit=limit)
+             reasons=opened.verdicts(judging), judging=judging, units=opened.units(), limit=limit)
 
 
 @app.command()
 def judge(
     run: RunArgument,
     landmarks: Annotated[str | None, typer.Option(help="A part, a group, landmarks, or all: body, hands …")] = None,
+    margin: Annotated[float | None, typer.Option(help="Forecasts: log ratios within this are inconclusive.")] = None,
     aggregate: Annotated[str | None, typer.Option(help="median, mean, max, min, median+mean, or a quantile")] = None,
     normaliser: Annotated[str | None, typer.Option(help="part, box, image or pixels")] = None,
     confidence: Annotated[float | None, typer.Option(help="What scores below this is not there.")] = None,
@@ -262,9 +266,36 @@ def judge(
     from instar.api import open_run
 
     asked: dict[str, Any] = {"landmarks": landmarks, "aggregate": aggregate, "normaliser": normaliser,
-                             "confidence": confidence, "visibility": visibility, "outside": outside, "space": space}
+                             "confidence": confidence, "visibility": visibility, "outside": outside, "space": space,
+                             "margin": margin}
     name = open_run(run).judge(**{key: value for key, value in asked.items() if value is not None})
     _show(run, threshold=threshold, judging=name, as_json=as_json, limit=30)
+
+
+@app.command()
+def tables(
+    run: RunArgument,
+    p: Annotated[float, typer.Option("--p", min=0, max=1, help="The level of significance.")] = 0.05,
+    judging: Annotated[str, typer.Option(help="Which judging.")] = "default",
+    as_json: Json = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+) -> None:
+    """The tables of TrajTest for a run of forecasts: what moves all alike, what changes the map, and the truth.
+
+    Examples:
+
+        instar tables runs/walkers --p 0.01
+
+        instar tables runs/walkers --markdown > tables.md
+    """
+    from instar.api import open_run
+    from instar.report import show_tables
+
+    found = open_run(run).tables(p=p, judging=judging)
+    if as_json:
+        _print_json({name: table.to_dicts() for name, table in found.items() if name != "displacement"})
+    else:
+        show_tables(_console(), found, p=p, markdown=markdown)
 
 
 @app.command()
@@ -293,14 +324,14 @@ def draw(
     if chosen.is_empty():
         print("nothing to draw: no pair has a severity above 0")
         return
-    for path, label in draw_pairs(opened.store, chosen, out, dataset=dataset, unit=opened.unit):
+    for path, label in draw_pairs(opened.store, chosen, out, dataset=dataset):
         print(f"{path}  {label}" if path else f"not drawn: {label}")
 
 
 @app.command()
 def preview(
     suite: SuiteArgument,
-    picture: Annotated[Path, typer.Argument(metavar="PICTURE", help="A picture of yours.")],
+    picture: Annotated[Path, typer.Argument(metavar="PICTURE", help="A picture of yours, or a dataset of scenes.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The PNG; PICTURE-preview.png by default.")] = None,
     zones: Zones = "auto",
     seed: Annotated[int, typer.Option(help="Seed of random follow-ups.")] = 0,

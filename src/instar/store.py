@@ -32,8 +32,9 @@ PREDICTION: dict[str, Any] = {
     "message": pl.String, "seconds": pl.Float32, **Change.columns}
 CASE: dict[str, Any] = {
     "case": pl.String, "path": pl.String, "frame": pl.Int64, "hash": pl.String, "width": pl.Int32, "height": pl.Int32,
-    "status": pl.String, "message": pl.String, "attributes": pl.String, "properties": pl.Struct(
+    "status": pl.String, "message": pl.String, "track": pl.String, "attributes": pl.String, "properties": pl.Struct(
         {"brightness": pl.Float32, "contrast": pl.Float32, "sharpness": pl.Float32, "saturation": pl.Float32})}
+APART: dict[str, Any] = {"hash": pl.String, "content": pl.Binary}
 NEED: dict[str, Any] = {
     "case": pl.String, "need": pl.String, "provider": pl.String, "status": pl.String, "message": pl.String,
     "kind": pl.String, "hash": pl.String}
@@ -233,7 +234,31 @@ class Store:
     # -- the tables
 
     def prediction_schema(self, kind: str) -> dict[str, Any]:
-        return {**PREDICTION, **KINDS[kind].columns}
+        """Columns of predictions. What is kept apart is named by its hash."""
+        names = dict.fromkeys(self.apart(kind), pl.String)
+        return {**PREDICTION, **KINDS[kind].columns, **names}
+
+    @staticmethod
+    def apart(kind: str) -> tuple[str, ...]:
+        """The columns of a kind's predictions whose content is stored once, by its hash."""
+        return (*Change.apart, *KINDS[kind].apart)
+
+    def append_apart(self, contents: Mapping[str, bytes]) -> None:
+        self.append("apart", pl.DataFrame({"hash": list(contents), "content": list(contents.values())}, schema=APART))
+
+    def whole(self, predictions: pl.DataFrame) -> pl.DataFrame:
+        """Predictions with the content of what is kept apart in the place of its hash."""
+        for column in self.apart(self.manifest()["system"]["kind"]):
+            if column not in predictions.columns:
+                continue
+            wanted = predictions[column].drop_nulls().unique()
+            if wanted.is_empty():
+                predictions = predictions.with_columns(pl.lit(None, pl.Binary).alias(column))
+                continue
+            found = self.read("apart", APART, where=pl.col("hash").is_in(wanted.implode())).unique("hash")
+            predictions = predictions.rename({column: "hash"}).join(
+                found, on="hash", how="left", maintain_order="left").rename({"content": column}).drop("hash")
+        return predictions
 
     def predictions(self, columns: Sequence[str] | None = None, where: pl.Expr | None = None,
                     query: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None) -> pl.DataFrame:

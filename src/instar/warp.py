@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Resampling", "Size", "Warp", "boxes_iou", "inside", "warp_pixels"]
+__all__ = ["Resampling", "Size", "Warp", "boxes_iou", "carried_mass", "inside", "warp_pixels"]
 
 Size = tuple[int, int]
 """(width, height) in pixels."""
@@ -211,3 +211,36 @@ def _exact_turn(pixels: npt.NDArray[Any], warp: Warp) -> npt.NDArray[Any] | None
     if x_sign < 0 or y_sign < 0:
         out = cv2.flip(out, -1 if x_sign < 0 and y_sign < 0 else 1 if x_sign < 0 else 0)
     return np.asarray(out)
+
+
+def carried_mass(cells: npt.NDArray[Any], warp: Warp) -> Floats:
+    """What lies in cells (h, w), spread evenly over each, carried into the cells of the target; nothing is lost inside.
+
+    Flips and quarter turns are exact copies; other warps along the axes divide every cell among those it falls
+    into, exactly. The rest are bilinear.
+
+    >>> carried_mass(np.ones((2, 4)), Warp.resize((4, 2), (2, 1)))
+    array([[4., 4.]])
+    """
+    mass = np.asarray(cells, np.float64)
+    matrix = np.where(np.abs(warp.matrix - np.rint(warp.matrix)) < 1e-9, np.rint(warp.matrix), warp.matrix)
+    turned = _exact_turn(mass, Warp(matrix, warp.source, warp.target))
+    if turned is not None:
+        return np.asarray(turned, np.float64)
+    if not np.array_equal(matrix[2], (0.0, 0.0, 1.0)) or (matrix[0, 0] != 0 and (matrix[0, 1] or matrix[1, 0])):
+        density = warp_pixels(mass.astype(np.float32), warp, "linear")
+        return np.asarray(density, np.float64) / abs(float(np.linalg.det(warp.matrix[:2, :2])))
+    if matrix[0, 0] == 0:  # a quarter turn beside the scaling
+        mass, matrix = mass.T, matrix @ np.array([[0.0, 1, 0], [1, 0, 0], [0, 0, 1]])
+    across = _divided(mass, matrix[0, 0], matrix[0, 2], warp.target[0])
+    return np.ascontiguousarray(_divided(across.T, matrix[1, 1], matrix[1, 2], warp.target[1]).T)
+
+
+def _divided(mass: Floats, scale: float, shift: float, count: int) -> Floats:
+    """Rows of cells (n, w) carried along x to `scale`·x + `shift`, into `count` cells."""
+    width = mass.shape[1]
+    below = np.concatenate([np.zeros((len(mass), 1)), np.cumsum(mass, 1)], 1)
+    edges = np.clip((np.arange(count + 1) - shift) / scale, 0, width)
+    cell = np.minimum(edges.astype(np.int64), width - 1)
+    part = below[:, cell] + (edges - cell) * mass[:, cell]
+    return np.asarray(np.abs(np.diff(part, axis=1)))

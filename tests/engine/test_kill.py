@@ -111,7 +111,7 @@ def test_ctrl_c_stops_and_loses_nothing(tmp_path: Path) -> None:
     predicted = Counter(count_file.read_text().splitlines())
     rows = committed(out)
     assert 0 < len(rows) < 40 * 9
-    assert sum(predicted.values()) - len(rows) <= 2 * 9, "at most what was in the workers' hands is lost"
+    assert sum(predicted.values()) - len(rows) <= 4 * 9, "at most a case in each worker's hands and one on its way"
 
 
 def test_a_reader_sees_whole_tables_while_the_run_goes_on(tmp_path: Path) -> None:

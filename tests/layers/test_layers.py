@@ -15,7 +15,7 @@ from tests.missing import absent
 
 SOURCE = Path(instar.__file__).parent
 LAYERS = [
-    {"__init__"}, {"spelling", "registry"}, {"case", "warp", "skeleton", "stats"}, {"outputs"},
+    {"__init__"}, {"spelling", "registry"}, {"case", "scene", "shapes", "warp", "skeleton", "stats"}, {"outputs"},
     {"transforms", "datasets", "systems"}, {"relations"}, {"suites", "store"}, {"engine"}, {"analysis"}, {"report"},
     {"api"}, {"cli"}, {"__main__"},
 ]

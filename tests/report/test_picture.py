@@ -7,7 +7,7 @@ import pytest
 
 from instar.case import Image, read_image
 from instar.outputs import Detections, Poses, Shape
-from instar.report import contact_sheet, draw_shapes, pair_picture, write_png
+from instar.report import Panel, contact_sheet, draw_shapes, pair_picture, write_png
 from instar.report.picture import ORANGE, _plain, _wrapped, _written
 
 
@@ -183,7 +183,7 @@ def test_a_sheet_needs_pictures() -> None:
 def test_pairs_of_any_sizes(source: tuple[int, int], follow_up: tuple[int, int]) -> None:
     pose = Poses.from_array(np.random.default_rng(0).uniform(0, 100, (1, 17, 2)), skeleton="coco-17")
     found = Detections.from_xyxy([[1, 2, 30, 40]], ["dog"])
-    pair = pair_picture(grey(*source), pose.shapes(), grey(*follow_up), found.shapes(), [],
+    pair = pair_picture(Panel(grey(*source), [], pose.shapes()), Panel(grey(*follow_up), [], [], found.shapes()),
                         title="mirror(h) => poses, severity ∞", lines=["Übung/日本.png", ""])
     assert 500 < pair.size[0] < 1700
     assert 60 < pair.size[1] < 1200
@@ -192,7 +192,7 @@ def test_pairs_of_any_sizes(source: tuple[int, int], follow_up: tuple[int, int])
 def test_a_pair_shows_both_at_the_same_scale() -> None:
     red = Image(np.full((200, 300, 3), (255, 0, 0), np.uint8))
     blue = Image(np.full((300, 200, 3), (0, 0, 255), np.uint8))
-    pair = pair_picture(red, [], blue, [], [], title="rotate90(1)")
+    pair = pair_picture(Panel(red, [], []), Panel(blue, [], []), title="rotate90(1)")
     sizes = []
     for colour in ((255, 0, 0), (0, 0, 255)):
         rows, columns = np.nonzero((pair.pixels == colour).all(2))
@@ -201,7 +201,7 @@ def test_a_pair_shows_both_at_the_same_scale() -> None:
 
 
 def test_a_small_picture_is_enlarged_before_it_is_drawn_on() -> None:
-    pair = pair_picture(grey(60, 150), [], grey(60, 150), [], [], title="t")
+    pair = pair_picture(Panel(grey(60, 150), [], []), Panel(grey(60, 150), [], []), title="t")
     assert pair.size[1] > 600
 
 

@@ -6,20 +6,24 @@ from pathlib import Path
 
 from instar.datasets.coco import COCO
 from instar.datasets.dataset import Dataset, DatasetFamily, missing
+from instar.datasets.ethucy import ETH_UCY, is_track_text
 from instar.datasets.flic import FLIC
 from instar.datasets.folder import FOLDER, is_picture
 from instar.datasets.function import from_function
+from instar.datasets.ind import IND, holds_ind
 from instar.datasets.listing import LIST
 from instar.datasets.lsp import CSV_HEADER, LSP
 from instar.datasets.matlab import variables
 from instar.datasets.sample import SAMPLE
+from instar.datasets.sdd import SDD, holds_sdd
+from instar.datasets.tracks import TRACKS, is_tracks_header
 from instar.datasets.video import VIDEO, VIDEOS
 from instar.registry import find, from_entry_points, loaded_object
 from instar.spelling import Call, bind, nearest, parse_call, spell
 
 __all__ = ["Dataset", "DatasetFamily", "dataset", "datasets"]
 
-_FAMILIES = (COCO, FLIC, FOLDER, LIST, LSP, SAMPLE, VIDEO)
+_FAMILIES = (COCO, ETH_UCY, FLIC, FOLDER, IND, LIST, LSP, SAMPLE, SDD, TRACKS, VIDEO)
 _BUILT_IN: dict[str, DatasetFamily] = {family.name: family for family in _FAMILIES}
 
 
@@ -32,7 +36,7 @@ def dataset(spelling: str | Path) -> Dataset:
     """Open a dataset: a path, `coco("annotations.json", images="photos")`, or `package.module:function`.
 
     A path that exists is recognised by what lies there: a folder, a picture, a list, a video, COCO's JSON,
-    the files of FLIC and LSP.
+    the files of FLIC and LSP, the tracks of SDD, inD, ETH and UCY and your own.
     """
     text = str(spelling)
     if not text:
@@ -79,7 +83,9 @@ def _opened(call: Call) -> Dataset:
 def _recognised(path: Path) -> str:
     """The kind of dataset that lies at an existing path."""
     ending = path.suffix.lower().removeprefix(".")
-    if path.is_dir() or is_picture(path.name):
+    if path.is_dir():
+        return "sdd" if holds_sdd(path) else "ind" if holds_ind(path) else "folder"
+    if is_picture(path.name):
         return "folder"
     if ending in VIDEOS:
         return "video"
@@ -98,6 +104,11 @@ def _recognised(path: Path) -> str:
         start = file.read(4096)
     if ending == "csv" and start.removeprefix(b"\xef\xbb\xbf").startswith(",".join(CSV_HEADER).encode()):
         return "lsp"
+    text = start.decode("utf-8-sig", errors="replace")
+    if ending == "csv" and is_tracks_header(text.partition("\n")[0]):
+        return "tracks"
+    if ending == "txt" and is_track_text(text):
+        return "eth-ucy"
     if b"\0" in start:
         raise ValueError(f"{path}: neither a picture, a video, nor a text file; "
                          f"datasets are {', '.join(sorted(_BUILT_IN))}")

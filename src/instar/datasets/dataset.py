@@ -19,7 +19,7 @@ class Dataset:
     """Cases to read, in a stable order.
 
     `cases()` begins anew at every call and reads as it goes. `truth` is the output kind of `Case.truth`;
-    `notes` say in words what was left out and why.
+    `notes` say in words what was left out and why; `inputs` is what its cases are: image or scene.
     """
 
     name: str
@@ -27,6 +27,7 @@ class Dataset:
     cases: Callable[[], Iterator[Case]]
     truth: str | None = None
     notes: tuple[str, ...] = ()
+    inputs: str = "image"
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,8 @@ class Sink:
     need: Callable[[Task, dict[str, Any]], None]
     rows: Callable[[Task, list[dict[str, Any]], dict[str, dict[str, Any]]], None]
     """Rows, and the output headers among theirs that are new, by name."""
+    apart: Callable[[dict[str, bytes]], None]
+    """Contents that rows name by their hash. They come once, whatever becomes of the rows they came with."""
     resumed: Callable[[Task], Task]
     """The task with the needs and the source output that are known by now."""
     tick: Callable[[], None]
@@ -205,7 +207,9 @@ def _inline(tasks: Iterable[Task], sink: Sink, worker: Worker, stop: _StopSignal
             elif what == "need":
                 sink.need(task, content)
             elif what == "rows":
-                sink.rows(task, *content)
+                rows, headers, contents = content
+                sink.apart(contents)
+                sink.rows(task, rows, headers)
             sink.tick()
             if stop.asked:
                 raise Interrupted
@@ -324,7 +328,8 @@ class _Coordinator:
             self.sink.need(work.task, content)
             process.tell("stored")
         elif what == "rows":
-            rows, headers = content
+            rows, headers, contents = content
+            self.sink.apart(contents)
             rows = [r for r in rows if (r["follow_up"], r["draw"], r["repeat"]) in work.left]
             work.left -= {(r["follow_up"], r["draw"], r["repeat"]) for r in rows}
             spent = [r["seconds"] for r in rows if r.get("seconds")]

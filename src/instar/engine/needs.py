@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from instar.case import Case, Image
+from instar.case import Case, Input
 from instar.outputs import Detections, Output, Zones
 from instar.systems import System, system
 from instar.transforms import NotApplicable
@@ -46,7 +46,7 @@ def no_provider(need: str) -> str:
     return f"this case has no {need}"
 
 
-def provided(need: str, source: Provider | None, case: Case, image: Image) -> Output | NotApplicable:
+def provided(need: str, source: Provider | None, case: Case, given: Input) -> Output | NotApplicable:
     """The need of one case, or the reason why it cannot be had."""
     if need in ("truth", "objects"):
         truth = case.truth
@@ -59,21 +59,21 @@ def provided(need: str, source: Provider | None, case: Case, image: Image) -> Ou
         return NotApplicable(no_provider(need))
     try:
         if isinstance(source.source, System):
-            answer = source.source.answer([image], [0])[0]
+            answer = source.source.answer([given], [0])[0]
             return answer if not isinstance(answer, Exception) else NotApplicable(f"{source.name}: {answer}")
-        return _zones_of_truth(case, image, source.source)
+        return _zones_of_truth(case, given, source.source)
     except Exception as error:
         return NotApplicable(f"{source.name} failed: {type(error).__name__}: {error}")
 
 
-def _zones_of_truth(case: Case, image: Image, how: Literal["masks", "boxes"]) -> Zones | NotApplicable:
+def _zones_of_truth(case: Case, given: Input, how: Literal["masks", "boxes"]) -> Zones | NotApplicable:
     """Zones from annotated objects: one per class, `object` for all of them, and `background`."""
     truth = case.truth
     if not isinstance(truth, Detections):
         return NotApplicable("this dataset has no annotated objects to take zones from")
     if how == "masks" and truth.masks is None:
         return NotApplicable("this dataset has no masks; --zones boxes takes its boxes")
-    width, height = image.size
+    width, height = given.size
     labels = np.zeros((height, width), np.uint8)
     classes = sorted(set(truth.labels))[:254]
     # large objects first, so that small ones in front of them keep their pixels

@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from instar.case import Case
+from instar.case import Case, Scene, Track
 from instar.datasets import Dataset
 from instar.engine.local import Interrupted, Sink, execute, greeted, start
 from instar.engine.plan import SOURCE, Plan, bound_rules, make_plan, progressed
@@ -102,6 +102,7 @@ def predict(system: str | System, suite: Suite, dataset: Dataset, store: Store, 
         else:
             info = here.info()
             del info["batch"]
+        _refuse_inputs(info["system"], dataset)
         rules = bound_rules(suite.rules, info["system"]["kind"])
         manifest = _manifest(store, info, suite, rules, dataset, seed)
         if retry_failed:
@@ -118,7 +119,7 @@ def predict(system: str | System, suite: Suite, dataset: Dataset, store: Store, 
         finally:
             keeper.commit()
         if not interrupted:
-            for table in ("cases", "needs", "predictions"):
+            for table in ("apart", "cases", "needs", "predictions"):
                 if len(store.state(table)) > MANY_PARTS:
                     store.merge(table)
         return keeper.outcome(interrupted)
@@ -159,7 +160,8 @@ def estimate(system: str | System, suite: Suite, dataset: Dataset, store: Store,
         counted: Counter[str] = Counter()
         rows_of = lambda task, rows, header: counted.update(row["status"] for row in rows)  # noqa: E731
         sink = Sink(case=lambda task, content: True, unreadable=lambda task, message: counted.update(["unreadable"]),
-                    need=lambda task, content: None, rows=rows_of, resumed=lambda task: task, tick=lambda: None)
+                    need=lambda task, content: None, rows=rows_of,
+                    apart=lambda contents: None, resumed=lambda task: task, tick=lambda: None)
         begun = time.perf_counter()
         execute((Task(case, keys, 0) for case in chosen), sink, setup=setup, workers=1, timeout=timeout,
                 ready=[first])
@@ -207,6 +209,12 @@ def _manifest(store: Store, info: Mapping[str, Any], suite: Suite, rules: Sequen
         manifest["datasets"].append(source)
     store.write_manifest(manifest)
     return manifest
+
+
+def _refuse_inputs(system: Mapping[str, Any], dataset: Dataset) -> None:
+    if system["takes"] != dataset.inputs:
+        raise ValueError(f"{system['name']} takes {system['takes']}s, the cases of {dataset.name} are "
+                         f"{dataset.inputs}s; give it a dataset of {system['takes']}s, or another system")
 
 
 def _refuse_other(store: Store, manifest: Mapping[str, Any], info: Mapping[str, Any], suite: Suite,
@@ -269,6 +277,8 @@ class _Keeper:
         self.case_rows: list[dict[str, Any]] = []
         self.rows: list[dict[str, Any]] = []
         self.headers: set[str] = set()
+        self.apart: dict[str, bytes] = {}
+        self.stored: set[str] = set()
         self.oldest: float | None = None
         self.sources: dict[str, Output] = {}
         self.notes: list[str] = list(dataset.notes)
@@ -311,14 +321,14 @@ class _Keeper:
     def _stored_source(self, case: str) -> Output | None:
         found = self.store.predictions(where=(pl.col("case") == case) & (pl.col("follow_up") == SOURCE)
                                        & (pl.col("repeat") == 0) & (pl.col("status") == "ok"))
-        row = next(found.iter_rows(named=True), None)
+        row = next(self.store.whole(found).iter_rows(named=True), None)
         return output_kind(self.kind).from_row(row, self.manifest["output"]) if row else None
 
     # -- what workers say
 
     def sink(self) -> Sink:
         return Sink(case=self.on_case, unreadable=self.on_unreadable, need=self.on_need, rows=self.on_rows,
-                    resumed=self.resumed, tick=self.tick)
+                    apart=self.on_apart, resumed=self.resumed, tick=self.tick)
 
     def on_case(self, task: Task, content: dict[str, Any]) -> bool:
         case = task.case
@@ -335,7 +345,9 @@ class _Keeper:
         return True
 
     def _case_row(self, case: Case) -> dict[str, Any]:
+        track = Track.of(case.input) if isinstance(case.input, Scene) else case.track
         row: dict[str, Any] = {"case": case.id, "path": case.path, "frame": case.frame,
+                               "track": track.json() if track else None,
                                "attributes": json.dumps(dict(case.attributes), ensure_ascii=False, default=str)}
         truth: Any = case.truth
         if truth is not None:
@@ -374,7 +386,8 @@ class _Keeper:
                 self.headers.add(name)
         rows = [row if row.get("header") in self.headers or row["status"] != "ok" else
                 {**{k: row[k] for k in KEY}, "status": "error",
-                 "message": "this answer has another skeleton than the run's first"} for row in rows]
+                 "message": f"what all answers have in common differs from the run's first answer ({self.kind})"}
+                for row in rows]
         if self._source_needed:
             self._remember_source(rows)
         self.rows += rows
@@ -383,13 +396,18 @@ class _Keeper:
         self.progress.fresh += len(rows)
         self._advance(len(rows))
 
+    def on_apart(self, contents: dict[str, bytes]) -> None:
+        self.apart.update({name: content for name, content in contents.items() if name not in self.stored})
+
     def _remember_source(self, rows: list[dict[str, Any]]) -> None:
         """Until it is committed, the source output is only here; a replaced worker may need it."""
         for row in rows:
             if row["follow_up"] == SOURCE and row["repeat"] == 0 and row["status"] == "ok":
                 frame = rows_frame([row], self.store.prediction_schema(self.kind))
-                self.sources[row["case"]] = output_kind(self.kind).from_row(frame.row(0, named=True),
-                                                                            self.manifest["output"])
+                fresh = {name: self.apart[row[name]] for name in self.store.apart(self.kind)
+                         if row.get(name) in self.apart}
+                whole = {**self.store.whole(frame).row(0, named=True), **fresh}
+                self.sources[row["case"]] = output_kind(self.kind).from_row(whole, self.manifest["output"])
 
     def _advance(self, count: int) -> None:
         self.progress.done += count
@@ -401,13 +419,17 @@ class _Keeper:
         self.on_progress(self.progress)
 
     def commit(self) -> None:
-        """Cases first: a prediction's case is always known."""
+        """Cases and what is kept apart first: all that a prediction names is there."""
         cases, self.case_rows = self.case_rows, []
         rows, self.rows = self.rows, []
         self.oldest = None
         self.sources.clear()
         if cases:
             self.store.append_cases(cases, self.truth)
+        if self.apart:
+            self.store.append_apart(self.apart)
+            self.stored.update(self.apart)
+            self.apart = {}
         if rows:
             self.store.append_predictions(rows, self.kind)
 

@@ -9,11 +9,12 @@ from urllib.parse import quote
 import polars as pl
 
 from instar.engine.plan import SOURCE, bound_rules
+from instar.outputs import KINDS
 from instar.relations import BoundRelation, Evidence, Relation, Rule
 from instar.spelling import nearest, spell_value
 from instar.store import NoRun, Store
 
-__all__ = ["DEFAULT", "judge", "judging_id"]
+__all__ = ["DEFAULT", "chunks", "judge", "judging_id"]
 
 DEFAULT = "default"
 CHUNK_ROWS = 400_000
@@ -74,9 +75,10 @@ def _verdicts(store: Store, manifest: Mapping[str, Any], rules: tuple[Rule, ...]
             groups.setdefault(rule.relation.id, []).append(rule)
     levels: list[pl.DataFrame] = []
     wanted = {t.id for rule in over_cases for t in rule.transformations}
-    for part in _chunks(store):
+    heavy = bool(KINDS[manifest["system"]["kind"]].apart)
+    for part in chunks(store, CHUNK_ROWS // 20 if heavy else CHUNK_ROWS):
         cases = store.cases(where=part)
-        predictions = store.predictions(where=part)
+        predictions = store.whole(store.predictions(where=part))
         for members in groups.values():
             found = _judged(members, predictions, cases, manifest, given)
             if wanted:
@@ -86,12 +88,12 @@ def _verdicts(store: Store, manifest: Mapping[str, Any], rules: tuple[Rule, ...]
         yield _over_cases(rule, pl.concat(levels, how="diagonal") if levels else pl.DataFrame(), manifest)
 
 
-def _chunks(store: Store) -> Iterator[pl.Expr]:
+def chunks(store: Store, most: int = CHUNK_ROWS) -> Iterator[pl.Expr]:
     """Conditions on the case that split a large run into pieces that fit into memory."""
     counts = store.predictions(["case"], query=lambda rows: rows.group_by("case").agg(count=pl.len())).sort("case")
     if counts.is_empty():
         return
-    pieces = counts.with_columns(piece=(pl.col("count").cum_sum() - 1) // CHUNK_ROWS)
+    pieces = counts.with_columns(piece=(pl.col("count").cum_sum() - 1) // most)
     for (_,), piece in pieces.group_by("piece", maintain_order=True):
         yield pl.col("case").is_between(pl.lit(piece["case"].min()), pl.lit(piece["case"].max()))
 

@@ -17,8 +17,9 @@ from typing import Any
 
 import cv2
 import numpy as np
+import xxhash
 
-from instar.case import Case, Image, Unreadable, image_properties, read_input
+from instar.case import Case, Input, Unreadable, read_input
 from instar.engine.needs import STORED, Provider, provided, provider
 from instar.engine.plan import SOURCE, Key
 from instar.outputs import Output
@@ -30,6 +31,7 @@ __all__ = ["BATCH_BYTES", "Packer", "Setup", "Task", "Worker", "pickled", "recei
 BATCH_BYTES = 32 << 20
 HAND_OVER_ROWS = 64
 HAND_OVER_SECONDS = 0.25
+REMEMBERED = 4096
 Message = tuple[str, Any]
 
 
@@ -60,7 +62,7 @@ class Task:
 @dataclass(slots=True)
 class _Pending:
     key: Key
-    image: Image
+    input: Input
     change: Change
     seed: int
 
@@ -76,9 +78,9 @@ class _Batch:
     source: Output | None = None
     handed: float = field(default_factory=time.monotonic)
 
-    def add(self, key: Key, image: Image, change: Change, seed: int) -> None:
-        self.pending.append(_Pending(key, image, change, seed))
-        self.size += image.nbytes
+    def add(self, key: Key, followed: Input, change: Change, seed: int) -> None:
+        self.pending.append(_Pending(key, followed, change, seed))
+        self.size += followed.nbytes
 
     @property
     def due(self) -> bool:
@@ -108,7 +110,8 @@ class Worker:
         """What the run's manifest says of the system and the providers."""
         return {
             "system": {"name": self.system.name, "kind": self.system.kind, "fingerprint": self.system.fingerprint,
-                       "deterministic": self.system.deterministic, "seedable": self.system.seedable},
+                       "deterministic": self.system.deterministic, "seedable": self.system.seedable,
+                       "takes": self.system.takes},
             "batch": self.system.batch,
             "providers": {need: {"name": p.name, "fingerprint": p.fingerprint} for need, p in self.providers.items()}}
 
@@ -125,18 +128,18 @@ class Worker:
         if task.single:
             yield "begin", "input"
         try:
-            image, digest = read_input(task.case)
+            given, digest = read_input(task.case)
         except Exception as error:
             known = isinstance(error, Unreadable)
             yield "unreadable", str(error) if known else f"{task.case.path}: {_said(error)}"
             return
-        yield "input", {"hash": digest, "width": image.size[0], "height": image.size[1],
-                        "properties": image_properties(image)}
+        yield "input", {"hash": digest, "width": given.size[0], "height": given.size[1],
+                        "properties": given.properties() or None}
         needs: dict[str, Output | NotApplicable] = dict(task.needs)
         if task.source is not None:
             needs["source"] = task.source
         batch = _Batch(task)
-        made: tuple[Image, Change] | dict[str, Any] = (image, Change.none(image.size))
+        made: tuple[Input, Change] | dict[str, Any] = (given, Change.none(given.size))
         seed_of: Transformation | str = SOURCE
         last = (SOURCE, 0)
         for key in task.keys:
@@ -152,12 +155,12 @@ class Worker:
                     for need in sorted(seed_of.needs - needs.keys()):
                         if task.single:
                             yield "begin", f"need {need}"
-                        needs[need] = provided(need, self.providers.get(need), task.case, image)
+                        needs[need] = provided(need, self.providers.get(need), task.case, given)
                         if need in STORED and need in self.providers:
                             yield "need", (need, self.providers[need], needs[need])
                     if task.single:
                         yield "begin", key
-                made = self._followed(seed_of, draw, task, image, needs)
+                made = self._followed(seed_of, draw, task, given, needs)
             if isinstance(made, dict):
                 batch.rows.append((key, None, made))
                 continue
@@ -172,8 +175,8 @@ class Worker:
         if batch.rows:
             yield batch.hand_over()
 
-    def _followed(self, wanted: Transformation, draw: int, task: Task, image: Image,
-                  needs: Mapping[str, Output | NotApplicable]) -> tuple[Image, Change] | dict[str, Any]:
+    def _followed(self, wanted: Transformation, draw: int, task: Task, given: Input,
+                  needs: Mapping[str, Output | NotApplicable]) -> tuple[Input, Change] | dict[str, Any]:
         """The follow-up and its change, or the row that says why there is none."""
         have = {need: needs[need] for need in wanted.needs}
         missing = next((value for value in have.values() if isinstance(value, NotApplicable)), None)
@@ -181,7 +184,7 @@ class Worker:
             return {"status": "not applicable", "message": str(missing)}
         try:
             seed = draw_seed(task.seed, task.case.id, wanted, draw) if wanted.random else 0
-            return wanted(image, needs=have, seed=seed)
+            return wanted(given, needs=have, seed=seed)
         except NotApplicable as error:
             return {"status": "not applicable", "message": str(error)}
         except Exception as error:
@@ -201,13 +204,14 @@ class Worker:
             return []
         begun = time.perf_counter()
         try:
-            answers = self.system.answer([p.image for p in pending], [p.seed for p in pending])
+            answers = self.system.answer([p.input for p in pending], [p.seed for p in pending])
         except Exception as error:
             if len(pending) > 1:
                 return [self._predicted([p])[0] for p in pending]
             answers = [error]
         seconds = (time.perf_counter() - begun) / len(pending)
-        return [{"status": "error", "message": _said(answer), "seconds": seconds} if isinstance(answer, Exception)
+        return [{"status": getattr(answer, "status", "error"), "message": _said(answer), "seconds": seconds}
+                if isinstance(answer, Exception)
                 else {"status": "ok", "seconds": seconds, "output": answer} for answer in answers]
 
 
@@ -273,6 +277,7 @@ class Packer:
     def __init__(self) -> None:
         self._last: dict[str, Any] | None = None
         self._name = ""
+        self._sent: dict[str, None] = {}
 
     def __call__(self, message: Message) -> Message:
         what, content = message
@@ -287,9 +292,11 @@ class Packer:
                           "hash": value.content_hash(), "data": value.row()[column], "header": value.header()}
         return message
 
-    def _rows(self, rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
-        """The rows, each with its header's name, and the headers that were not sent before."""
+    def _rows(self, rows: list[dict[str, Any]]
+              ) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]], dict[str, bytes]]:
+        """The rows, each with its header's name; the headers, and the contents kept apart, that were not sent yet."""
         fresh: dict[str, dict[str, Any]] = {}
+        contents: dict[str, bytes] = {}
         for row in rows:
             output: Output | None = row.pop("output", None)
             if output is not None:
@@ -298,10 +305,24 @@ class Packer:
                     self._last, self._name = header, fingerprint_of(json.dumps(header, sort_keys=True))
                     fresh[self._name] = header
                 row.update(output.row(), header=self._name)
+                self._set_apart(row, output.apart, contents)
+            self._set_apart(row, Change.apart, contents)
             for name, value in row.items():
                 if isinstance(value, np.ndarray):  # pickling an array takes ten times as long as its bytes
                     row[name] = value.tobytes()
-        return rows, fresh
+        return rows, fresh, contents
+
+    def _set_apart(self, row: dict[str, Any], columns: tuple[str, ...], contents: dict[str, bytes]) -> None:
+        """Large columns by their hash; equal ones are sent once, as far as the last few thousand are remembered."""
+        for column in columns:
+            content = row.get(column)
+            if content is not None:
+                row[column] = name = str(xxhash.xxh3_128_hexdigest(content))
+                if name not in self._sent:
+                    contents[name] = content
+                    self._sent[name] = None
+                    if len(self._sent) > REMEMBERED:
+                        del self._sent[next(iter(self._sent))]
 
 
 def _die_with_parent() -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
+from instar.case import Input
 from instar.outputs.detections import Detections
+from instar.outputs.forecast import Forecast, HeatMap, Paths, heat_of
 from instar.outputs.poses import PoseBatch, Poses
-from instar.outputs.shapes import Shape
 from instar.outputs.zones import Zones
+from instar.shapes import Shape
 from instar.spelling import unknown
-from instar.warp import Size, Warp
+from instar.warp import Warp
 
-__all__ = ["KINDS", "Detections", "Output", "PoseBatch", "Poses", "Shape", "Zones", "output_kind"]
+__all__ = ["KINDS", "Detections", "Forecast", "HeatMap", "Output", "Paths", "PoseBatch", "Poses", "Shape", "Zones",
+           "heat_of", "output_kind"]
 
 
 class Output(Protocol):
@@ -21,6 +24,8 @@ class Output(Protocol):
     kind: ClassVar[str]
     columns: ClassVar[Mapping[str, Any]]
     """The Parquet columns of one stored output, with their polars types."""
+    apart: ClassVar[tuple[str, ...]]
+    """Binary columns that are large and often equal: stored once, by the hash of their content."""
 
     def warped(self, warp: Warp) -> Output: ...
     def shapes(self, target: str | None = None) -> list[Shape]:
@@ -38,12 +43,12 @@ class Output(Protocol):
     @classmethod
     def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Output: ...
     @classmethod
-    def accept(cls, answer: object, size: Size) -> Output:
-        """An answer checked at the door; raises where it is not what this kind can be made of."""
+    def accept(cls, answer: object, given: Input) -> Output:
+        """An answer to a given input, checked at the door; raises where it is not what this kind can be made of."""
         ...
 
 
-KINDS: dict[str, type[Output]] = {kind.kind: kind for kind in (Detections, Poses, Zones)}
+KINDS: dict[str, type[Output]] = {kind.kind: kind for kind in (Detections, Forecast, Poses, Zones)}
 
 
 def output_kind(name: str) -> type[Output]:

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.outputs.shapes import Shape
-from instar.warp import Size, Warp, warp_pixels
+from instar.case import Input
+from instar.shapes import Shape
+from instar.warp import Warp, warp_pixels
 
 __all__ = ["Detections"]
 
@@ -34,6 +35,7 @@ class Detections:
     columns: ClassVar[Mapping[str, Any]] = {
         "boxes": pl.List(pl.Float32), "labels": pl.List(pl.String), "scores": pl.List(pl.Float32),
         "ids": pl.List(pl.String)}
+    apart: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def from_xyxy(cls, boxes: npt.ArrayLike, labels: Sequence[str], scores: npt.ArrayLike | None = None, *,
@@ -88,7 +90,7 @@ class Detections:
                              ids=list(row["ids"]))
 
     @classmethod
-    def accept(cls, answer: object, size: Size) -> Detections:
+    def accept(cls, answer: object, given: Input) -> Detections:
         if isinstance(answer, cls):
             return answer
         raise TypeError(f"expected Detections (see Detections.from_xyxy), got {type(answer).__name__}")

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.outputs.shapes import Shape
+from instar.case import Input
+from instar.shapes import Shape
 from instar.skeleton import Skeleton, skeleton
-from instar.warp import Size, Warp
+from instar.warp import Warp
 
 __all__ = ["PoseBatch", "Poses"]
 
@@ -37,6 +38,7 @@ class Poses:
     kind: ClassVar[str] = "poses"
     columns: ClassVar[Mapping[str, Any]] = {
         "points": pl.List(pl.Float32), "visibility": pl.List(pl.Float32), "scores": pl.List(pl.Float32)}
+    apart: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def from_array(cls, points: npt.ArrayLike, *, skeleton: Skeleton | str, visibility: npt.ArrayLike | None = None,
@@ -118,7 +120,7 @@ class Poses:
                               scores=np.asarray(row["scores"], np.float32))
 
     @classmethod
-    def accept(cls, answer: object, size: Size) -> Poses:
+    def accept(cls, answer: object, given: Input) -> Poses:
         """An answer of a user's function as Poses: an instance of it, nothing else says its skeleton."""
         if isinstance(answer, cls):
             return answer

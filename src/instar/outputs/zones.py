@@ -12,7 +12,8 @@ import numpy.typing as npt
 import polars as pl
 import xxhash
 
-from instar.outputs.shapes import Shape
+from instar.case import Input
+from instar.shapes import Shape
 from instar.warp import Size, Warp, warp_pixels
 
 __all__ = ["Zones"]
@@ -30,6 +31,7 @@ class Zones:
 
     kind: ClassVar[str] = "zones"
     columns: ClassVar[Mapping[str, Any]] = {"png": pl.Binary}
+    apart: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         labels = np.asarray(self.labels)
@@ -78,9 +80,9 @@ class Zones:
         return cls(np.asarray(labels, np.uint8), {name: tuple(v) for name, v in header["names"].items()})
 
     @classmethod
-    def accept(cls, answer: object, size: Size) -> Zones:
+    def accept(cls, answer: object, given: Input) -> Zones:
         if not isinstance(answer, cls):
             raise TypeError(f"expected Zones, got {type(answer).__name__}")
-        if answer.size != size:
-            raise ValueError(f"the zones are {answer.size}, the image is {size}")
+        if answer.size != given.size:
+            raise ValueError(f"the zones are {answer.size}, the image is {given.size}")
         return answer

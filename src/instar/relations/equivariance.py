@@ -17,7 +17,7 @@ from instar.skeleton import Part, Skeleton
 from instar.spelling import Parameter
 from instar.warp import boxes_iou, inside
 
-__all__ = ["RELATIONS"]
+__all__ = ["DRAWS", "RELATIONS", "over_draws", "paired"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -44,7 +44,7 @@ def poses(evidence: Evidence) -> pl.DataFrame:
     bones = Skeleton.from_dict(evidence.header["skeleton"])
     options = evidence.options
     chosen = bones.select(options["landmarks"] or bones.default)
-    follow = _paired(evidence)
+    follow = paired(evidence)
     if follow.is_empty():
         return pl.DataFrame(schema={**VERDICT_COLUMNS, **POSE_MEASURES})
     count = len(bones.landmarks)
@@ -85,10 +85,10 @@ def poses(evidence: Evidence) -> pl.DataFrame:
             found.append(_part_verdicts(row, ordinal[at:at + BLOCK], label, distance, _some(there), _some(here),
                                         _some(seen), length, options["aggregate"], bones, part, take))
     keys = follow.select("case", "follow_up", "draw", "repeat").with_row_index("row")
-    return _over_draws(pl.concat(found).join(keys, on="row", maintain_order="left"), keys, POSE_MEASURES)
+    return over_draws(pl.concat(found).join(keys, on="row", maintain_order="left"), keys, POSE_MEASURES)
 
 
-def _paired(evidence: Evidence) -> pl.DataFrame:
+def paired(evidence: Evidence) -> pl.DataFrame:
     """Follow-ups with the row number of the source they are compared with: the same repeat, else the first."""
     keys = evidence.sources.select("case", "repeat").with_row_index("source")
     first = keys.filter(pl.col("repeat") == 0).select("case", pl.col("source").alias("first"))
@@ -341,7 +341,7 @@ def _verdicts(rows: Ints, target: pl.Series, severity: Floats, kind: pl.Series, 
     ).with_columns(pl.col("severity", "length").fill_nan(None))
 
 
-def _over_draws(found: pl.DataFrame, keys: pl.DataFrame, measures: Mapping[str, Any]) -> pl.DataFrame:
+def over_draws(found: pl.DataFrame, keys: pl.DataFrame, measures: Mapping[str, Any]) -> pl.DataFrame:
     """One verdict per target over all draws and repeats: the median severity.
 
     The median of three is at least t exactly when two of three are: a majority vote at every threshold.
@@ -375,7 +375,7 @@ def detections(evidence: Evidence) -> pl.DataFrame:
 
     Every source object is a target of its own; what was invented belongs to the whole.
     """
-    follow = _paired(evidence)
+    follow = paired(evidence)
     sources = evidence.sources.to_dicts()
     sure = evidence.options["confidence"]
     rows: list[dict[str, Any]] = []
@@ -395,7 +395,7 @@ def detections(evidence: Evidence) -> pl.DataFrame:
               **DETECTION_MEASURES}
     keys = follow.select("case", "follow_up", "draw", "repeat").with_row_index("row")
     found = pl.DataFrame(rows, schema=schema, orient="row").join(keys, on="row", maintain_order="left")
-    return _over_draws(found, keys, DETECTION_MEASURES)
+    return over_draws(found, keys, DETECTION_MEASURES)
 
 
 def _above(found: Detections, confidence: float) -> Detections:

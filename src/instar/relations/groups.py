@@ -49,7 +49,7 @@ _SCHEMA = {"case": pl.String, "follow_up": pl.String, "target": pl.String, "kind
 
 RELATIONS = (
     Relation(
-        "correlation", "any", correlation, unit="shortfall of |r|", threshold=0.0,
+        "correlation", "any", correlation, mapping=False, unit="shortfall of |r|", threshold=0.0,
         grid=(0.0, 0.05, 0.1, 0.2, 0.5), over="cases",
         measures={"r": pl.Float64, "low": pl.Float64, "high": pl.Float64, "cases": pl.Int32},
         parameters=(Parameter("measure", "text", "severity", help="a column of the levels' verdicts"),

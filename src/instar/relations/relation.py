@@ -44,7 +44,8 @@ class Relation:
 
     `parameters` are part of a rule's id and say what is to be predicted (`draws` follow-ups of a random
     transformation, `repeats` of each by a stochastic system, `sources` repeats of the source); `options`
-    belong to the judging and can be asked again of the same predictions.
+    belong to the judging and can be asked again of the same predictions. `mapping`: what is expected is the source's
+    answer carried by the change. `tests`: its measure `p` is that of a test whose rejection is a violation.
     """
 
     name: str
@@ -58,6 +59,8 @@ class Relation:
     measures: Mapping[str, Any] = field(default_factory=dict)
     parameters: tuple[Parameter, ...] = ()
     options: tuple[Parameter, ...] = ()
+    mapping: bool = True
+    tests: bool = False
     help: str = ""
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from instar.registry import find, from_entry_points
-from instar.relations import equivariance, groups
+from instar.relations import direction, equivariance, forecasts, groups
 from instar.relations.relation import BoundRelation, Relation
 from instar.spelling import Call, bind
 
 __all__ = ["bound_relation", "own_equivariance", "relations"]
 
-_BUILT_IN: dict[str, Relation] = {r.name: r for room in (equivariance, groups) for r in room.RELATIONS}
+_BUILT_IN: dict[str, Relation] = {r.name: r for room in (equivariance, forecasts, direction, groups)
+                                  for r in room.RELATIONS}
+_OWN = {"poses": "poses", "detections": "detections", "forecast": "wvc"}
 
 
 def relations() -> dict[str, Relation]:
@@ -23,6 +25,6 @@ def bound_relation(call: Call) -> BoundRelation:
 
 def own_equivariance(output: str) -> BoundRelation:
     """The relation that a rule without `=>` means, for a kind of output."""
-    if output not in {r.output for r in _BUILT_IN.values()}:
+    if output not in _OWN:
         raise ValueError(f"{output} have no equivariance of their own; write the rule as transformation => relation")
-    return bound_relation(Call(output))
+    return bound_relation(Call(_OWN[output]))

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from instar.case import Case, Image, Unreadable, read_input
+from instar.case import Case, Image, Input, Track, Unreadable, read_input
 from instar.engine import SOURCE
-from instar.outputs import Output, output_kind
+from instar.outputs import Output, Shape, output_kind
 from instar.relations import rule
-from instar.report.picture import pair_picture, write_png
+from instar.report.picture import Panel, pair_picture, write_png
 from instar.store import Store
-from instar.transforms import Change, NotApplicable, draw_seed, transformation
+from instar.transforms import NotApplicable, draw_seed, transformation
+from instar.warp import Size
 
 __all__ = ["draw_pairs", "severity_text"]
 
@@ -28,8 +30,8 @@ def severity_text(severity: float | None) -> str:
     return "∞" if math.isinf(severity) else f"{severity:.3g}"
 
 
-def draw_pairs(store: Store, verdicts: pl.DataFrame, out: str | Path, *, dataset: str | Path | None = None,
-               unit: str = "") -> Iterator[tuple[Path | None, str]]:
+def draw_pairs(store: Store, verdicts: pl.DataFrame, out: str | Path, *, dataset: str | Path | None = None
+               ) -> Iterator[tuple[Path | None, str]]:
     """Draw each verdict's pair into a folder; yields the file, or None and why it could not be drawn.
 
     The inputs are found by the path stored with their case, or under `dataset` where that is given, and are
@@ -41,7 +43,7 @@ def draw_pairs(store: Store, verdicts: pl.DataFrame, out: str | Path, *, dataset
     for number, verdict in enumerate(verdicts.iter_rows(named=True), start=1):
         label = f"{verdict['case']} {verdict['rule']}"
         try:
-            picture = _pair(store, manifest, verdict, Path(dataset) if dataset else None, unit)
+            picture = _pair(store, manifest, verdict, Path(dataset) if dataset else None)
         except (Unreadable, NotApplicable, LookupError) as error:
             yield None, f"{label}: {error}"
             continue
@@ -51,29 +53,52 @@ def draw_pairs(store: Store, verdicts: pl.DataFrame, out: str | Path, *, dataset
         yield path, label
 
 
-def _pair(store: Store, manifest: Mapping[str, Any], verdict: Mapping[str, Any], dataset: Path | None,
-          unit: str) -> Image:
+def _pair(store: Store, manifest: Mapping[str, Any], verdict: Mapping[str, Any], dataset: Path | None) -> Image:
     case = _one(store.cases(where=pl.col("case") == verdict["case"]), f"case {verdict['case']}")
-    image = _input(case, dataset)
-    (changed,) = rule(verdict["rule"]).transformations
+    given = _input(case, manifest, dataset)
+    judged = rule(verdict["rule"])
+    assert judged.relation is not None
+    (changed,) = judged.transformations
     mine = pl.col("case") == verdict["case"]
     source = _one(store.predictions(where=mine & (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0)), "source")
     follow = _one(store.predictions(where=mine & (pl.col("follow_up") == changed.id) & (pl.col("draw") == 0)
                                     & (pl.col("repeat") == 0)), changed.id)
     needs = {row["need"]: store.need_value(row, manifest["need_headers"])
              for row in store.needs(mine & (pl.col("status") == "ok")).iter_rows(named=True)}
-    told = _output(manifest, source)
+    told, said = _output(store, manifest, source), _output(store, manifest, follow)
     if "source" in changed.needs:
         needs["source"] = told
-    follow_up, _ = transformation(changed.id)(image, needs=needs,
-                                              seed=draw_seed(manifest["seed"], verdict["case"], changed, 0))
-    expected = told.warped(Change.from_row(follow, image.size).warp)
-    title = f"{rule(verdict['rule']).left}   severity {severity_text(verdict['severity'])} {unit}".rstrip()
+    follow_up, change = transformation(changed.id)(
+        given, needs=needs, seed=draw_seed(manifest["seed"], verdict["case"], changed, 0))
+    relation, target = judged.relation.relation, verdict["target"]
+    expected = told.warped(change.warp).shapes(target) if relation.mapping else []
+    title = f"{judged.left}   severity {severity_text(verdict['severity'])} {relation.unit}"
     lines = [f"{verdict['case']}   target {verdict['target']}" + (f"   {verdict['kind']}" if verdict["kind"] else "")
              + (f"   worst: {verdict['worst']}" if verdict.get("worst") else "")]
-    target = verdict["target"]
-    return pair_picture(image, told.shapes(target), follow_up, expected.shapes(target),
-                        _output(manifest, follow).shapes(target), title=title, lines=lines)
+    return pair_picture(_panel(given, told.shapes(target)), _panel(follow_up, said.shapes(target), expected),
+                        title=title, lines=lines)
+
+
+def _panel(given: Input, said: Sequence[Shape], expected: Sequence[Shape] = ()) -> Panel:
+    """An input with the answer to it. A photograph is shown whole, of a map the part where something happens."""
+    image, own = Image(given.picture()), given.shapes()
+    if not own:
+        return Panel(image, own, said, expected)
+    x0, y0, x1, y1 = _part([*own, *(s for s in (*said, *expected) if s.form != "heat")], image.size)
+    part = Image(np.ascontiguousarray(image.pixels[y0:y1, x0:x1]))
+    own, said, expected = ([shape.moved(-x0, -y0) for shape in shapes] for shapes in (own, said, expected))
+    return Panel(part, own, said, expected, f"part of {image.size[0]} x {image.size[1]} px")
+
+
+def _part(shapes: Sequence[Shape], size: Size) -> tuple[int, int, int, int]:
+    """The box around shapes with some room, as square as the frame allows."""
+    places = np.concatenate([shape.xy.reshape(-1, 2) for shape in shapes])
+    low, high = np.nanmin(places, 0), np.nanmax(places, 0)
+    half = max(30.0, 0.7 * float((high - low).max()))
+    middle = (low + high) / 2
+    x0, y0 = np.clip(np.floor(middle - half), 0, np.array(size) - 1).astype(int)
+    x1, y1 = np.clip(np.ceil(middle + half), (x0 + 1, y0 + 1), size).astype(int)
+    return int(x0), int(y0), int(x1), int(y1)
 
 
 def _one(frame: pl.DataFrame, what: str) -> dict[str, Any]:
@@ -82,19 +107,25 @@ def _one(frame: pl.DataFrame, what: str) -> dict[str, Any]:
     return frame.row(0, named=True)
 
 
-def _output(manifest: Mapping[str, Any], row: Mapping[str, Any]) -> Output:
-    return output_kind(manifest["system"]["kind"]).from_row(row, manifest["output"])
+def _output(store: Store, manifest: Mapping[str, Any], row: Mapping[str, Any]) -> Output:
+    whole = store.whole(pl.DataFrame([row], schema=store.prediction_schema(manifest["system"]["kind"])))
+    return output_kind(manifest["system"]["kind"]).from_row(whole.row(0, named=True), manifest["output"])
 
 
-def _input(case: Mapping[str, Any], dataset: Path | None) -> Image:
+def _input(case: Mapping[str, Any], manifest: Mapping[str, Any], dataset: Path | None) -> Input:
     """The case's input, if it is still what it was."""
+    track = Track.from_json(case["track"]) if case["track"] else None
     if case["path"] is None:
         raise Unreadable("its input was in memory only")
-    places = [Path(case["path"]), *([dataset / case["case"]] if dataset else [])]
+    places = [Path(case["path"])]
+    if dataset:
+        roots = [Path(source["root"]) for source in manifest["datasets"] if source["root"]]
+        inside = [place.relative_to(root) for place in places for root in roots if place.is_relative_to(root)]
+        places += [dataset / case["case"], *(dataset / place for place in inside)]
     found = next((place for place in places if place.is_file()), None)
-    if found is None:
+    if found is None and not (track and track.size):
         raise Unreadable(f"{places[-1]}: no such file; say with --dataset where the pictures are now")
-    image, digest = read_input(Case(case["case"], path=str(found), frame=case["frame"]))
+    given, digest = read_input(Case(case["case"], path=str(found or places[0]), frame=case["frame"], track=track))
     if digest != case["hash"]:
-        raise Unreadable(f"{found}: not the picture that was tested (its content changed)")
-    return image
+        raise Unreadable(f"{found}: not the input that was tested (its content changed)")
+    return given

@@ -11,6 +11,7 @@ import re
 import unicodedata
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -23,7 +24,7 @@ from instar.case import Image
 from instar.outputs import Shape
 from instar.warp import Warp, warp_pixels
 
-__all__ = ["contact_sheet", "draw_shapes", "pair_picture", "write_png"]
+__all__ = ["Panel", "contact_sheet", "draw_shapes", "pair_picture", "write_png"]
 
 Colour = tuple[int, int, int]
 Style = Literal["filled", "hollow"]
@@ -348,28 +349,39 @@ _HIGH, _WIDE, _TIMES = 640, 760, 16
 """The most pixels a panel has, and how many times at most a small picture is enlarged."""
 
 
-def pair_picture(source: Image, source_shapes: Sequence[Shape], follow_up: Image,
-                 expected_shapes: Sequence[Shape], actual_shapes: Sequence[Shape], *, title: str,
-                 lines: Sequence[str] = ()) -> Image:
+@dataclass(frozen=True, slots=True, eq=False)
+class Panel:
+    """One side of a pair: the picture, what belongs to the input itself, what was said, and what was expected."""
+
+    image: Image
+    own: Sequence[Shape]
+    said: Sequence[Shape]
+    expected: Sequence[Shape] = ()
+    note: str = ""
+
+
+def pair_picture(source: Panel, follow_up: Panel, *, title: str, lines: Sequence[str] = ()) -> Image:
     """Source and follow-up side by side: its answer left, what was expected (hollow) and said (filled) right.
 
     Both are shown at the same scale, unless the follow-up would then be less than half as large as it could
     be; its caption says so.
     """
-    scale = min(_fitting(source), _fitting(follow_up))
-    own = _fitting(follow_up)
+    scale = min(_fitting(source.image), _fitting(follow_up.image))
+    own = _fitting(follow_up.image)
     enlarged = own / scale if own >= 2 * scale else 1.0
-    left, right = _scaling(source, scale), _scaling(follow_up, scale * enlarged)
-    panels = [_scaled(source, left), _scaled(follow_up, right)]
-    _draw(panels[0], source_shapes, left, "filled", BLUE)
+    left, right = _scaling(source.image, scale), _scaling(follow_up.image, scale * enlarged)
+    panels = [_scaled(source.image, left), _scaled(follow_up.image, right)]
+    _draw(panels[0], source.said, left, "filled", BLUE)
     for words in (False, True):  # lines of one side never cross out the words of the other
-        _draw(panels[1], [s for s in expected_shapes if (s.form == "text") == words], right, "hollow", WHITE)
-        _draw(panels[1], [s for s in actual_shapes if (s.form == "text") == words], right, "filled", ORANGE)
+        _draw(panels[1], [s for s in follow_up.expected if (s.form == "text") == words], right, "hollow", WHITE)
+        _draw(panels[1], [s for s in follow_up.said if (s.form == "text") == words], right, "filled", ORANGE)
+    for canvas, side, warp in zip(panels, (source, follow_up), (left, right), strict=True):
+        _draw(canvas, side.own, warp, "filled", None)
 
     gap, size = 16, 9.0
     more = f", shown {enlarged:.3g} times larger than the source" if enlarged != 1 else ""
-    notes = [f"source, {source.size[0]} x {source.size[1]} px",
-             f"follow-up, {follow_up.size[0]} x {follow_up.size[1]} px{more}"]
+    notes = [f"{name}, {side.note or f'{side.image.size[0]} x {side.image.size[1]} px'}{said}"
+             for name, side, said in (("source", source, ""), ("follow-up", follow_up, more))]
     widths = [max(272, panel.shape[1]) for panel in panels]  # a narrow pair still has room for its words
     width = sum(widths) + gap
     stack = [_text_block(_wrapped(title, 11.5, width, True), 11.5, INK, bold=True, width=width)]
@@ -384,9 +396,10 @@ def pair_picture(source: Image, source_shapes: Sequence[Shape], follow_up: Image
         middle[tall + 4:][:panel.shape[0], x:x + panel.shape[1]] = panel
         x += w + gap
     stack.append(middle)
-    stack.append(_legend([("the source's answer", "filled", BLUE, source_shapes),
-                          ("expected", "hollow", WHITE, expected_shapes),
-                          ("actual", "filled", ORANGE, actual_shapes)], size, width))
+    entries: list[tuple[str, Style, Colour, Sequence[Shape]]] = [("the source's answer", "filled", BLUE, source.said)]
+    if follow_up.expected:
+        entries.append(("expected", "hollow", WHITE, follow_up.expected))
+    stack.append(_legend([*entries, ("actual", "filled", ORANGE, follow_up.said)], size, width))
     wrapped = [part for line in lines for part in _wrapped(line, size, width)]
     if wrapped:
         stack.append(_text_block(wrapped, size, INK, width=width))
@@ -394,8 +407,8 @@ def pair_picture(source: Image, source_shapes: Sequence[Shape], follow_up: Image
     for block in stack:
         page += [np.full((gap * 3 // 4, width, 3), PAPER, np.uint8), block]
     body = np.concatenate([*page, np.full((gap * 3 // 4, width, 3), PAPER, np.uint8)])
-    side = np.full((len(body), gap, 3), PAPER, np.uint8)
-    return Image(np.concatenate([side, body, side], axis=1))
+    edge = np.full((len(body), gap, 3), PAPER, np.uint8)
+    return Image(np.concatenate([edge, body, edge], axis=1))
 
 
 def _fitting(image: Image) -> float:

@@ -42,7 +42,8 @@ def show_outcome(console: Console, outcome: Outcome, folder: str) -> None:
 
 
 def show_run(console: Console, *, manifest: Mapping[str, Any], rates: pl.DataFrame, whole: Mapping[str, Any],
-             worst: pl.DataFrame, reasons: pl.DataFrame, judging: str, unit: str, limit: int | None = None) -> None:
+             worst: pl.DataFrame, reasons: pl.DataFrame, judging: str, units: Mapping[str, str],
+             limit: int | None = None) -> None:
     """Violation rates per rule, most violated first; what was not judged and why; the worst cases."""
     console.print(f"[bold]{manifest['system']['name']}[/] · {', '.join(manifest['suites'])} · judging {judging}",
                   highlight=False)
@@ -61,7 +62,7 @@ def show_run(console: Console, *, manifest: Mapping[str, Any], rates: pl.DataFra
     if whole["judged"]:
         console.print(f"[bold]{whole['violated']} of {whole['judged']} cases[/] violate at least one rule "
                       f"({whole['rate']:.0%}, 95 % interval {whole['low']:.0%}–{whole['high']:.0%}). "
-                      f"Severity is in {unit}; ∞ is an answer on one side only.", highlight=False)
+                      f"Severity is in {_units(units)}; ∞ is an answer on one side only.", highlight=False)
     for row in reasons.filter(pl.col("case").is_null() & pl.col("severity").is_not_null()).iter_rows(named=True):
         console.print(f"over all cases: {row['rule']}  severity {severity_text(row['severity'])}", highlight=False)
     _unjudged(console, reasons)
@@ -72,6 +73,12 @@ def show_run(console: Console, *, manifest: Mapping[str, Any], rates: pl.DataFra
             listed.add_row(severity_text(row["severity"]), Text(row["case"]), Text(_short(row["rule"])),
                            row["kind"] or "", f"target {row['target']}")
         console.print(listed)
+
+
+def _units(units: Mapping[str, str]) -> str:
+    if len(units) == 1:
+        return next(iter(units.values()))
+    return "; ".join(f"{unit} ({name})" for name, unit in units.items())
 
 
 def _rate_row(row: Mapping[str, Any]) -> list[str | Text]:

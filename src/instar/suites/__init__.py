@@ -12,7 +12,7 @@ from pathlib import Path
 from instar.registry import from_entry_points, loaded_object
 from instar.relations import rule
 from instar.spelling import unknown
-from instar.suites import met_pose
+from instar.suites import met_pose, traj_test
 from instar.suites.file import read_suite
 from instar.suites.suite import Suite, joined
 from instar.transforms import families
@@ -51,8 +51,20 @@ _BUILT_IN: dict[str, Callable[[str], Suite]] = {
     "detections": lambda name: _of(
         name, DETECTIONS, "A first look at a detector: geometry, image quality, noise and colour.",
         "detections"),
+    "trajtest": lambda name: _of(
+        name, traj_test.geometry(("wvc", "hvc"), identity=True) + traj_test.map_rules(),
+        "TrajTest: mirrored, turned and rescaled scenes, changed classes and obstacles.", "forecast"),
+    "trajtest/geometry": lambda name: _of(
+        name, traj_test.geometry(("wvc", "hvc"), identity=True), "TrajTest: what moves map and past alike.",
+        "forecast"),
+    "trajtest/map": lambda name: _of(
+        name, traj_test.map_rules(), "TrajTest: classes changed and obstacles in the way.", "forecast"),
+    "trajtest@paper": lambda name: _of(
+        name, traj_test.geometry(("wvc(8, 1, test=z)", "hvc(1)"), identity=False)
+        + traj_test.map_rules(", 8, test=wilcoxon"),
+        "TrajTest as published: 8 source runs, z-test per comparison, Wilcoxon's test on cells.", "forecast"),
 }
-_DEFAULTS = {"poses": "met-pose/sub", "detections": "detections"}
+_DEFAULTS = {"poses": "met-pose/sub", "detections": "detections", "forecast": "trajtest"}
 
 
 @cache

@@ -8,8 +8,8 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from instar.case import Image
-from instar.outputs import KINDS, Output
+from instar.case import Image, Input
+from instar.outputs import KINDS, Forecast, Output
 from instar.systems.system import System, fingerprint_of, hash_file
 
 __all__ = ["declare", "from_function"]
@@ -40,7 +40,7 @@ def declare(function: Any = None, *, kind: str | None = None, version: str = "",
 
 
 def from_function(function: Callable[..., Any], name: str) -> System:
-    """A function (H, W, 3) → output as a System.
+    """A function (H, W, 3) → output, or Scene → Forecast, as a System.
 
     A function with a parameter `seed` is given one, and is taken to be stochastic.
     """
@@ -50,18 +50,18 @@ def from_function(function: Callable[..., Any], name: str) -> System:
     deterministic = not seeded if told.get("deterministic") is None else told["deterministic"]
     batch = bool(told.get("batch"))
 
-    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> Sequence[Any]:
+    def predict(inputs: Sequence[Input], seeds: Sequence[int]) -> Sequence[Any]:
+        given = [one.pixels if isinstance(one, Image) else one for one in inputs]
         if batch:
-            arrays = [image.pixels for image in inputs]
-            return list(function(arrays, seeds=list(seeds)) if seeded else function(arrays))
-        return [function(image.pixels, seed=seed) if seeded else function(image.pixels)
-                for image, seed in zip(inputs, seeds, strict=True)]
+            return list(function(given, seeds=list(seeds)) if seeded else function(given))
+        return [function(one, seed=seed) if seeded else function(one) for one, seed in zip(given, seeds, strict=True)]
 
     kind = told.get("kind") or _annotated(signature.return_annotation) or _probed(predict, name)
     if kind not in KINDS:
         raise ValueError(f"{name}: {kind!r} is no kind of output; there are {', '.join(KINDS)}")
     return System(name, kind, predict, fingerprint_of("function", name, told.get("version", ""), _source(function)),
-                  deterministic=deterministic, seedable=seeded or deterministic, batch=16 if batch else 1)
+                  deterministic=deterministic, seedable=seeded or deterministic, batch=16 if batch else 1,
+                  takes="scene" if kind == Forecast.kind else "image")
 
 
 def _annotated(annotation: Any) -> str | None:
@@ -69,9 +69,9 @@ def _annotated(annotation: Any) -> str | None:
     return next((name for name, kind in KINDS.items() if text.split(".")[-1] == kind.__name__), None)
 
 
-def _probed(predict: Callable[[Sequence[Image], Sequence[int]], Sequence[Any]], name: str) -> str:
+def _probed(predict: Callable[[Sequence[Input], Sequence[int]], Sequence[Any]], name: str) -> str:
     """The kind of its answer to a grey square, for a function that does not say."""
-    ask = "annotate its return type (-> Poses, -> Detections) or mark it with @instar.declare(kind=…)"
+    ask = "annotate its return type (-> Poses, -> Detections, -> Forecast) or mark it with @instar.declare(kind=…)"
     try:
         answer: Output = predict([Image(np.full((64, 64, 3), 127, np.uint8))], [0])[0]
     except Exception as error:

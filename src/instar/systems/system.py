@@ -8,13 +8,13 @@ from typing import Any
 
 import xxhash
 
-from instar.case import Image
+from instar.case import Input
 from instar.outputs import Output, output_kind
 from instar.spelling import Parameter
 
 __all__ = ["MissingExtra", "Predict", "System", "SystemFamily", "fingerprint_of", "hash_file"]
 
-Predict = Callable[[Sequence[Image], Sequence[int]], Sequence[Any]]
+Predict = Callable[[Sequence[Any], Sequence[int]], Sequence[Any]]
 
 
 class MissingExtra(ImportError):
@@ -25,10 +25,10 @@ class MissingExtra(ImportError):
 class System:
     """A loaded system.
 
-    `predict(inputs, seeds)` takes images of any sizes and one seed each, and returns one answer each: an
-    output of `kind`, or what that kind accepts. A deterministic system answers the same input the same way
-    each time (repeats collapse to one); one that is not `seedable` cannot be made to repeat itself. `batch` is
-    how many inputs it likes at once.
+    `predict(inputs, seeds)` takes inputs of any sizes (all images, or all scenes: what it `takes`) and one seed
+    each, and returns one answer each: an output of `kind`, or what that kind accepts. A deterministic system
+    answers the same input the same way each time (repeats collapse to one); one that is not `seedable` cannot be
+    made to repeat itself. `batch` is how many inputs it likes at once.
     """
 
     name: str
@@ -38,18 +38,22 @@ class System:
     deterministic: bool = True
     seedable: bool = True
     batch: int = 1
+    takes: str = "image"
     close: Callable[[], None] = field(default=lambda: None)
 
-    def answer(self, inputs: Sequence[Image], seeds: Sequence[int]) -> list[Output | Exception]:
+    def answer(self, inputs: Sequence[Input], seeds: Sequence[int]) -> list[Output | Exception]:
         """The answers, checked; rubbish becomes the exception that describes it."""
+        wrong = next((one.kind for one in inputs if one.kind != self.takes), None)
+        if wrong:
+            raise TypeError(f"{self.name} takes a {self.takes}, this is a {wrong}")
         answers = list(self.predict(inputs, seeds))
         if len(answers) != len(inputs):
             raise ValueError(f"{self.name} was given {len(inputs)} inputs and returned {len(answers)} answers")
         kind = output_kind(self.kind)
         checked: list[Output | Exception] = []
-        for answer, image in zip(answers, inputs, strict=True):
+        for answer, given in zip(answers, inputs, strict=True):
             try:
-                checked.append(kind.accept(answer, image.size))
+                checked.append(kind.accept(answer, given))
             except (TypeError, ValueError) as error:
                 checked.append(error)
         return checked

@@ -10,8 +10,8 @@ from difflib import get_close_matches
 
 from instar.registry import find, from_entry_points, loaded_object
 from instar.spelling import REQUIRED, Call, parse_chain
-from instar.transforms import colour, noise, occlusion, quality, region, spatial
-from instar.transforms.change import Change
+from instar.transforms import colour, noise, occlusion, quality, region, scene, spatial
+from instar.transforms.change import Change, mask_of
 from instar.transforms.family import (
     Family,
     NotApplicable,
@@ -22,11 +22,11 @@ from instar.transforms.family import (
 )
 
 __all__ = ["Change", "Family", "NotApplicable", "Transformation", "chain", "draw_seed", "families",
-           "transformation"]
+           "mask_of", "transformation"]
 
 _BUILT_IN: dict[str, Family] = {
     family.name: family
-    for room in (spatial, quality, colour, region, occlusion, noise)
+    for room in (spatial, quality, colour, region, occlusion, noise, scene)
     for family in room.FAMILIES
 }
 

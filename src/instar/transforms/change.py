@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from instar.warp import Size, Warp
+from instar.warp import Size, Warp, warp_pixels
 
-__all__ = ["Change", "Fact"]
+__all__ = ["Change", "Fact", "mask_of"]
 
 Fact = str | int | float | bool
 Box = tuple[float, float, float, float]
@@ -22,8 +24,8 @@ Box = tuple[float, float, float, float]
 class Change:
     """Where everything went, which regions were touched, which labels came or went, and plain facts.
 
-    `regions` are boxes in the follow-up's coordinates; `added` and `removed` are class names or the
-    annotation ids of objects.
+    `regions` are boxes in the follow-up's coordinates, `mask` (H, W) are the cells of the follow-up that became
+    something else; `added` and `removed` are class names or the annotation ids of objects.
     """
 
     warp: Warp
@@ -31,10 +33,14 @@ class Change:
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     facts: Mapping[str, Fact] = field(default_factory=dict)
+    mask: npt.NDArray[np.bool_] | None = None
 
     columns: ClassVar[Mapping[str, Any]] = {
         "width": pl.Int32, "height": pl.Int32, "warp": pl.List(pl.Float64), "regions": pl.List(pl.Float32),
-        "added": pl.List(pl.String), "removed": pl.List(pl.String), "facts": pl.String}
+        "added": pl.List(pl.String), "removed": pl.List(pl.String), "facts": pl.String,
+        "mask": pl.Binary}
+    apart: ClassVar[tuple[str, ...]] = ("mask",)
+    """Binary columns that are large and often equal: stored once, by the hash of their content."""
 
     @classmethod
     def none(cls, size: Size) -> Change:
@@ -47,8 +53,13 @@ class Change:
         if regions and not after.warp.is_identity:
             moved = after.warp.boxes(regions)
             regions = tuple((float(a), float(b), float(c), float(d)) for a, b, c, d in moved)
+        mask = self.mask
+        if mask is not None and not after.warp.is_identity:
+            mask = warp_pixels(mask.astype(np.uint8), after.warp, "nearest").astype(bool)
+        if after.mask is not None:
+            mask = after.mask if mask is None else mask | after.mask
         return Change(self.warp.then(after.warp), regions + after.regions, self.added + after.added,
-                      self.removed + after.removed, {**self.facts, **after.facts})
+                      self.removed + after.removed, {**self.facts, **after.facts}, mask)
 
     def row(self) -> dict[str, Any]:
         """As columns; what is empty is left out, and read back as empty."""
@@ -62,6 +73,8 @@ class Change:
             row["removed"] = list(self.removed)
         if self.facts:
             row["facts"] = json.dumps(dict(self.facts), ensure_ascii=False)
+        if self.mask is not None:
+            row["mask"] = zlib.compress(np.packbits(self.mask).tobytes(), 1)
         return row
 
     @classmethod
@@ -70,4 +83,13 @@ class Change:
         regions = tuple((a, b, c, d) for a, b, c, d in np.reshape(sides, (-1, 4)).tolist())
         warp = Warp(np.reshape(row["warp"], (3, 3)), source, (row["width"], row["height"]))
         facts = json.loads(row["facts"]) if row.get("facts") else {}
-        return cls(warp, regions, tuple(row.get("added") or ()), tuple(row.get("removed") or ()), facts)
+        return cls(warp, regions, tuple(row.get("added") or ()), tuple(row.get("removed") or ()), facts, mask_of(row))
+
+
+def mask_of(row: Mapping[str, Any]) -> npt.NDArray[np.bool_] | None:
+    """The changed cells of a stored row; None where it has none."""
+    if not row.get("mask"):
+        return None
+    width, height = row["width"], row["height"]
+    bits = np.unpackbits(np.frombuffer(zlib.decompress(row["mask"]), np.uint8), count=width * height)
+    return bits.reshape(height, width).astype(bool)

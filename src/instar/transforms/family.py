@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 import xxhash
 
-from instar.case import Image
+from instar.case import Image, Input, Scene
 from instar.spelling import REQUIRED, Call, Kind, Parameter, Value, bind, spell
 from instar.transforms.change import Change
 from instar.warp import Resampling, Warp
@@ -18,6 +18,7 @@ from instar.warp import Resampling, Warp
 __all__ = ["Family", "NotApplicable", "Step", "Transformation", "draw_seed", "family_of_function"]
 
 Form = Literal["spatial", "photometric", "general"]
+Given = TypeVar("Given", bound=Input)
 
 
 class NotApplicable(Exception):
@@ -33,7 +34,8 @@ class Family:
 
     `spatial` functions take (size, **values) and return a Warp; `photometric` ones take (pixels, **values),
     or (pixels, rng, **values) where the family is random, and return pixels of the same shape; `general`
-    ones take (image, needs, rng, **values) and return an image and a Change.
+    ones take (input, needs, rng, **values) and return an input and a Change. Spatial ones carry every input;
+    others say which they take.
     """
 
     name: str
@@ -45,23 +47,36 @@ class Family:
     resampling: Resampling = "linear"
     needs: tuple[str, ...] = ()
     random: bool = False
+    inputs: tuple[str, ...] = ("image",)
 
-    def apply(self, image: Image, needs: Mapping[str, Any], rng: np.random.Generator,
-              values: Mapping[str, Any]) -> tuple[Image, Change]:
+    def apply(self, given: Input, needs: Mapping[str, Any], rng: np.random.Generator,
+              values: Mapping[str, Any]) -> tuple[Input, Change]:
+        if self.form != "spatial" and given.kind not in self.inputs:
+            raise NotApplicable(f"{self.name} changes {' and '.join(f'{kind}s' for kind in self.inputs)}, "
+                                f"this case is a {given.kind}")
         missing = [need for need in self.needs if need not in needs]
         if missing:
             raise NotApplicable(f"{self.name} needs {' and '.join(missing)}, which this case does not have")
         if self.form == "spatial":
-            warp: Warp = self.function(image.size, **values)
-            return image.warped(warp, self.resampling), Change(warp)
+            warp: Warp = self.function(given.size, **values)
+            return _kept(given.warped(warp, self.resampling)), Change(warp)
         if self.form == "photometric":
-            given = (image.pixels, rng) if self.random else (image.pixels,)
-            changed = self.function(*given, **values)
+            assert isinstance(given, Image)
+            image = given
+            changed = self.function(*((image.pixels, rng) if self.random else (image.pixels,)), **values)
             if changed.shape != image.pixels.shape or changed.dtype != np.uint8:
                 raise TypeError(f"{self.name} returned {changed.dtype} {changed.shape}, "
                                 f"expected uint8 {image.pixels.shape}")
             return Image(changed), Change.none(image.size)
-        return cast("tuple[Image, Change]", self.function(image, needs, rng, **values))
+        followed, change = cast("tuple[Input, Change]", self.function(given, needs, rng, **values))
+        return _kept(followed), change
+
+
+def _kept(followed: Input) -> Input:
+    """A scene says something only as long as its person is on the map."""
+    if isinstance(followed, Scene) and not followed.on_map().all():
+        raise NotApplicable("the person's past was carried out of the frame")
+    return followed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,18 +150,18 @@ class Transformation:
         """Whether it leaves every point where it was and needs nothing but the pixels."""
         return all(s.family.form == "photometric" for s in self.steps)
 
-    def __call__(self, image: Image, *, needs: Mapping[str, Any] | None = None, seed: int = 0
-                 ) -> tuple[Image, Change]:
+    def __call__(self, given: Given, *, needs: Mapping[str, Any] | None = None, seed: int = 0) -> tuple[Given, Change]:
         """The follow-up and what was done. Needs are the source's; they are carried by the change so far."""
-        change = Change.none(image.size)
+        followed: Input = given
+        change = Change.none(given.size)
         for number, step in enumerate(self.steps):
             carried: Mapping[str, Any] = needs or {}
             if not change.warp.is_identity:
                 carried = {name: value.warped(change.warp) for name, value in carried.items()}
             rng = np.random.default_rng([seed, number]) if self.random else _NO_CHANCE
-            image, did = step.family.apply(image, carried, rng, step.values)
+            followed, did = step.family.apply(followed, carried, rng, step.values)
             change = did if number == 0 else change.then(did)
-        return image, change
+        return cast(Given, followed), change
 
 
 # Making a generator costs more than many a transformation; those without chance never draw from theirs.

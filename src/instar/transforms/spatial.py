@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from instar.case import Image
+from instar.case import Input
 from instar.spelling import Parameter
 from instar.transforms.change import Change
 from instar.transforms.family import Family
@@ -28,18 +28,18 @@ def mirror(size: Size, *, axis: Literal["h", "v", "both"]) -> Warp:
     return Warp.mirror(size, axis)
 
 
-def rotation(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *,
-             degrees: float, centre: Literal["middle", "swapped"]) -> tuple[Image, Change]:
+def rotation(given: Input, needs: Mapping[str, Any], rng: np.random.Generator, *,
+             degrees: float, centre: Literal["middle", "swapped"]) -> tuple[Input, Change]:
     """Not of spatial form, because `swapped` declares another warp than the one it applies."""
-    width, height = image.size
+    width, height = given.size
     if centre == "middle":
-        warp = Warp.rotation(image.size, degrees)
-        return image.warped(warp), Change(warp)
-    applied = Warp.rotation(image.size, degrees, (height / 2, width / 2))
+        warp = Warp.rotation(given.size, degrees)
+        return given.warped(warp), Change(warp)
+    applied = Warp.rotation(given.size, degrees, (height / 2, width / 2))
     to_pixels = np.diag([width, height, 1.0])
     unit = Warp.rotation((1, 1), degrees).matrix
-    declared = Warp(to_pixels @ unit @ np.linalg.inv(to_pixels), image.size, image.size)
-    return image.warped(applied), Change(declared)
+    declared = Warp(to_pixels @ unit @ np.linalg.inv(to_pixels), given.size, given.size)
+    return given.warped(applied), Change(declared)
 
 
 def rotate90(size: Size, *, quarters: int) -> Warp:
@@ -75,7 +75,8 @@ FAMILIES = (
                       help="middle of the frame, or as MET-POSE's code had it")),
            help="Rotated about the middle in pixel space, same frame, black border. ⚠ centre=swapped is "
                 "MET-POSE's code: the image turns about (H/2, W/2), landmarks in 0–1 coordinates about "
-                "(0.5, 0.5), so that a right system fails on every image that is not square."),
+                "(0.5, 0.5), so that a right system fails on every image that is not square.",
+           inputs=("image", "scene")),
     Family("rotate90", "spatial", "spatial", rotate90,
            (Parameter("quarters", "int", low=1, high=3, help="quarter turns, counter-clockwise as seen"),),
            help="Turned by quarters with the frame, without resampling."),

@@ -1,8 +1,8 @@
-"""Shapes: how outputs draw themselves. Pictures, pages and the viewer render shapes and know no task."""
+"""Shapes: how inputs and outputs draw themselves. Pictures, pages and the viewer render shapes and know no task."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -24,3 +24,7 @@ class Shape:
     text: str = ""
     colour: tuple[int, int, int] | None = None
     heat: npt.NDArray[np.float32] | None = None
+
+    def moved(self, x: float, y: float) -> Shape:
+        """The same shape elsewhere."""
+        return replace(self, xy=(self.xy.reshape(-1, 2) + np.array([x, y])).reshape(self.xy.shape))

@@ -1,0 +1,173 @@
+"""Forecasts beside what really happened, and the tables of TrajTest: what moves all alike, and what changes the map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from instar.analysis.rates import by_case
+from instar.engine import SOURCE, chunks
+from instar.outputs import Forecast, Paths
+from instar.relations import rule
+from instar.stats import permutation_test, wilson
+from instar.store import Store
+from instar.warp import Warp
+
+__all__ = ["DISPLACEMENTS", "agreement", "displacement", "displacement_tests", "map_table", "preserving_table"]
+
+DISPLACEMENTS = ("best_ade", "best_fde", "mean_ade", "mean_fde")
+"""Average and final displacement from the truth, in pixels: of the best future, and the mean over all of them."""
+
+_P = {name: f"p_{name}" for name in DISPLACEMENTS}
+
+
+def displacement(store: Store, follow_ups: Sequence[str] | None = None) -> pl.DataFrame:
+    """How far every prediction is from what really happened: one row per case, follow-up, draw and repeat.
+
+    Follow-ups are carried back; distances are in pixels of the source. Cases without a truth are left out.
+    """
+    manifest = store.manifest()
+    if (manifest["truth"] or {}).get("kind") != Forecast.kind:
+        raise ValueError(f"{store.folder} has no ground truth of forecasts to compare with")
+    found = [pl.DataFrame(schema={"case": pl.String, "follow_up": pl.String, "draw": pl.Int32, "repeat": pl.Int32,
+                                  **dict.fromkeys(DISPLACEMENTS, pl.Float64)})]
+    wanted = pl.col("status") == "ok"
+    if follow_ups is not None:
+        wanted &= pl.col("follow_up").is_in([SOURCE, *follow_ups])
+    columns = ["case", "follow_up", "draw", "repeat", "warp", "futures", "samples"]
+    for part in chunks(store):
+        cases = store.cases(["case", "truth_futures"], where=part)
+        truths = {case: np.reshape(future, (-1, 2)) for case, future in cases.iter_rows() if future is not None}
+        rows = store.predictions(columns, where=part & wanted)
+        rows = rows.filter(pl.col("case").is_in(list(truths)))
+        paths, warps = Paths.of(rows), rows["warp"].explode().to_numpy().reshape(-1, 3, 3)
+        values = np.array([_displacement(paths[number], truths[case], warps[number])
+                           for number, case in enumerate(rows["case"])]).reshape(-1, len(DISPLACEMENTS))
+        keys = rows.select("case", "follow_up", "draw", "repeat")
+        found.append(keys.with_columns(pl.Series(name, values[:, i], pl.Float64)
+                                       for i, name in enumerate(DISPLACEMENTS)))
+    return pl.concat(found)
+
+
+def _displacement(futures: npt.NDArray[np.float64], truth: npt.NDArray[np.float64],
+                  warp: npt.NDArray[np.float64]) -> tuple[float, float, float, float]:
+    back = Warp(warp, (1, 1), (1, 1)).inverse.points(futures)
+    apart = np.linalg.norm(back - truth, axis=-1)
+    average, final = apart.mean(1), apart[:, -1]
+    return float(average.min()), float(final.min()), float(average.mean()), float(final.mean())
+
+
+def displacement_tests(store: Store, follow_ups: Sequence[str]) -> pl.DataFrame:
+    """Whether a follow-up's displacement differs from that of the source runs: p per case, follow-up and measure.
+
+    By the test of the relation `wvc`, on the differences of the numbers.
+    """
+    table = displacement(store, follow_ups)
+    rows: list[dict[str, Any]] = []
+    for case in table.partition_by("case", maintain_order=True):
+        sources = case.filter(pl.col("follow_up") == SOURCE).select(DISPLACEMENTS).to_numpy()
+        for (name,), runs in case.filter(pl.col("follow_up") != SOURCE).group_by("follow_up", maintain_order=True):
+            if len(sources) < 2:
+                continue
+            values = np.concatenate([sources, runs.select(DISPLACEMENTS).to_numpy()])
+            tested = {_P[measure]: permutation_test(np.abs(np.subtract.outer(column, column)), len(sources))[1]
+                      for measure, column in zip(DISPLACEMENTS, values.T, strict=True)}
+            rows.append({"case": case["case"][0], "follow_up": name, **tested})
+    return pl.DataFrame(rows, schema={"case": pl.String, "follow_up": pl.String, **dict.fromkeys(_P.values(),
+                                                                                                 pl.Float64)})
+
+
+def _by_relation(verdicts: pl.DataFrame, name: str) -> pl.DataFrame:
+    """The verdicts of one relation, with the transformation of their rule and its parameters."""
+    rules = {text: rule(text) for text in verdicts["rule"].unique()}
+    mine = [{"rule": text, "follow_up": one.left, "effect": one.relation.values.get("effect")}
+            for text, one in rules.items() if one.relation is not None and one.relation.relation.name == name]
+    return verdicts.join(pl.DataFrame(mine, schema={"rule": pl.String, "follow_up": pl.String, "effect": pl.String}),
+                         on="rule")
+
+
+def preserving_table(store: Store, verdicts: pl.DataFrame, *, p: float = 0.05) -> pl.DataFrame:
+    """Table 3: per change that moves all alike, how often the distribution differs at level p, with intervals.
+
+    Beside `wvc` stand the same test on the displacement from the truth (null without one) and the mean and standard
+    deviation of the Hellinger distance. Comparisons as published (test=z) each count for themselves.
+    """
+    wvc, hvc = _by_relation(verdicts, "wvc"), _by_relation(verdicts, "hvc")
+    names = wvc["follow_up"].unique(maintain_order=True).to_list()
+    has_truth = (store.manifest()["truth"] or {}).get("kind") == Forecast.kind
+    truth = displacement_tests(store, names) if has_truth else None
+    rows = []
+    for name in names:
+        tested = wvc.filter(follow_up=name)["p"].drop_nulls()
+        row: dict[str, Any] = {"change": name, "judged": len(tested),
+                               **_rate("wvc", int((tested <= p).sum()), len(tested))}
+        for measure, column in _P.items():
+            values = None if truth is None else truth.filter(follow_up=name)[column].drop_nulls()
+            row[measure] = None if values is None or values.is_empty() else float((values <= p).mean())  # type: ignore[arg-type]
+        apart = hvc.filter(follow_up=name)["severity"].drop_nulls()
+        row["hvc"], row["hvc_sd"] = (apart.mean(), apart.std()) if len(apart) else (None, None)
+        rows.append(row)
+    measures = ("wvc", "wvc_low", "wvc_high", *DISPLACEMENTS, "hvc", "hvc_sd")
+    return pl.DataFrame(rows, schema={"change": pl.String, "judged": pl.Int64, **dict.fromkeys(measures, pl.Float64)})
+
+
+def _rate(name: str, hits: int, tries: int) -> dict[str, float | None]:
+    low, high = wilson(hits, tries)
+    return {name: hits / tries if tries else None, f"{name}_low": low if tries else None,
+            f"{name}_high": high if tries else None}
+
+
+def agreement(store: Store, verdicts: pl.DataFrame, grid: Sequence[float] = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+              ) -> pl.DataFrame:
+    """Figure 5: how well `wvc` predicts that the displacement from the truth changed, at each level of p.
+
+    Both are decided at the same level; precision and recall are null where there is nothing to divide by.
+    """
+    wvc = _by_relation(verdicts, "wvc").filter(pl.col("p").is_not_null() & (pl.col("target") == "whole")
+                                               & (pl.col("follow_up") != "identity"))
+    names = wvc["follow_up"].unique(maintain_order=True).to_list()
+    joined = wvc.select("case", "follow_up", "p").join(displacement_tests(store, names), on=["case", "follow_up"])
+    rows = []
+    for level in grid:
+        said = joined["p"].to_numpy() <= level
+        for measure, column in _P.items():
+            true = joined[column].to_numpy() <= level
+            hits = int((said & true).sum())
+            rows.append({"p": level, "measure": measure, "pairs": len(said),
+                         "accuracy": float((said == true).mean()) if len(said) else None,
+                         "precision": hits / int(said.sum()) if said.any() else None,
+                         "recall": hits / int(true.sum()) if true.any() else None})
+    return pl.DataFrame(rows, schema={"p": pl.Float64, "measure": pl.String, "pairs": pl.Int64, **dict.fromkeys(
+        ("accuracy", "precision", "recall"), pl.Float64)})
+
+
+def map_table(verdicts: pl.DataFrame) -> pl.DataFrame:
+    """Table 4: per kind of change to the map and its expected effect, the share of each outcome.
+
+    `cases_crossing` is the share of pairs in which any future crosses the changed cells, `paths_crossing` that of
+    all futures; they are given where the cells become an obstacle.
+    """
+    found = _by_relation(by_case(verdicts), "direction").with_columns(
+        change=pl.col("follow_up").str.extract(r"^(\w+)"))
+    rows = []
+    for (change, effect), part in found.group_by("change", "effect", maintain_order=True):
+        judged = part.filter(pl.col("severity").is_not_null())
+        row: dict[str, Any] = {"change": change, "effect": effect, "judged": len(judged),
+                               "not_applicable": int((part["status"] == "not applicable").sum())}
+        confirmed = int((judged["kind"] == "confirmed").sum())
+        row |= _rate("confirmed", confirmed, len(judged))
+        for kind in ("inconclusive", "wrong way", "crossing"):
+            row[kind.replace(" ", "_")] = float((judged["kind"] == kind).mean()) if len(judged) else None  # type: ignore[arg-type]
+        avoid = effect == "avoid" and len(judged) > 0
+        row["cases_crossing"] = float((judged["crossing"] > 0).mean()) if avoid else None  # type: ignore[arg-type]
+        row["paths_crossing"] = int(judged["crossing"].sum()) / int(judged["futures"].sum()) if avoid else None
+        row["hellinger"], row["hellinger_sd"] = judged["hellinger"].mean(), judged["hellinger"].std()
+        rows.append(row)
+    shares = ("confirmed", "confirmed_low", "confirmed_high", "inconclusive", "wrong_way", "crossing",
+              "cases_crossing", "paths_crossing", "hellinger", "hellinger_sd")
+    return pl.DataFrame(rows, schema={"change": pl.String, "effect": pl.String, "judged": pl.Int64,
+                                      "not_applicable": pl.Int64, **dict.fromkeys(shares, pl.Float64)})

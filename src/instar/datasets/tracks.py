@@ -1,0 +1,133 @@
+"""Tracks of your own: a CSV file with track, frame, x, y, and `scene.toml` beside it."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc
+from instar.datasets.windows import HORIZON, Ground, Horizon, Scenes, agents_parameter, named_columns, not_csv
+from instar.scene import BACKGROUND
+from instar.spelling import Parameter, nearest
+
+__all__ = ["TRACKS", "is_tracks_header"]
+
+_NEEDED = ("track", "frame", "x", "y")
+_OPTIONAL = ("scene", "class")
+_KEYS = ("map", "metres_per_pixel", "names", "rate")
+_EXAMPLE = 'names = ["background", "pavement"], map = "map.png", rate = 25'
+
+
+def is_tracks_header(line: str) -> bool:
+    return set(_NEEDED) <= {name.strip() for name in line.split(",")}
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What a CSV file of positions does not say itself."""
+
+    names: tuple[str, ...]
+    rate: float
+    maps: str | Mapping[str, str] | None
+    metres: float | Mapping[str, float] | None
+
+
+def _open(name: str, *, path: str, scene: str | None, map: str, agents: str, **window: Any) -> Dataset:
+    file = Path(path).absolute()
+    if not file.is_file():
+        raise missing(Path(path), "file")
+    toml = Path(scene).absolute() if scene else file.with_name("scene.toml")
+    about = _about(toml)
+    scenes = Scenes(path, Horizon.of(**window), agents)
+    seen = scenes.sound(_positions(file), file.name)
+    for (place,), rows in sorted(seen.group_by(["scene"], maintain_order=True), key=lambda group: str(group[0][0])):
+        title = str(place)
+        drawn = Path(map).absolute() if map else _map(about.maps, title, toml)
+        if drawn is None:
+            scenes.unmapped[title] = f'named in {toml}: map = "{title}.png", or a table [map] by scene'
+            continue
+        if not drawn.is_file():
+            raise missing(drawn, f"class map of {title}")
+        metres = about.metres.get(title) if isinstance(about.metres, Mapping) else about.metres
+        scenes.add(Ground(title, str(drawn), about.names, metres=metres), rows, about.rate)
+    return scenes.dataset(name, file.parent)
+
+
+def _positions(file: Path) -> pl.DataFrame:
+    table = named_columns(file, _NEEDED, _OPTIONAL)
+    there = table.collect_schema().names()
+    stem = pl.lit(file.stem)
+    chosen = table.select(
+        "line", "track", *(pl.col(number).cast(pl.Float64, strict=False) for number in ("frame", "x", "y")),
+        agent="class" if "class" in there else pl.lit(None, pl.String),
+        scene=pl.col("scene").fill_null(stem) if "scene" in there else stem)
+    try:
+        rows = chosen.collect()
+    except pl.exceptions.PolarsError as error:
+        raise not_csv(file, error) from None
+    return rows.with_columns(pl.col("track", "scene").str.normalize("NFC"))
+
+
+# --- scene.toml ------------------------------------------------------------------------------------
+
+def _about(toml: Path) -> _About:
+    if not toml.is_file():
+        raise FileNotFoundError(f"there is no {toml}, which says what the positions lie on, e.g. {_EXAMPLE}; "
+                                'one that lies elsewhere is given with scene="other.toml"')
+    try:
+        held = tomllib.loads(toml.read_bytes().decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{toml}: not TOML, or damaged ({error})") from None
+    for key in held:
+        if key not in _KEYS:
+            raise ValueError(f"{toml}: unknown key {key!r}{nearest(key, _KEYS)}; there are {', '.join(_KEYS)}")
+    names = held.get("names")
+    if (not isinstance(names, list) or not all(isinstance(each, str) for each in names) or names[:1] != [BACKGROUND]
+            or len(set(names)) < len(names)):
+        raise ValueError(f"{toml}: names is a list of different class names that begins with {BACKGROUND!r}, in the "
+                         f"order of the map's values; it is {names!r}")
+    rate = held.get("rate", 0)
+    if not _positive(rate):
+        raise ValueError(f"{toml}: rate is how many frames pass per second, a number above 0; it is {rate!r}")
+    maps = held.get("map")
+    if not _by_scene(maps, lambda value: isinstance(value, str)):
+        raise ValueError(f"{toml}: map is a file, or a table of files by scene; it is {maps!r}")
+    metres = held.get("metres_per_pixel")
+    if not _by_scene(metres, _positive):
+        raise ValueError(f"{toml}: metres_per_pixel is a number above 0, or a table of them by scene; it is {metres!r}")
+    return _About(tuple(names), float(rate), _nfc_keys(maps), _nfc_keys(metres))
+
+
+def _positive(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+
+
+def _by_scene(value: object, right: Callable[[object], bool]) -> bool:
+    """Whether a value is right for all scenes, or a table of them, or not there."""
+    return value is None or (all(map(right, value.values())) if isinstance(value, dict) else right(value))
+
+
+def _nfc_keys(value: Any) -> Any:
+    return {nfc(scene): each for scene, each in value.items()} if isinstance(value, dict) else value
+
+
+def _map(maps: str | Mapping[str, str] | None, scene: str, toml: Path) -> Path | None:
+    """Where a scene's map lies; None where nobody says."""
+    named = maps.get(scene) if isinstance(maps, Mapping) else maps
+    return toml.parent / named if named else None
+
+
+TRACKS = DatasetFamily("tracks", _open, (
+    PATH,
+    Parameter("scene", "text", None, help="the TOML file that names classes, map and rate; if not given, scene.toml "
+                                          "beside it"),
+    Parameter("map", "text", "", help="another class map than the TOML file's"),
+    agents_parameter("all"),
+    *HORIZON,
+), "tracks of your own: a CSV file with track, frame, x, y in pixels, and scene.toml; one case of each scene in turn")

@@ -1,0 +1,225 @@
+"""Forecast: sampled futures of a person and, where a system has one, a probability over cells of the map."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from instar.case import Input
+from instar.scene import Scene
+from instar.shapes import Shape
+from instar.warp import Size, Warp, carried_mass, warp_pixels
+
+__all__ = ["Forecast", "HeatMap", "Paths", "heat_of"]
+
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeatMap:
+    """How probable it is that the person will be in each cell: `cells` (h, w) that sum to 1, on the system's own grid.
+
+    `warp` carries the grid, whose cells count as pixels, to the frame.
+    """
+
+    cells: npt.NDArray[np.float64]
+    warp: Warp
+
+    @classmethod
+    def of(cls, probability: npt.ArrayLike, warp: Warp) -> HeatMap:
+        """Normalised, from anything proportional to a probability."""
+        cells = np.array(probability, np.float64)
+        if cells.ndim != 2 or 0 in cells.shape:
+            raise ValueError(f"a probability map is (h, w), got shape {cells.shape}")
+        if not np.isfinite(cells).all() or (cells < 0).any() or not cells.sum() > 0:
+            raise ValueError("a probability map holds finite numbers from 0 up, and some of them are above 0")
+        return cls(cells / cells.sum(), warp)
+
+    @property
+    def size(self) -> Size:
+        return self.cells.shape[1], self.cells.shape[0]
+
+    def warped(self, warp: Warp) -> HeatMap:
+        """Only the grid's place changes: nothing is resampled."""
+        return HeatMap(self.cells, self.warp.then(warp))
+
+    def onto(self, other: HeatMap) -> npt.NDArray[np.float64]:
+        """The mass that falls into each cell of another map's grid; what falls beside it is missing."""
+        return carried_mass(self.cells, self.warp.then(other.warp.inverse))
+
+    def share(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+        """How much of each cell is covered by a mask (H, W) of the frame, 0 to 1."""
+        # only the part of the frame that the grid covers: a map may be a hundred times larger
+        x0, y0, x1, y1 = self.warp.boxes([0, 0, *self.size])
+        left, top = max(0, int(x0)), max(0, int(y0))
+        part = mask[top:max(top, int(np.ceil(y1))), left:max(left, int(np.ceil(x1)))]
+        if not part.any():
+            return np.zeros(self.cells.shape)
+        shift = np.array([[1.0, 0, left], [0, 1, top], [0, 0, 1]])
+        back = Warp(self.warp.inverse.matrix @ shift, (part.shape[1], part.shape[0]), self.size)
+        return np.clip(carried_mass(part, back) / abs(float(np.linalg.det(self.warp.matrix[:2, :2]))), 0, 1)
+
+    def packed(self) -> bytes:
+        """√p as float16, compressed."""
+        return zlib.compress(np.sqrt(self.cells).astype("<f2").tobytes(), 1)
+
+    @classmethod
+    def unpacked(cls, data: bytes, size: Size, warp: Warp) -> HeatMap:
+        root = np.frombuffer(zlib.decompress(data), "<f2").astype(np.float64).reshape(size[::-1])
+        return cls.of(root * root, warp)
+
+    def shape(self) -> Shape:
+        """Its heat over the box it covers in the frame."""
+        x0, y0, x1, y1 = self.warp.boxes([0, 0, *self.size])
+        wide, high = (max(1, round(s)) for s in np.abs(self.warp.matrix[:2, :2]) @ np.array(self.size, float)
+                      / np.sqrt(abs(np.linalg.det(self.warp.matrix[:2, :2]))))
+        box = Warp(np.array([[wide / (x1 - x0), 0, -x0 * wide / (x1 - x0)],
+                             [0, high / (y1 - y0), -y0 * high / (y1 - y0)], [0, 0, 1]]), self.warp.target, (wide, high))
+        heat = warp_pixels(self.cells.astype(np.float32), _snapped(self.warp.then(box)))
+        return Shape("heat", np.array([[x0, y0, x1, y1]]), text="probability",
+                     heat=np.asarray(np.sqrt(heat / max(float(heat.max()), 1e-30)), np.float32))
+
+
+def _snapped(warp: Warp) -> Warp:
+    """Rounding must not turn a flip into a resampling."""
+    whole = np.rint(warp.matrix)
+    return Warp(whole, warp.source, warp.target) if np.allclose(warp.matrix, whole, atol=1e-9) else warp
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forecast:
+    """What a trajectory predictor says of one scene, or what really happened (one future).
+
+    `futures` (K, T, 2) are K sampled paths of T positions in pixels of the map; they may leave it. `heat` is the
+    probability map, None where the system has none.
+    """
+
+    futures: npt.NDArray[np.float32]
+    heat: HeatMap | None = None
+    cells: npt.NDArray[np.float32] | None = None
+    """A probability map over the whole frame whose size is not known yet; `accept` makes it the heat."""
+
+    kind: ClassVar[str] = "forecast"
+    columns: ClassVar[Mapping[str, Any]] = {
+        "futures": pl.List(pl.Float32), "samples": pl.Int32, "map": pl.Binary, "map_size": pl.List(pl.Float32),
+        "map_warp": pl.List(pl.Float64)}
+    apart: ClassVar[tuple[str, ...]] = ("map",)
+
+    @classmethod
+    def from_array(cls, futures: npt.ArrayLike, probability: npt.ArrayLike | None = None, *,
+                   box: Box | None = None) -> Forecast:
+        """From sampled paths (K, T, 2), or one (T, 2), in pixels; and what is proportional to a probability (h, w).
+
+        `box` is the part of the frame that the probability map covers (x0, y0, x1, y1); the whole frame without it.
+
+        >>> Forecast.from_array(np.zeros((20, 12, 2))).futures.shape
+        (20, 12, 2)
+        """
+        array = np.array(futures, np.float32)
+        array = array[None] if array.ndim == 2 else array
+        if array.ndim != 3 or array.shape[2] != 2 or 0 in array.shape:
+            raise ValueError(f"futures are (K, T, 2) as x, y in pixels, with at least one path of one position; "
+                             f"got shape {array.shape}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{int((~np.isfinite(array).all((1, 2))).sum())} of {len(array)} futures have positions "
+                             "that are not finite numbers")
+        array.setflags(write=False)
+        if probability is None:
+            return cls(array)
+        cells = np.asarray(probability)
+        if box is None:
+            return cls(array, None, np.asarray(cells, np.float32))
+        x0, y0, x1, y1 = box
+        height, width = cells.shape
+        matrix = np.array([[(x1 - x0) / width, 0, x0], [0, (y1 - y0) / height, y0], [0, 0, 1]])
+        # the frame is filled in by `accept`
+        return cls(array, HeatMap.of(cells, Warp(matrix, (width, height), (max(1, round(x1)), max(1, round(y1))))))
+
+    def __len__(self) -> int:
+        return len(self.futures)
+
+    @property
+    def medoid(self) -> npt.NDArray[np.float64]:
+        """The future (T, 2) that is nearest to all others."""
+        paths = self.futures.reshape(len(self.futures), -1).astype(np.float64)
+        gap = np.linalg.norm(paths[:, None] - paths[None], axis=-1).sum(1)
+        return np.asarray(self.futures[int(gap.argmin())], np.float64)
+
+    def warped(self, warp: Warp) -> Forecast:
+        return Forecast(np.asarray(warp.points(self.futures), np.float32),
+                        None if self.heat is None else self.heat.warped(warp))
+
+    def shapes(self, target: str | None = None) -> list[Shape]:
+        shapes = [] if self.heat is None else [self.heat.shape()]
+        steps = self.futures.astype(np.float64)
+        lines = np.concatenate([steps[:, :-1], steps[:, 1:]], 2).reshape(-1, 4)
+        return [*shapes, Shape("lines", lines), Shape("points", steps[:, -1])]
+
+    def header(self) -> dict[str, Any]:
+        return {"kind": self.kind}
+
+    def row(self) -> dict[str, Any]:
+        row: dict[str, Any] = {"futures": self.futures.ravel(), "samples": len(self.futures)}
+        if self.heat is not None:
+            row.update(map=self.heat.packed(), map_size=np.array(self.heat.size, np.float32),
+                       map_warp=self.heat.warp.matrix.ravel())
+        return row
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Forecast:
+        futures = np.asarray(row["futures"], np.float32).reshape(row["samples"], -1, 2)
+        return cls(futures, heat_of(row))
+
+    @classmethod
+    def accept(cls, answer: object, given: Input) -> Forecast:
+        made = answer if isinstance(answer, cls) else None
+        if made is None:
+            if not isinstance(answer, np.ndarray | list | tuple):
+                raise TypeError(f"expected a Forecast (see Forecast.from_array) or futures (K, T, 2), "
+                                f"got {type(answer).__name__}")
+            made = cls.from_array(answer)
+        steps = made.futures.shape[1]
+        if isinstance(given, Scene) and steps != given.steps:
+            raise ValueError(f"the scene asks for {given.steps} positions, its futures have {steps}")
+        heat = made.heat
+        if made.cells is not None:
+            height, width = made.cells.shape
+            heat = HeatMap.of(made.cells, Warp.resize((width, height), given.size))
+        elif heat is not None and heat.warp.target != given.size:
+            heat = HeatMap(heat.cells, Warp(heat.warp.matrix, heat.warp.source, given.size))
+        return cls(made.futures, heat)
+
+
+def heat_of(row: Mapping[str, Any]) -> HeatMap | None:
+    """The probability map of a stored row; None where there is none."""
+    if not row.get("map"):
+        return None
+    wide, high = (int(side) for side in row["map_size"])
+    frame = (row.get("width") or 1, row.get("height") or 1)
+    return HeatMap.unpacked(row["map"], (wide, high), Warp(np.reshape(row["map_warp"], (3, 3)), (wide, high), frame))
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The futures of many stored forecasts."""
+
+    values: npt.NDArray[np.float64]
+    starts: npt.NDArray[np.int64]
+    samples: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame) -> Paths:
+        lengths = frame["futures"].list.len().to_numpy().astype(np.int64)
+        values = frame["futures"].explode().to_numpy() if lengths.sum() else np.zeros(0)
+        return cls(values.astype(np.float64), np.concatenate([[0], np.cumsum(lengths)]),
+                   frame["samples"].to_numpy().astype(np.int64))
+
+    def __getitem__(self, row: int) -> npt.NDArray[np.float64]:
+        """The futures (K, T, 2) of one row."""
+        return self.values[self.starts[row]:self.starts[row + 1]].reshape(self.samples[row], -1, 2)

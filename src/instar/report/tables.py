@@ -1,0 +1,94 @@
+"""Tables of a run of forecasts, for a terminal or as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["show_tables"]
+
+_WORDS = {"best_ade": "best ADE", "best_fde": "best FDE", "mean_ade": "mean ADE", "mean_fde": "mean FDE"}
+
+
+def show_tables(console: Console, tables: Mapping[str, pl.DataFrame], *, p: float, markdown: bool = False) -> None:
+    """Print the tables, each with a line that says what its numbers are."""
+    wide = Console(width=max(console.width, 110))  # a table is read whole or not at all
+    for title, heads, rows in _prepared(tables, p):
+        if not rows:
+            continue
+        if markdown:
+            print(f"**{title}**\n")
+            print("\n".join(_markdown(heads, rows)), end="\n\n")
+            continue
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for number, head in enumerate(heads):
+            table.add_column(head, justify="right" if number else "left", no_wrap=True)
+        for row in rows:
+            table.add_row(*row)
+        wide.print(f"[bold]{title}[/]", highlight=False)
+        wide.print(table)
+        wide.print()
+
+
+def _markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = ["| " + " | ".join(heads) + " |", "|" + "|".join(["---"] + ["---:"] * (len(heads) - 1)) + "|"]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def _prepared(tables: Mapping[str, pl.DataFrame], p: float) -> list[tuple[str, list[str], list[list[str]]]]:
+    prepared = [_preserving(tables["preserving"], p), _map(tables["map"])]
+    if "agreement" in tables:
+        prepared += [_agreement(tables["agreement"]), _displacement(tables["displacement"])]
+    return prepared
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f}"
+
+
+def _with_interval(row: Mapping[str, Any], name: str) -> str:
+    if row[name] is None:
+        return "–"
+    return f"{_percent(row[name])} ({100 * row[f'{name}_low']:.0f}–{100 * row[f'{name}_high']:.0f})"
+
+
+def _mean(middle: float | None, spread: float | None) -> str:
+    if middle is None:
+        return "–"
+    return f"{middle:.3f}" if spread is None else f"{middle:.3f} ± {spread:.3f}"
+
+
+def _preserving(table: pl.DataFrame, p: float) -> tuple[str, list[str], list[list[str]]]:
+    rows = [[row["change"], str(row["judged"]), _with_interval(row, "wvc"), *(_percent(row[name]) for name in _WORDS),
+             _mean(row["hvc"], row["hvc_sd"])] for row in table.iter_rows(named=True)]
+    return (f"What moves all alike: violations at p ≤ {p:g} in %, with the 95 % interval of wvc; hvc: mean ± deviation",
+            ["change", "judged", "wvc", *_WORDS.values(), "hvc"], rows)
+
+
+def _map(table: pl.DataFrame) -> tuple[str, list[str], list[list[str]]]:
+    rows = [[f"{row['change']}, {row['effect']}", str(row["judged"]), str(row["not_applicable"]),
+             _with_interval(row, "confirmed"), _percent(row["inconclusive"]), _percent(row["wrong_way"]),
+             _percent(row["cases_crossing"]), _percent(row["paths_crossing"]),
+             _mean(row["hellinger"], row["hellinger_sd"])] for row in table.iter_rows(named=True)]
+    return ("What changes the map: outcomes in % of the judged pairs, confirmed with its 95 % interval; ×: crossing",
+            ["change, effect", "judged", "n/a", "confirmed", "unclear", "wrong way", "pairs ×", "paths ×", "Hellinger"],
+            rows)
+
+
+def _agreement(table: pl.DataFrame) -> tuple[str, list[str], list[list[str]]]:
+    rows = [[f"{row['p']:g}", _WORDS[row["measure"]], str(row["pairs"]),
+             *(_percent(row[name]) for name in ("accuracy", "precision", "recall"))]
+            for row in table.iter_rows(named=True)]
+    return ("wvc as a predictor of a changed displacement from the truth, in %, by the level of p",
+            ["p", "measure", "pairs", "accuracy", "precision", "recall"], rows)
+
+
+def _displacement(table: pl.DataFrame) -> tuple[str, list[str], list[list[str]]]:
+    means = table.select(*_WORDS).mean().row(0, named=True) if not table.is_empty() else {}
+    rows = [[_WORDS[name], f"{value:.2f}"] for name, value in means.items()]
+    return (f"Displacement of the source's predictions from the truth, mean over {table['case'].n_unique()} cases",
+            ["measure", "pixels"], rows)
