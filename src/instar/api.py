@@ -9,11 +9,21 @@ from typing import Any, Literal
 
 import polars as pl
 
-from instar.analysis import agreement, any_rule, displacement, map_table, preserving_table, rates, worst
+from instar.analysis import (
+    agreement,
+    any_rule,
+    displacement,
+    displacement_tests,
+    map_table,
+    preserving_table,
+    rates,
+    worst,
+)
 from instar.case import Case, Image, Input, Scene, Unreadable, read_image, read_input
 from instar.datasets import Dataset, dataset
 from instar.engine import (
     DEFAULT,
+    SOURCE,
     Estimate,
     Finding,
     Outcome,
@@ -121,11 +131,14 @@ class Run:
                              "there are tables for forecasts")
         self.alphas(p)
         verdicts = self.verdicts(judging)
-        found = {"preserving": preserving_table(self.store, verdicts, p=p), "map": map_table(verdicts)}
-        if (self.manifest["truth"] or {}).get("kind") == Forecast.kind:
-            found["agreement"] = agreement(self.store, verdicts)
-            found["displacement"] = displacement(self.store, []).drop("follow_up", "draw")
-        return found
+        if (self.manifest["truth"] or {}).get("kind") != Forecast.kind:
+            return {"preserving": preserving_table(verdicts, None, p=p), "map": map_table(verdicts)}
+        moved = [one.left for one in self._bound() if one.relation and one.relation.relation.tests]
+        apart = displacement(self.store, moved)
+        truth = displacement_tests(apart)
+        return {"preserving": preserving_table(verdicts, truth, p=p), "map": map_table(verdicts),
+                "agreement": agreement(verdicts, truth),
+                "displacement": apart.filter(follow_up=SOURCE).drop("follow_up", "draw")}
 
     def worst(self, count: int = 10, *, judging: str = DEFAULT, rule: str | None = None,
               case: str | None = None) -> pl.DataFrame:

@@ -122,7 +122,7 @@ def hellinger(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
     (1.0, 0.0)
     """
     a, b = np.asarray(p, np.float64), np.asarray(q, np.float64)
-    elsewhere = max(0.0, 1 - float(a.sum())) + max(0.0, 1 - float(b.sum()))
+    elsewhere = sum(lack for lack in (1 - float(a.sum()), 1 - float(b.sum())) if lack > 1e-12)  # not rounding
     return min(1.0, math.sqrt((float(((np.sqrt(a) - np.sqrt(b)) ** 2).sum()) + elsewhere) / 2))
 
 
@@ -143,22 +143,21 @@ def permutation_test(distances: npt.ArrayLike, first: int) -> tuple[float, float
     rest = runs - first
     if first < 2 or rest < 1 or matrix.shape != (runs, runs):
         raise ValueError(f"it takes at least two runs and one to compare with them, got {first} and {rest}")
-    chosen = _choices(runs, rest)
-    reach = chosen @ matrix
-    within = np.einsum("cr,cr->c", reach, chosen) / 2
-    row = reach.sum(1)
-    total = matrix.sum() / 2
+    chosen, pairs = _choices(runs, rest)
+    row, total = matrix.sum(1).take(chosen).sum(0), matrix.sum() / 2
+    within = matrix.ravel().take(pairs).sum(0)
     statistic = (2 * (row - 2 * within) / (rest * first)
                  - within * (2 / (rest * (rest - 1)) if rest > 1 else 0)
                  - (total - row + within) * 2 / (first * (first - 1)))
     seen = float(statistic[0])
     reached = int((statistic >= seen - 1e-9 * max(abs(seen), float(matrix.max(initial=0.0)))).sum())
-    return seen, reached / len(chosen), 1 / len(chosen)
+    return seen, reached / len(statistic), 1 / len(statistic)
 
 
 @lru_cache(maxsize=16)
-def _choices(runs: int, rest: int) -> Floats:
-    """Which runs are taken for the rest, one row of 0 and 1 per way; the first row is the real one."""
+def _choices(runs: int, rest: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """The ways to take some runs for the rest, the real one first: their runs (rest, ways), and which distances
+    (pairs, ways) lie within them."""
     if math.comb(runs, rest) <= 60_000:
         # counted from the end, so that the last runs come first
         taken = runs - 1 - np.array(list(combinations(range(runs), rest)))
@@ -166,10 +165,9 @@ def _choices(runs: int, rest: int) -> Floats:
         rng = np.random.default_rng(0)
         taken = np.argsort(rng.random((20_000, runs)), 1)[:, :rest]
         taken[0] = np.arange(first := runs - rest, first + rest)
-    table = np.zeros((len(taken), runs))
-    np.put_along_axis(table, taken, 1.0, 1)
-    table.setflags(write=False)
-    return table
+    one, other = np.triu_indices(rest, 1)
+    pairs = taken[:, one] * runs + taken[:, other]
+    return np.ascontiguousarray(taken.T, np.int32), np.ascontiguousarray(pairs.T, np.int32)
 
 
 def z_test(value: float, mean: float, deviation: float) -> float:

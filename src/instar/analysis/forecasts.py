@@ -61,12 +61,11 @@ def _displacement(futures: npt.NDArray[np.float64], truth: npt.NDArray[np.float6
     return float(average.min()), float(final.min()), float(average.mean()), float(final.mean())
 
 
-def displacement_tests(store: Store, follow_ups: Sequence[str]) -> pl.DataFrame:
+def displacement_tests(table: pl.DataFrame) -> pl.DataFrame:
     """Whether a follow-up's displacement differs from that of the source runs: p per case, follow-up and measure.
 
-    By the test of the relation `wvc`, on the differences of the numbers.
+    By the test of the relation `wvc`, on the differences of the numbers that `displacement` gives.
     """
-    table = displacement(store, follow_ups)
     rows: list[dict[str, Any]] = []
     for case in table.partition_by("case", maintain_order=True):
         sources = case.filter(pl.col("follow_up") == SOURCE).select(DISPLACEMENTS).to_numpy()
@@ -90,18 +89,16 @@ def _by_relation(verdicts: pl.DataFrame, name: str) -> pl.DataFrame:
                          on="rule")
 
 
-def preserving_table(store: Store, verdicts: pl.DataFrame, *, p: float = 0.05) -> pl.DataFrame:
+def preserving_table(verdicts: pl.DataFrame, truth: pl.DataFrame | None, *, p: float = 0.05) -> pl.DataFrame:
     """Table 3: per change that moves all alike, how often the distribution differs at level p, with intervals.
 
-    Beside `wvc` stand the same test on the displacement from the truth (null without one) and the mean and standard
-    deviation of the Hellinger distance. Comparisons as published (test=z) each count for themselves.
+    Beside `wvc` stand the same test on the displacement from the truth (`displacement_tests`; null without one) and
+    the mean and standard deviation of the Hellinger distance. Comparisons as published (test=z) each count for
+    themselves.
     """
     wvc, hvc = _by_relation(verdicts, "wvc"), _by_relation(verdicts, "hvc")
-    names = wvc["follow_up"].unique(maintain_order=True).to_list()
-    has_truth = (store.manifest()["truth"] or {}).get("kind") == Forecast.kind
-    truth = displacement_tests(store, names) if has_truth else None
     rows = []
-    for name in names:
+    for name in wvc["follow_up"].unique(maintain_order=True):
         tested = wvc.filter(follow_up=name)["p"].drop_nulls()
         row: dict[str, Any] = {"change": name, "judged": len(tested),
                                **_rate("wvc", int((tested <= p).sum()), len(tested))}
@@ -121,16 +118,15 @@ def _rate(name: str, hits: int, tries: int) -> dict[str, float | None]:
             f"{name}_high": high if tries else None}
 
 
-def agreement(store: Store, verdicts: pl.DataFrame, grid: Sequence[float] = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
-              ) -> pl.DataFrame:
+def agreement(verdicts: pl.DataFrame, truth: pl.DataFrame,
+              grid: Sequence[float] = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)) -> pl.DataFrame:
     """Figure 5: how well `wvc` predicts that the displacement from the truth changed, at each level of p.
 
-    Both are decided at the same level; precision and recall are null where there is nothing to divide by.
+    `truth` are the `displacement_tests`. Both are decided at the same level; precision and recall are null where there is nothing to divide by.
     """
     wvc = _by_relation(verdicts, "wvc").filter(pl.col("p").is_not_null() & (pl.col("target") == "whole")
                                                & (pl.col("follow_up") != "identity"))
-    names = wvc["follow_up"].unique(maintain_order=True).to_list()
-    joined = wvc.select("case", "follow_up", "p").join(displacement_tests(store, names), on=["case", "follow_up"])
+    joined = wvc.select("case", "follow_up", "p").join(truth, on=["case", "follow_up"])
     rows = []
     for level in grid:
         said = joined["p"].to_numpy() <= level

@@ -1,0 +1,114 @@
+"""A predictor that is exactly right: every rule of TrajTest finds so, and its tests reject as often as they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import instar
+from instar.case import Track
+from instar.relations import Evidence, rule
+from instar.stats import wilson
+from tests.perfect.walker import STEPS, Walker, dataset, scenes, system
+
+EXACT = 1e-6
+RESAMPLED = 0.2
+"""Hellinger distance for rescale: a map of nearest cells is another map, whose patches are up to a cell larger."""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> instar.Run:
+    return instar.run(system(Walker()), "trajtest", dataset(16), out=tmp_path_factory.mktemp("run") / "right", workers=0)
+
+
+def test_probability_maps_move_exactly(finished: instar.Run) -> None:
+    judged = finished.verdicts().filter(pl.col("rule").str.ends_with("=> hvc"))
+    assert judged["severity"].null_count() == 0
+    for name, part in judged.group_by("rule"):
+        limit = RESAMPLED if "rescale" in str(name) else EXACT
+        assert part["severity"].max() <= limit, name  # type: ignore[operator]
+        assert part["own"].max() == 0, "its map does not depend on chance"
+
+
+def test_futures_stay_as_near_as_the_system_is_to_itself(finished: instar.Run) -> None:
+    judged = finished.verdicts().filter(pl.col("rule").str.ends_with("=> wvc"))
+    rescaled = pl.col("rule").str.contains("rescale")
+    assert judged.filter(~rescaled)["severity"].max() < 0.15  # type: ignore[operator]
+    assert judged.filter(rescaled)["severity"].max() < 0.4  # type: ignore[operator]
+    assert judged.filter(~rescaled)["p"].min() > 0.001  # type: ignore[operator]
+    assert (judged["p_least"] < 2e-5).all()
+
+
+def test_probability_goes_the_right_way_and_nobody_walks_through_walls(finished: instar.Run) -> None:
+    judged = finished.verdicts().filter(pl.col("rule").str.contains("direction") & pl.col("severity").is_not_null())
+    assert set(judged["kind"]) == {"confirmed", "inconclusive"}
+    assert judged["severity"].max() < 0.1  # type: ignore[operator]
+    assert judged.filter(pl.col("rule").str.contains("avoid"))["crossing"].sum() == 0
+    table = finished.tables()["map"]
+    share = {(row["change"], row["effect"]): row["confirmed"] for row in table.iter_rows(named=True)}
+    assert share["obstacle", "avoid"] > 0.95
+    assert min(share.values()) > 0.5
+    # where hardly anything was or came, nothing can be said
+    quiet = judged.filter(pl.col("kind") == "inconclusive")
+    assert quiet.select(pl.min_horizontal("before", "after")).to_series().median() < 0.05  # type: ignore[operator]
+
+
+def futures_of(start: np.ndarray[tuple[int, ...], np.dtype[np.float64]], rng: np.random.Generator
+               ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """Twenty ways ahead of a walker at `start` who goes to the right with errors of heading, speed and step."""
+    heading, speed = rng.normal(0, 0.3, (20, 1)), rng.normal(10, 2, (20, 1))
+    steps = np.stack([speed * np.cos(heading), speed * np.sin(heading)], -1) + rng.normal(0, 0.5, (20, STEPS, 2))
+    return np.asarray(start + np.cumsum(steps, 1))
+
+
+CASES = 1000
+CHANGES = ("mirror(v)", "mirror(h)", "rotate90(1)", "rotate90(2)", "rotate90(3)", "rescale(0.8)", "rescale(1.2)")
+
+
+def calibrated(sources: int, repeats: int) -> pl.DataFrame:
+    """The verdicts of wvc on predictions of walkers whose follow-ups are right by construction."""
+    rng = np.random.default_rng(11)
+    size = (600, 400)
+    rows: list[dict[str, object]] = []
+    cases = []
+    for number in range(CASES):
+        start = rng.uniform([50, 50], [550, 350])
+        name = CHANGES[number % len(CHANGES)]
+        _, change = instar.transformation(name)(next(scenes(1)))
+        warp = type(change.warp)(change.warp.matrix, size, size)
+        past = tuple((float(start[0] - 10 * k), float(start[1])) for k in range(7, -1, -1))
+        cases.append({"case": f"{number:04}", "track": Track(past, ("background",), STEPS, size=size).json()})
+        base = {"case": f"{number:04}", "draw": 0, "samples": 20}
+        rows += [{**base, "follow_up": "source", "repeat": i, "warp": np.eye(3).ravel().tolist(),
+                  "futures": futures_of(start, rng).astype(np.float32).ravel().tolist()} for i in range(sources)]
+        rows += [{**base, "follow_up": name, "repeat": i, "warp": warp.matrix.ravel().tolist(),
+                  "futures": warp.points(futures_of(start, rng)).astype(np.float32).ravel().tolist()}
+                 for i in range(repeats)]
+    frame = pl.DataFrame(rows, schema_overrides={"futures": pl.List(pl.Float32), "warp": pl.List(pl.Float64)})
+    source = pl.col("follow_up") == "source"
+    bound = rule(f"mirror(h) => wvc({sources}, {repeats})").relation
+    assert bound is not None
+    return bound.relation.judge(Evidence({}, pl.DataFrame(cases), frame.filter(source), frame.filter(~source),
+                                         dict(bound.values), {}))
+
+
+@pytest.mark.parametrize(("sources", "repeats"), [(20, 5), (20, 1)])
+def test_the_test_rejects_as_often_as_it_says(sources: int, repeats: int) -> None:
+    """Over 1000 cases whose follow-ups are right: the 99 % interval of the violation rate holds the nominal level."""
+    p = calibrated(sources, repeats)["p"].to_numpy()
+    assert len(p) == CASES
+    for level in (0.05, 0.1, 0.2, 0.5):
+        reachable = np.floor(level * (sources + 1)) / (sources + 1) if repeats == 1 else level
+        low, high = wilson(int((p <= level + 1e-12).sum()), CASES, 0.99)
+        assert low <= reachable <= high, (level, low, high)
+
+
+def test_a_run_for_the_same_seed_is_the_same(finished: instar.Run, tmp_path: Path) -> None:
+    again = instar.run(system(Walker()), "trajtest/geometry", dataset(3), out=tmp_path / "again", workers=0)
+    both = again.verdicts().select("case", "rule", "severity", "p").join(
+        finished.verdicts().select("case", "rule", "severity", "p"), on=["case", "rule"], suffix="_before")
+    assert len(both) == 3 * 15
+    assert both["severity"].equals(both["severity_before"].rename("severity"))
