@@ -45,7 +45,7 @@ def main() -> None:
     found = {}
     for name, sets in (("walks", walks(rng)), ("normal", rng.normal(size=(RUNS, FUTURES, 2 * STEPS)))):
         ours, mine = timed(lambda: wasserstein(sets[first], sets[second]), 20)  # noqa: B023
-        theirs, reference = timed(lambda: np.sqrt([ot.emd2(even, even, ot.dist(a, b))  # noqa: B023
+        theirs, reference = timed(lambda: np.sqrt([ot.emd2(even, even, ot.dist(a, b))
                                                    for a, b in zip(sets[first], sets[second], strict=True)]), 3)  # noqa: B023
         found[name] = {"microseconds": 1e6 * ours / len(first), "pot_microseconds": 1e6 * theirs / len(first),
                        "times_faster": theirs / ours, "difference": float(np.abs(mine - reference).max())}

@@ -21,7 +21,8 @@ RESAMPLED = 0.2
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> instar.Run:
-    return instar.run(system(Walker()), "trajtest", dataset(16), out=tmp_path_factory.mktemp("run") / "right", workers=0)
+    out = tmp_path_factory.mktemp("run") / "right"
+    return instar.run(system(Walker()), "trajtest", dataset(16), out=out, workers=0)
 
 
 def test_probability_maps_move_exactly(finished: instar.Run) -> None:

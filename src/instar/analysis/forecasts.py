@@ -103,13 +103,16 @@ def preserving_table(verdicts: pl.DataFrame, truth: pl.DataFrame | None, *, p: f
         row: dict[str, Any] = {"change": name, "judged": len(tested),
                                **_rate("wvc", int((tested <= p).sum()), len(tested))}
         for measure, column in _P.items():
-            values = None if truth is None else truth.filter(follow_up=name)[column].drop_nulls()
-            row[measure] = None if values is None or values.is_empty() else float((values <= p).mean())  # type: ignore[arg-type]
+            row[measure] = None if truth is None else _share(truth.filter(follow_up=name)[column].drop_nulls() <= p)
         apart = hvc.filter(follow_up=name)["severity"].drop_nulls()
         row["hvc"], row["hvc_sd"] = (apart.mean(), apart.std()) if len(apart) else (None, None)
         rows.append(row)
     measures = ("wvc", "wvc_low", "wvc_high", *DISPLACEMENTS, "hvc", "hvc_sd")
     return pl.DataFrame(rows, schema={"change": pl.String, "judged": pl.Int64, **dict.fromkeys(measures, pl.Float64)})
+
+
+def _share(hits: pl.Series) -> float | None:
+    return int(hits.sum()) / len(hits) if len(hits) else None
 
 
 def _rate(name: str, hits: int, tries: int) -> dict[str, float | None]:
@@ -122,7 +125,8 @@ def agreement(verdicts: pl.DataFrame, truth: pl.DataFrame,
               grid: Sequence[float] = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)) -> pl.DataFrame:
     """Figure 5: how well `wvc` predicts that the displacement from the truth changed, at each level of p.
 
-    `truth` are the `displacement_tests`. Both are decided at the same level; precision and recall are null where there is nothing to divide by.
+    `truth` are the `displacement_tests`. Both are decided at the same level; precision and recall are null where there
+    is nothing to divide by.
     """
     wvc = _by_relation(verdicts, "wvc").filter(pl.col("p").is_not_null() & (pl.col("target") == "whole")
                                                & (pl.col("follow_up") != "identity"))
@@ -157,9 +161,9 @@ def map_table(verdicts: pl.DataFrame) -> pl.DataFrame:
         confirmed = int((judged["kind"] == "confirmed").sum())
         row |= _rate("confirmed", confirmed, len(judged))
         for kind in ("inconclusive", "wrong way", "crossing"):
-            row[kind.replace(" ", "_")] = float((judged["kind"] == kind).mean()) if len(judged) else None  # type: ignore[arg-type]
+            row[kind.replace(" ", "_")] = _share(judged["kind"] == kind)
         avoid = effect == "avoid" and len(judged) > 0
-        row["cases_crossing"] = float((judged["crossing"] > 0).mean()) if avoid else None  # type: ignore[arg-type]
+        row["cases_crossing"] = _share(judged["crossing"] > 0) if avoid else None
         row["paths_crossing"] = int(judged["crossing"].sum()) / int(judged["futures"].sum()) if avoid else None
         row["hellinger"], row["hellinger_sd"] = judged["hellinger"].mean(), judged["hellinger"].std()
         rows.append(row)

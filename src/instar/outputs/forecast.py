@@ -82,7 +82,7 @@ class HeatMap:
         box = Warp(np.array([[wide / (x1 - x0), 0, -x0 * wide / (x1 - x0)],
                              [0, high / (y1 - y0), -y0 * high / (y1 - y0)], [0, 0, 1]]), self.warp.target, (wide, high))
         heat = warp_pixels(self.cells.astype(np.float32), _snapped(self.warp.then(box)))
-        return Shape("heat", np.array([[x0, y0, x1, y1]]), text="probability",
+        return Shape("heat", np.array([[x0, y0, x1, y1]]),
                      heat=np.asarray(np.sqrt(heat / max(float(heat.max()), 1e-30)), np.float32))
 
 
