@@ -13,9 +13,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from instar.api import Run, open_run, run
-    from instar.case import Case, Image
+    from instar.case import Case, Image, Scene, Track
     from instar.datasets import Dataset, dataset
-    from instar.outputs import Detections, Poses, Zones
+    from instar.outputs import Detections, Forecast, Poses, Zones
     from instar.relations import Rule, rule
     from instar.skeleton import Skeleton
     from instar.suites import Suite, suite
@@ -26,16 +26,17 @@ if TYPE_CHECKING:
 # Where each public name lives. It is fetched when it is first used, so that `import instar` costs nothing.
 _HOMES = {
     "Case": "case", "Change": "transforms", "Dataset": "datasets", "Detections": "outputs", "Family": "transforms",
-    "Image": "case", "NotApplicable": "transforms", "Poses": "outputs", "Rule": "relations", "Run": "api",
-    "Skeleton": "skeleton", "Suite": "suites", "System": "systems", "Transformation": "transforms", "Warp": "warp",
-    "Zones": "outputs", "dataset": "datasets", "declare": "systems", "open_run": "api", "rule": "relations",
-    "run": "api", "suite": "suites", "system": "systems", "transformation": "transforms",
+    "Forecast": "outputs", "Image": "case", "NotApplicable": "transforms", "Poses": "outputs", "Rule": "relations",
+    "Run": "api", "Scene": "case", "Skeleton": "skeleton", "Suite": "suites", "System": "systems", "Track": "case",
+    "Transformation": "transforms", "Warp": "warp", "Zones": "outputs", "dataset": "datasets", "declare": "systems",
+    "open_run": "api", "rule": "relations", "run": "api", "suite": "suites", "system": "systems",
+    "transformation": "transforms",
 }
 
 __all__ = [
-    "Case", "Change", "Dataset", "Detections", "Family", "Image", "NotApplicable", "Poses", "Rule", "Run",
-    "Skeleton", "Suite", "System", "Transformation", "Warp", "Zones", "dataset", "declare", "open_run", "rule",
-    "run", "suite", "system", "transformation",
+    "Case", "Change", "Dataset", "Detections", "Family", "Forecast", "Image", "NotApplicable", "Poses", "Rule",
+    "Run", "Scene", "Skeleton", "Suite", "System", "Track", "Transformation", "Warp", "Zones", "dataset", "declare",
+    "open_run", "rule", "run", "suite", "system", "transformation",
 ]
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import combinations
 
@@ -79,40 +81,59 @@ def bootstrap(samples: Sequence[npt.ArrayLike] | npt.NDArray[np.float64], statis
 
 # --- distances between sampled distributions, and tests of them -------------------------------------
 
-def wasserstein(first: npt.ArrayLike, second: npt.ArrayLike, *, squared: bool = True) -> Floats:
-    """The Wasserstein distance W2 of each of some sets of points (…, K, D) from its counterpart, exact.
+def wasserstein(first: npt.ArrayLike, second: npt.ArrayLike | None = None, *, squared: bool = True) -> Floats:
+    """The exact Wasserstein distances W2 of all sets of points (N, K, D) from all others (M, K, D), or among them.
 
     W2² is the mean squared Euclidean distance over the best matching of the two sets. With `squared=False` the
     mean plain distance over the matching that makes it least: W1.
 
-    >>> wasserstein([[[0.0], [1.0]]], [[[2.0], [0.0]]])
-    array([0.70710678])
+    >>> wasserstein([[[0.0], [1.0]]], [[[2.0], [0.0]], [[0.0], [1.0]]])
+    array([[0.70710678, 0.        ]])
     """
-    a, b = np.broadcast_arrays(np.asarray(first, np.float64), np.asarray(second, np.float64))
-    a, b = a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:])
-    # in blocks that fit into the processor's cache: fresh memory for all at once costs more than the solving
-    parts = [_matched(a[at:at + 32], b[at:at + 32], squared) for at in range(0, len(a), 32)]
-    return np.concatenate(parts) if parts else np.zeros(0)
-
-
-def _matched(a: Floats, b: Floats, squared: bool) -> Floats:
     from scipy.optimize import linear_sum_assignment
 
+    a = np.asarray(first, np.float64)
+    b = a if second is None else np.asarray(second, np.float64)
     # about their middle, so that the difference of large squares keeps its digits
     middle = a.mean((0, 1))
-    a, b = a - middle, b - middle
-    cost = a @ b.swapaxes(1, 2)
-    cost *= -2
-    cost += np.einsum("rkd,rkd->rk", a, a)[:, :, None]
-    if not squared:
-        cost += np.einsum("rkd,rkd->rk", b, b)[:, None]
-        np.sqrt(np.maximum(cost, 0, out=cost), out=cost)
-    # what is the same for a whole column changes no matching, and without it the solver is a quarter faster
-    cost -= cost.min(1, keepdims=True)
-    match = np.array([linear_sum_assignment(one)[1] for one in cost])
-    gap = a - b[np.arange(len(b))[:, None], match]  # of the matching itself: 0 for equal sets
-    apart = np.einsum("rkd,rkd->rk", gap, gap)
-    return np.asarray(np.sqrt(apart.mean(1)) if squared else np.sqrt(apart).mean(1), np.float64)
+    a, b = _outermost_first(a - middle), _outermost_first(b - middle)
+    products = np.tensordot(a, b, (2, 2))
+    squares = np.einsum("nkd,nkd->nk", a, a), np.einsum("mkd,mkd->mk", b, b)
+
+    def solved(pairs: tuple[npt.NDArray[np.int64], ...]) -> Floats:
+        one, other = pairs
+        cost = products[one, :, other]
+        cost *= -2
+        cost += squares[0][one][:, :, None]
+        if not squared:
+            cost += squares[1][other][:, None]
+            np.sqrt(np.maximum(cost, 0, out=cost), out=cost)
+        # what is the same for a whole column changes no matching, and the solver is a quarter faster without
+        cost -= cost.min(1, keepdims=True)
+        match = np.array([linear_sum_assignment(each)[1] for each in cost])
+        gap = a[one] - b[other[:, None], match]  # of the matching itself: 0 for equal sets
+        apart = np.einsum("pkd,pkd->pk", gap, gap)
+        return np.asarray(np.sqrt(apart.mean(1)) if squared else np.sqrt(apart).mean(1), np.float64)
+
+    wanted = np.triu_indices(len(a), 1) if second is None else np.divmod(np.arange(len(a) * len(b)), max(1, len(b)))
+    # the solver lets other threads run: every core has pairs of its own, if they are enough to be worth it
+    count = max(1, min(os.cpu_count() or 1, len(wanted[0]) // 32))
+    blocks = list(zip(*(np.array_split(side, count) for side in wanted), strict=True))
+    matrix = np.zeros((len(a), len(b)))
+    if len(wanted[0]):
+        matrix[wanted] = np.concatenate(list(_threads().map(solved, blocks) if count > 1 else map(solved, blocks)))
+    return matrix + matrix.T if second is None else matrix
+
+
+def _outermost_first(sets: Floats) -> Floats:
+    """The points of each set in another order: with the hardest to match at first, the solver has less to undo."""
+    order = np.argsort(-np.einsum("nkd,nkd->nk", sets, sets), 1)
+    return np.take_along_axis(sets, order[:, :, None], 1)
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="instar-stats")
 
 
 def hellinger(p: npt.ArrayLike, q: npt.ArrayLike) -> float:

@@ -12,7 +12,7 @@ import polars as pl
 from instar.analysis.rates import by_case
 from instar.engine import SOURCE, chunks
 from instar.outputs import Forecast, Paths
-from instar.relations import rule
+from instar.relations import NOTHING, rule
 from instar.stats import permutation_test, wilson
 from instar.store import Store
 from instar.warp import Warp
@@ -73,11 +73,17 @@ def displacement_tests(table: pl.DataFrame) -> pl.DataFrame:
             if len(sources) < 2:
                 continue
             values = np.concatenate([sources, runs.select(DISPLACEMENTS).to_numpy()])
-            tested = {_P[measure]: permutation_test(np.abs(np.subtract.outer(column, column)), len(sources))[1]
+            tested = {_P[measure]: permutation_test(_gaps(column), len(sources))[1]
                       for measure, column in zip(DISPLACEMENTS, values.T, strict=True)}
             rows.append({"case": case["case"][0], "follow_up": name, **tested})
     return pl.DataFrame(rows, schema={"case": pl.String, "follow_up": pl.String, **dict.fromkeys(_P.values(),
                                                                                                  pl.Float64)})
+
+
+def _gaps(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The differences between numbers, as the distances between runs are taken: rounding is none."""
+    apart = np.abs(np.subtract.outer(values, values))
+    return np.where(apart < NOTHING, 0.0, apart)
 
 
 def _by_relation(verdicts: pl.DataFrame, name: str) -> pl.DataFrame:

@@ -18,7 +18,7 @@ from instar.spelling import Parameter
 from instar.stats import hellinger, permutation_test, wasserstein, z_test
 from instar.warp import Warp
 
-__all__ = ["NO_MAP", "RELATIONS", "SOURCES", "hvc", "past_of", "wvc"]
+__all__ = ["NOTHING", "NO_MAP", "RELATIONS", "SOURCES", "hvc", "past_of", "wvc"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -102,13 +102,7 @@ def _distances(first: Floats | None, second: Floats | None, squared: bool) -> Fl
     """Distances of all runs of the first kind to all of the second, or among themselves."""
     if first is None:
         return np.zeros((0, 0))
-    if second is None:
-        one, other = np.triu_indices(len(first), 1)
-        matrix = np.zeros((len(first), len(first)))
-        matrix[one, other] = matrix[other, one] = wasserstein(first[one], first[other], squared=squared)
-    else:
-        one, other = np.divmod(np.arange(len(first) * len(second)), len(second))
-        matrix = wasserstein(first[one], second[other], squared=squared).reshape(len(first), len(second))
+    matrix = wasserstein(first, second, squared=squared)
     return np.where(matrix < NOTHING, 0.0, matrix)
 
 
@@ -158,7 +152,7 @@ def _against_each(sources: Sequence[Floats], runs: Sequence[Floats], warps: Sequ
             if pair is None:
                 yield from _unequal(sources, runs)
                 return
-            distance = float(wasserstein(pair[:1], pair[1:], squared=False)[0])
+            distance = float(wasserstein(pair[:1], pair[1:], squared=False)[0, 0])
             yield {"target": f"source {number}", "severity": max(0.0, distance / max(mean, least) - 1),
                    "p": z_test(distance, mean, deviation) if len(apart) else None, "distance": distance, "own": mean}
 
