@@ -454,6 +454,8 @@ def image_properties(image: Image) -> dict[str, float]:
 def read_input(case: Case) -> tuple[Input, str]:
     """A case's input and the hash of its content: of the file's bytes, of the pixels where there is none."""
     if case.input is not None:
+        if isinstance(case.input, Scene):
+            _refuse_off_map(case, case.input)
         return case.input, case.input.content_hash()
     if case.track is not None:
         return _read_scene(case, case.track)
@@ -472,11 +474,15 @@ def _read_scene(case: Case, track: Track) -> tuple[Scene, str]:
         scene = track.on(classes)
     except ValueError as error:
         raise Unreadable(f"{case.id}: {error}") from None
+    _refuse_off_map(case, scene)
+    return scene, str(xxhash.xxh3_128_hexdigest((digest + track.json()).encode()))
+
+
+def _refuse_off_map(case: Case, scene: Scene) -> None:
     if not scene.on_map().all():
         x, y = scene.past[np.flatnonzero(~scene.on_map())[0]]
         raise Unreadable(f"{case.id}: the position ({x:g}, {y:g}) of the past is off the map of "
                          f"{scene.size[0]} × {scene.size[1]} pixels")
-    return scene, str(xxhash.xxh3_128_hexdigest((digest + track.json()).encode()))
 
 
 def _class_map(path: str) -> tuple[Classes, str]:

@@ -331,8 +331,9 @@ def draw(
 @app.command()
 def preview(
     suite: SuiteArgument,
-    picture: Annotated[Path, typer.Argument(metavar="PICTURE", help="A picture of yours, or a dataset of scenes.")],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="The PNG; PICTURE-preview.png by default.")] = None,
+    picture: Annotated[str, typer.Argument(metavar="PICTURE", help="A picture of yours, or a dataset of scenes.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The PNG; PICTURE-preview.png by default, preview.png "
+                                             "for a dataset.")] = None,
     zones: Zones = "auto",
     seed: Annotated[int, typer.Option(help="Seed of random follow-ups.")] = 0,
 ) -> None:
@@ -346,7 +347,8 @@ def preview(
     from instar.report import write_png
 
     sheet, missing = made(suite, picture, zones=zones, seed=seed)
-    target = out or picture.with_name(f"{picture.stem}-preview.png")
+    place = Path(picture)
+    target = out or (place.with_name(f"{place.stem}-preview.png") if place.is_file() else Path("preview.png"))
     write_png(target, sheet)
     print(target)
     for name, reason in missing:

@@ -73,6 +73,10 @@ class Scene:
         if self.steps < 1 or not self.rate > 0 or not (self.metres_per_pixel is None or self.metres_per_pixel > 0):
             raise ValueError(f"steps, rate and metres per pixel are positive, got {self.steps}, {self.rate} "
                              f"and {self.metres_per_pixel}")
+        for name, value in (("names", tuple(self.names)), ("steps", int(self.steps)), ("rate", float(self.rate)),
+                            ("metres_per_pixel", None if self.metres_per_pixel is None
+                             else float(self.metres_per_pixel))):
+            object.__setattr__(self, name, value)  # numpy's own numbers are not JSON's
         classes = classes.view()
         for array in (classes, past):
             array.setflags(write=False)
@@ -112,7 +116,7 @@ class Scene:
                      self.rate, metres)
 
     def content_hash(self) -> str:
-        digest = xxhash.xxh3_128(self.classes.tobytes())
+        digest = xxhash.xxh3_128(repr(self.classes.shape).encode() + self.classes.tobytes())
         digest.update(Track.of(self).json().encode())
         return str(digest.hexdigest())
 

@@ -23,6 +23,7 @@ DISPLACEMENTS = ("best_ade", "best_fde", "mean_ade", "mean_fde")
 """Average and final displacement from the truth, in pixels: of the best future, and the mean over all of them."""
 
 _P = {name: f"p_{name}" for name in DISPLACEMENTS}
+_PUBLISHED = ", as published"
 
 
 def displacement(store: Store, follow_ups: Sequence[str] | None = None) -> pl.DataFrame:
@@ -41,11 +42,11 @@ def displacement(store: Store, follow_ups: Sequence[str] | None = None) -> pl.Da
     columns = ["case", "follow_up", "draw", "repeat", "warp", "futures", "samples"]
     for part in chunks(store):
         cases = store.cases(["case", "truth_futures"], where=part)
-        truths = {case: np.reshape(future, (-1, 2)) for case, future in cases.iter_rows() if future is not None}
+        truths = {case: np.reshape(future, (-1, 2)) for case, future in cases.iter_rows() if future}
         rows = store.predictions(columns, where=part & wanted)
         rows = rows.filter(pl.col("case").is_in(list(truths)))
         paths, warps = Paths.of(rows), rows["warp"].explode().to_numpy().reshape(-1, 3, 3)
-        values = np.array([_displacement(paths[number], truths[case], warps[number])
+        values = np.array([_displacement(paths[number], truths[case], warps[number], case)
                            for number, case in enumerate(rows["case"])]).reshape(-1, len(DISPLACEMENTS))
         keys = rows.select("case", "follow_up", "draw", "repeat")
         found.append(keys.with_columns(pl.Series(name, values[:, i], pl.Float64)
@@ -53,8 +54,11 @@ def displacement(store: Store, follow_ups: Sequence[str] | None = None) -> pl.Da
     return pl.concat(found)
 
 
-def _displacement(futures: npt.NDArray[np.float64], truth: npt.NDArray[np.float64],
-                  warp: npt.NDArray[np.float64]) -> tuple[float, float, float, float]:
+def _displacement(futures: npt.NDArray[np.float64], truth: npt.NDArray[np.float64], warp: npt.NDArray[np.float64],
+                  case: str) -> tuple[float, float, float, float]:
+    if futures.shape[1:] != truth.shape:
+        raise ValueError(f"{case}: its ground truth has {len(truth)} positions, the predicted futures "
+                         f"{futures.shape[1]}; truth is one future of as many positions as the scene asks for")
     back = Warp(warp, (1, 1), (1, 1)).inverse.points(futures)
     apart = np.linalg.norm(back - truth, axis=-1)
     average, final = apart.mean(1), apart[:, -1]
@@ -89,10 +93,11 @@ def _gaps(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def _by_relation(verdicts: pl.DataFrame, name: str) -> pl.DataFrame:
     """The verdicts of one relation, with the transformation of their rule and its parameters."""
     rules = {text: rule(text) for text in verdicts["rule"].unique()}
-    mine = [{"rule": text, "follow_up": one.left, "effect": one.relation.values.get("effect")}
+    mine = [{"rule": text, "follow_up": one.left, "effect": one.relation.values.get("effect"),
+             "as_published": one.relation.values.get("test") in ("z", "wilcoxon")}
             for text, one in rules.items() if one.relation is not None and one.relation.relation.name == name]
-    return verdicts.join(pl.DataFrame(mine, schema={"rule": pl.String, "follow_up": pl.String, "effect": pl.String}),
-                         on="rule")
+    schema = {"rule": pl.String, "follow_up": pl.String, "effect": pl.String, "as_published": pl.Boolean}
+    return verdicts.join(pl.DataFrame(mine, schema=schema), on="rule")
 
 
 def preserving_table(verdicts: pl.DataFrame, truth: pl.DataFrame | None, *, p: float = 0.05) -> pl.DataFrame:
@@ -104,9 +109,9 @@ def preserving_table(verdicts: pl.DataFrame, truth: pl.DataFrame | None, *, p: f
     """
     wvc, hvc = _by_relation(verdicts, "wvc"), _by_relation(verdicts, "hvc")
     rows = []
-    for name in wvc["follow_up"].unique(maintain_order=True):
-        tested = wvc.filter(follow_up=name)["p"].drop_nulls()
-        row: dict[str, Any] = {"change": name, "judged": len(tested),
+    for (name, as_published), part in wvc.group_by("follow_up", "as_published", maintain_order=True):
+        tested = part["p"].drop_nulls()
+        row: dict[str, Any] = {"change": f"{name}{_PUBLISHED * bool(as_published)}", "judged": len(tested),
                                **_rate("wvc", int((tested <= p).sum()), len(tested))}
         for measure, column in _P.items():
             row[measure] = None if truth is None else _share(truth.filter(follow_up=name)[column].drop_nulls() <= p)
@@ -160,9 +165,11 @@ def map_table(verdicts: pl.DataFrame) -> pl.DataFrame:
     found = _by_relation(by_case(verdicts), "direction").with_columns(
         change=pl.col("follow_up").str.extract(r"^(\w+)"))
     rows = []
-    for (change, effect), part in found.group_by("change", "effect", maintain_order=True):
+    kinds = found.group_by("change", "effect", "as_published", maintain_order=True)
+    for (change, effect, as_published), part in kinds:
         judged = part.filter(pl.col("severity").is_not_null())
-        row: dict[str, Any] = {"change": change, "effect": effect, "judged": len(judged),
+        row: dict[str, Any] = {"change": f"{change}{_PUBLISHED * bool(as_published)}", "effect": effect,
+                               "judged": len(judged),
                                "not_applicable": int((part["status"] == "not applicable").sum())}
         confirmed = int((judged["kind"] == "confirmed").sum())
         row |= _rate("confirmed", confirmed, len(judged))

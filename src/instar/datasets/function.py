@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from instar.case import Case
+from instar.case import Case, Scene
 from instar.datasets.dataset import Dataset, Distinct
 from instar.datasets.listing import path_id
 
@@ -24,7 +24,8 @@ def from_function(function: Callable[[], Iterable[Any]], name: str) -> Dataset:
     first = next(cases(), None)  # mistakes show at once, not in the middle of a run
     if first is None:
         raise ValueError(f"{name} gives no cases")
-    return Dataset(name, str(root), cases, getattr(first.truth, "kind", None))
+    return Dataset(name, str(root), cases, getattr(first.truth, "kind", None),
+                   inputs="scene" if first.track or isinstance(first.input, Scene) else "image")
 
 
 def _cases(function: Callable[[], Iterable[Any]], name: str, root: Path) -> Iterator[Case]:

@@ -43,6 +43,8 @@ def no_provider(need: str) -> str:
     if need == "zones":
         return ("there is no segmenter for zones; `pip install 'instar[litert]'` and "
                 "`instar models pull selfie-multiclass`, or give one with --zones")
+    if need == "source":
+        return "it depends on what the system says of the source, which only a run knows"
     return f"this case has no {need}"
 
 

@@ -24,7 +24,7 @@ from instar.engine.plan import SOURCE, Plan, bound_rules, make_plan, progressed
 from instar.engine.worker import Setup, Task, Worker
 from instar.outputs import Output, output_kind
 from instar.relations import Rule
-from instar.store import KEY, Store, rows_frame
+from instar.store import APART, KEY, Store, rows_frame
 from instar.suites import Suite
 from instar.systems import System, system_name
 from instar.transforms import NotApplicable, transformation
@@ -149,6 +149,7 @@ def estimate(system: str | System, suite: Suite, dataset: Dataset, store: Store,
         first = start(setup)
         stack.callback(first.kill)
         info = greeted(first)
+        _refuse_inputs(info["system"], dataset)
         held_rules = store.manifest()["rules"] if store.exists else ()
         rules = bound_rules([*held_rules, *suite.rules], info["system"]["kind"])
         plan = make_plan(rules, seed=0, deterministic=info["system"]["deterministic"])
@@ -278,7 +279,7 @@ class _Keeper:
         self.rows: list[dict[str, Any]] = []
         self.headers: set[str] = set()
         self.apart: dict[str, bytes] = {}
-        self.stored: set[str] = set()
+        self.stored = set(store.read("apart", APART, ["hash"])["hash"])
         self.oldest: float | None = None
         self.sources: dict[str, Output] = {}
         self.notes: list[str] = list(dataset.notes)

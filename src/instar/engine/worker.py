@@ -210,9 +210,15 @@ class Worker:
                 return [self._predicted([p])[0] for p in pending]
             answers = [error]
         seconds = (time.perf_counter() - begun) / len(pending)
-        return [{"status": getattr(answer, "status", "error"), "message": _said(answer), "seconds": seconds}
+        return [{"status": _status(answer), "message": _said(answer), "seconds": seconds}
                 if isinstance(answer, Exception)
                 else {"status": "ok", "seconds": seconds, "output": answer} for answer in answers]
+
+
+def _status(error: Exception) -> str:
+    """Ours where the exception says so; the `status` of others, such as an HTTP error's 503, is something else."""
+    told = getattr(error, "status", None)
+    return told if told in ("crashed", "timeout") else "error"
 
 
 def _said(error: Exception) -> str:

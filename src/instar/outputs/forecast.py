@@ -121,18 +121,12 @@ class Forecast:
         >>> Forecast.from_array(np.zeros((20, 12, 2))).futures.shape
         (20, 12, 2)
         """
-        array = np.array(futures, np.float32)
-        array = array[None] if array.ndim == 2 else array
-        if array.ndim != 3 or array.shape[2] != 2 or 0 in array.shape:
-            raise ValueError(f"futures are (K, T, 2) as x, y in pixels, with at least one path of one position; "
-                             f"got shape {array.shape}")
-        if not np.isfinite(array).all():
-            raise ValueError(f"{int((~np.isfinite(array).all((1, 2))).sum())} of {len(array)} futures have positions "
-                             "that are not finite numbers")
-        array.setflags(write=False)
+        array = _checked(futures)
         if probability is None:
             return cls(array)
         cells = np.asarray(probability)
+        if cells.ndim != 2 or 0 in cells.shape:
+            raise ValueError(f"a probability map is (h, w), got shape {cells.shape}")
         if box is None:
             return cls(array, None, np.asarray(cells, np.float32))
         x0, y0, x1, y1 = box
@@ -184,7 +178,8 @@ class Forecast:
                 raise TypeError(f"expected a Forecast (see Forecast.from_array) or futures (K, T, 2), "
                                 f"got {type(answer).__name__}")
             made = cls.from_array(answer)
-        steps = made.futures.shape[1]
+        futures = _checked(made.futures)
+        steps = futures.shape[1]
         if isinstance(given, Scene) and steps != given.steps:
             raise ValueError(f"the scene asks for {given.steps} positions, its futures have {steps}")
         heat = made.heat
@@ -193,7 +188,21 @@ class Forecast:
             heat = HeatMap.of(made.cells, Warp.resize((width, height), given.size))
         elif heat is not None and heat.warp.target != given.size:
             heat = HeatMap(heat.cells, Warp(heat.warp.matrix, heat.warp.source, given.size))
-        return cls(made.futures, heat)
+        return cls(futures, heat)
+
+
+def _checked(futures: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    """Futures (K, T, 2) of finite numbers; one path (T, 2) is a set of one."""
+    array = np.array(futures, np.float32)
+    array = array[None] if array.ndim == 2 else array
+    if array.ndim != 3 or array.shape[2] != 2 or 0 in array.shape:
+        raise ValueError(f"futures are (K, T, 2) as x, y in pixels, with at least one path of one position; "
+                         f"got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{int((~np.isfinite(array).all((1, 2))).sum())} of {len(array)} futures have positions "
+                         "that are not finite numbers")
+    array.setflags(write=False)
+    return array
 
 
 def heat_of(row: Mapping[str, Any]) -> HeatMap | None:

@@ -92,17 +92,17 @@ def _measured(before: Sequence[Mapping[str, Any]], row: Mapping[str, Any], warp:
     """Masses in the changed cells before and after; None where there is no probability map."""
     said = heat_of(row)
     # a map that is the same for every run of a system is looked at once
-    distinct = {one["map"]: one for one in before}
+    distinct = {_placed(one): one for one in before}
     told = {packed: heat_of(one) for packed, one in distinct.items()}
     if said is None or None in told.values():
         return None
     carried = {packed: heat.warped(warp) for packed, heat in told.items() if heat is not None}
     mass = {packed: _mass(heat, mask) for packed, heat in carried.items()}
-    masses = np.array([mass[one["map"]] for one in before])
+    masses = np.array([mass[_placed(one)] for one in before])
     after, typical = _mass(said, mask), float(masses.mean())
     ratio = math.log((after + LEAST_MASS) / (typical + LEAST_MASS))
     spread = float(np.log(masses + LEAST_MASS).std(ddof=1)) if len(masses) > 1 else 0.0
-    first = carried[before[0]["map"]]
+    first = carried[_placed(before[0])]
     share, now = first.share(mask), said.onto(first)
     inside = share > 0.5
     old, new = first.cells[inside], now[inside]
@@ -110,6 +110,11 @@ def _measured(before: Sequence[Mapping[str, Any]], row: Mapping[str, Any], warp:
     apart = math.sqrt(float((share * (np.sqrt(first.cells) - np.sqrt(now)) ** 2).sum()) / 2)
     return {"before": typical, "after": after, "log_ratio": ratio, "z": ratio / spread if spread > 1e-9 else None,
             "p": p, "hellinger": min(1.0, apart)}
+
+
+def _placed(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What tells maps apart: their cells, and where these lie."""
+    return row["map"], *(row["map_warp"] or ())
 
 
 def _mass(heat: HeatMap, mask: Mask) -> float:

@@ -111,8 +111,9 @@ def _mean_within(matrix: Floats) -> float:
 
 
 def _unequal(sources: Sequence[Floats], runs: Sequence[Floats]) -> Iterator[dict[str, Any]]:
-    yield {"severity": None, "reason": f"runs of {len(sources[0])} and {len(runs[0])} futures have no common size up "
-                                       f"to {MOST_FUTURES}; let the system always sample as many"}
+    counts = " and ".join(map(str, dict.fromkeys(len(run) for run in [*sources, *runs])))
+    yield {"severity": None, "reason": f"runs of {counts} futures have no common size up to {MOST_FUTURES}; "
+                                       "let the system always sample as many"}
 
 
 def _against_all(sources: Sequence[Floats], runs: Sequence[Floats], warps: Sequence[Floats], own: Floats,
@@ -147,13 +148,14 @@ def _against_each(sources: Sequence[Floats], runs: Sequence[Floats], warps: Sequ
     apart = own[np.triu_indices(len(own), 1)]
     mean, deviation = (float(apart.mean()), float(apart.std())) if len(apart) else (0.0, 0.0)
     for number, source in enumerate(sources):
-        for run, warp in zip(runs, warps, strict=True):
+        for again, (run, warp) in enumerate(zip(runs, warps, strict=True)):
             pair = _even([Warp(warp, (1, 1), (1, 1)).points(source), run])
             if pair is None:
                 yield from _unequal(sources, runs)
                 return
             distance = float(wasserstein(pair[:1], pair[1:], squared=False)[0, 0])
-            yield {"target": f"source {number}", "severity": max(0.0, distance / max(mean, least) - 1),
+            name = f"source {number}" + (f", run {again}" if len(runs) > 1 else "")
+            yield {"target": name, "severity": max(0.0, distance / max(mean, least) - 1),
                    "p": z_test(distance, mean, deviation) if len(apart) else None, "distance": distance, "own": mean}
 
 

@@ -16,7 +16,7 @@ _WORDS = {"best_ade": "best ADE", "best_fde": "best FDE", "mean_ade": "mean ADE"
 
 def show_tables(console: Console, tables: Mapping[str, pl.DataFrame], *, p: float, markdown: bool = False) -> None:
     """Print the tables, each with a line that says what its numbers are."""
-    wide = Console(width=max(console.width, 110))  # a table is read whole or not at all
+    wide = Console(file=console.file, width=max(console.width, 110))  # a table is read whole or not at all
     for title, heads, rows in _prepared(tables, p):
         if not rows:
             continue
