@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from instar.systems import MissingExtra, ModelError, default_zones, model_path, models, pull, use, verify
-from instar.systems.models import Model, zones_advice
+from instar.systems.models import Model
 
 CONTENT = b"weights" * 1000
 MEMBER = "package/files/toy.tflite"
@@ -176,14 +176,10 @@ def test_which_segmenter(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(MODULE, "_has_solutions", lambda: mediapipe)
 
     here(model=True, litert=True, mediapipe=False)
-    assert (default_zones(), zones_advice()) == ("selfie-multiclass", "")
+    assert default_zones() == "selfie-multiclass"
     here(model=True, litert=False, mediapipe=True)
     assert default_zones() == "mediapipe-selfie"
-    assert "instar[litert]" in zones_advice()
     here(model=False, litert=True, mediapipe=True)
     assert default_zones() == "mediapipe-selfie"
-    assert zones_advice() == ("zones hair, skin and clothes need a segmenter: "
-                              "instar models pull selfie-multiclass")
     here(model=False, litert=False, mediapipe=False)
     assert default_zones() is None
-    assert "pip install 'instar[litert]' and instar models pull selfie-multiclass" in zones_advice()

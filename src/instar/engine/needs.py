@@ -9,7 +9,7 @@ import numpy as np
 
 from instar.case import Case, Input
 from instar.outputs import Detections, Output, Zones
-from instar.systems import System, system, zones_advice
+from instar.systems import System, system
 from instar.transforms import NotApplicable
 
 __all__ = ["STORED", "Provider", "no_provider", "provided", "provider"]
@@ -41,7 +41,8 @@ def provider(need: str, name: str) -> Provider:
 def no_provider(need: str) -> str:
     """Why a need cannot be had when nobody provides it."""
     if need == "zones":
-        return f"there is no segmenter for zones; {zones_advice() or 'one is installed'}, or give one with --zones"
+        return ("there is no segmenter for zones; `pip install 'instar[litert]'` and "
+                "`instar models pull selfie-multiclass`, or give one with --zones")
     if need == "source":
         return "it depends on what the system says of the source, which only a run knows"
     return f"this case has no {need}"

@@ -19,13 +19,12 @@ from instar.systems.models import (
     pull,
     use,
     verify,
-    zones_advice,
 )
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
 
 __all__ = ["MissingExtra", "Model", "ModelError", "System", "SystemFamily", "declare", "default_zones",
            "fingerprint_of", "from_function", "hash_file", "model_path", "models", "models_folder", "pull",
-           "system", "system_name", "systems", "use", "verify", "zones_advice"]
+           "system", "system_name", "systems", "use", "verify"]
 
 # Families only: a third-party library is imported when one of its systems is loaded.
 _ADAPTERS = (mediapipe, litert, walkers, goalmap, process)

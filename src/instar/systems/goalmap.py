@@ -162,7 +162,7 @@ class _Obstacles:
         if solid.any():
             column, line = math.floor(patch.centre[0]) - left, math.floor(patch.centre[1]) - top
             solid = _left_behind(solid, part, line, column)
-            wide = cv2.dilate(solid, np.ones((2 * margin + 1, 2 * margin + 1), np.uint8))
+            wide = np.asarray(cv2.dilate(solid, np.ones((2 * margin + 1, 2 * margin + 1), np.uint8)), np.uint8)
             near = tuple(slice(max(0, at - 2 * margin), max(0, at + 2 * margin + 1)) for at in (line, column))
             wide[near] = solid[near]  # who stands beside an obstacle may walk away from it
             solid = wide

@@ -23,7 +23,7 @@ from instar.spelling import unknown
 from instar.systems.system import MissingExtra
 
 __all__ = ["Model", "ModelError", "State", "default_zones", "model_path", "models", "models_folder", "pull",
-           "use", "verify", "zones_advice"]
+           "use", "verify"]
 
 State = Literal["missing", "ok", "damaged"]
 
@@ -236,18 +236,6 @@ def default_zones() -> str | None:
     if verify("selfie-multiclass") == "ok" and find_spec("ai_edge_litert") is not None:
         return "selfie-multiclass"
     return "mediapipe-selfie" if _has_solutions() else None
-
-
-def zones_advice() -> str:
-    """What to install for all zones (background, person, hair, skin, clothes); empty when nothing is."""
-    best = default_zones()
-    if best == "selfie-multiclass":
-        return ""
-    steps = [] if find_spec("ai_edge_litert") is not None else ["pip install 'instar[litert]'"]
-    if verify("selfie-multiclass") != "ok":
-        steps.append("instar models pull selfie-multiclass")
-    what = "zones hair, skin and clothes need" if best else "zones need"
-    return f"{what} a segmenter: {' and '.join(steps)}"
 
 
 def _has_solutions() -> bool:

@@ -478,7 +478,7 @@ def _lost(scene: Scene, person: _Person, fan: _Fan, paths: Floats) -> Floats:
     along, across = person.along_across(paths[:, -1])
     wished = scene.steps * fan.factor * person.pace
     came = along * np.cos(fan.angle) + across * np.sin(fan.angle)
-    return np.clip(1 - np.divide(came, wished, out=np.ones_like(came), where=wished > 0), 0, 1)
+    return np.asarray(np.clip(1 - np.divide(came, wished, out=np.ones_like(came), where=wished > 0), 0, 1))
 
 
 def _map(grid: _Grid, warp: Warp, person: _Person, ground: _Ground, places: Floats, weight: Floats) -> Floats:
