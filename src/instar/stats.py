@@ -97,7 +97,8 @@ def wasserstein(first: npt.ArrayLike, second: npt.ArrayLike | None = None, *, sq
     # about their middle, so that the difference of large squares keeps its digits
     middle = a.mean((0, 1))
     a, b = _outermost_first(a - middle), _outermost_first(b - middle)
-    products = np.tensordot(a, b, (2, 2))
+    size = a.shape[-1]
+    products = (a.reshape(-1, size) @ b.reshape(-1, size).T).reshape(*a.shape[:2], *b.shape[:2])
     squares = np.einsum("nkd,nkd->nk", a, a), np.einsum("mkd,mkd->mk", b, b)
 
     def solved(pairs: tuple[npt.NDArray[np.int64], ...]) -> Floats:
