@@ -97,13 +97,12 @@ def wasserstein(first: npt.ArrayLike, second: npt.ArrayLike | None = None, *, sq
     # about their middle, so that the difference of large squares keeps its digits
     middle = a.mean((0, 1))
     a, b = _outermost_first(a - middle), _outermost_first(b - middle)
-    size = a.shape[-1]
-    products = (a.reshape(-1, size) @ b.reshape(-1, size).T).reshape(*a.shape[:2], *b.shape[:2])
     squares = np.einsum("nkd,nkd->nk", a, a), np.einsum("mkd,mkd->mk", b, b)
 
     def solved(pairs: tuple[npt.NDArray[np.int64], ...]) -> Floats:
         one, other = pairs
-        cost = products[one, :, other]
+        x, y = a[one], b[other]
+        cost = x @ y.swapaxes(1, 2)
         cost *= -2
         cost += squares[0][one][:, :, None]
         if not squared:
@@ -112,17 +111,18 @@ def wasserstein(first: npt.ArrayLike, second: npt.ArrayLike | None = None, *, sq
         # what is the same for a whole column changes no matching, and the solver is a quarter faster without
         cost -= cost.min(1, keepdims=True)
         match = np.array([linear_sum_assignment(each)[1] for each in cost])
-        gap = a[one] - b[other[:, None], match]  # of the matching itself: 0 for equal sets
+        gap = x - y[np.arange(len(y))[:, None], match]  # of the matching itself: 0 for equal sets
         apart = np.einsum("pkd,pkd->pk", gap, gap)
         return np.asarray(np.sqrt(apart.mean(1)) if squared else np.sqrt(apart).mean(1), np.float64)
 
     wanted = np.triu_indices(len(a), 1) if second is None else np.divmod(np.arange(len(a) * len(b)), max(1, len(b)))
-    # the solver lets other threads run: every core has pairs of its own, if they are enough to be worth it
-    count = max(1, min(os.cpu_count() or 1, len(wanted[0]) // 32))
-    blocks = list(zip(*(np.array_split(side, count) for side in wanted), strict=True))
+    # The solver lets other threads run: every core has as many pairs, few enough at a time to stay in its cache.
+    cores = (os.cpu_count() or 1) if len(wanted[0]) > 64 else 1
+    pieces = cores * math.ceil(len(wanted[0]) / cores / 75)
+    blocks = list(zip(*(np.array_split(side, pieces) for side in wanted), strict=True)) if pieces else []
     matrix = np.zeros((len(a), len(b)))
-    if len(wanted[0]):
-        matrix[wanted] = np.concatenate(list(_threads().map(solved, blocks) if count > 1 else map(solved, blocks)))
+    if blocks:
+        matrix[wanted] = np.concatenate(list((_threads().map if cores > 1 else map)(solved, blocks)))
     return matrix + matrix.T if second is None else matrix
 
 
