@@ -273,6 +273,34 @@ def judge(
 
 
 @app.command()
+def select(
+    run: RunArgument,
+    share: Annotated[float, typer.Option(min=0, max=1, help="The share of the failing cases to find.")] = 1.0,
+    threshold: Annotated[float | None, typer.Option("--threshold", "-t", min=0, help="Violated from here up; each "
+                                                    "relation's own by default.")] = None,
+    judging: Annotated[str, typer.Option(help="Which judging.")] = "default",
+    as_json: Json = False,
+) -> None:
+    """The cheapest set of rules that still finds the failing cases, and in which order they earn their keep.
+
+    Examples:
+
+        instar select runs/first --threshold 0.2
+
+        instar select runs/first --share 0.95 --json
+    """
+    from instar.api import open_run
+    from instar.report import show_selection
+
+    opened = open_run(run)
+    table, proven = opened.select(share, threshold=threshold, judging=judging)
+    if as_json:
+        _print_json({"rules": table.to_dicts(), "proven": proven})
+    else:
+        show_selection(_console(), table, proven=proven, rules=len(opened.thresholds()), share=share)
+
+
+@app.command()
 def tables(
     run: RunArgument,
     p: Annotated[float, typer.Option("--p", min=0, max=1, help="The level of significance.")] = 0.05,

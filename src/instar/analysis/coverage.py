@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-__all__ = ["coverage", "default_bins", "violated_counts"]
+__all__ = ["coverage", "default_bins", "violated_counts", "violations"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -70,6 +70,12 @@ def violated_counts(verdicts: pl.DataFrame, grid: Sequence[float],
                   int(found[max(first, 0):last + 1].sum())) for first, last in chosen]
     whole = dict.fromkeys(("first", "last", "cases"), pl.Int64)
     return pl.DataFrame(rows, orient="row", schema={"threshold": pl.Float64, "violated": pl.String, **whole})
+
+
+def violations(verdicts: pl.DataFrame, thresholds: Mapping[str, float]) -> tuple[list[str], npt.NDArray[np.bool_]]:
+    """The rules that have verdicts, and which of the cases (rule, case) violate each."""
+    rules, severity = _severities(verdicts, list(thresholds))
+    return rules, _violated(severity, np.array([float(thresholds[rule]) for rule in rules]).reshape(-1, 1))
 
 
 def _violated(severity: Floats, threshold: float | Floats) -> npt.NDArray[np.bool_]:

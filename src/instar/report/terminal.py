@@ -75,6 +75,23 @@ def show_run(console: Console, *, manifest: Mapping[str, Any], rates: pl.DataFra
         console.print(listed)
 
 
+def show_selection(console: Console, table: pl.DataFrame, *, proven: bool, rules: int, share: float) -> None:
+    """A selected set of rules: what each adds, and what it costs."""
+    if table.is_empty():
+        console.print("no case violates any rule: there is nothing to find", highlight=False)
+        return
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("rule", "new cases", "found so far", "share", "ms per case"):
+        shown.add_column(name, justify="left" if name == "rule" else "right", no_wrap=name != "rule")
+    for row in table.iter_rows(named=True):
+        shown.add_row(Text(_short(row["rule"])), str(row["found"]), str(row["total"]), f"{row['share']:.0%}",
+                      f"{1000 * row['cost']:.1f}")
+    console.print(shown)
+    what = "the cheapest set" if proven else "the cheapest set found in time, perhaps not the cheapest there is,"
+    console.print(f"[bold]{len(table)} of {rules} rules[/] are {what} that finds {share:.0%} of the failing cases.",
+                  highlight=False)
+
+
 def _units(units: Mapping[str, str]) -> str:
     if len(units) == 1:
         return next(iter(units.values()))
