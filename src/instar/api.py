@@ -13,12 +13,14 @@ from instar.analysis import (
     agreement,
     any_rule,
     costs,
+    described,
     displacement,
     displacement_tests,
     map_table,
     preserving_table,
     rates,
     selected,
+    slices,
     worst,
 )
 from instar.case import Case, Image, Input, Scene, Unreadable, read_image, read_input
@@ -130,6 +132,17 @@ class Run:
         """
         follow_ups = {one.id: [t.id for t in one.transformations] for one in self._bound()}
         return selected(self.verdicts(judging), self.thresholds(threshold), follow_ups, costs(self.store), share=share)
+
+    def slices(self, *, threshold: float | None = None, rule: str | None = None,
+               judging: str = DEFAULT) -> pl.DataFrame:
+        """How failing cases differ from the others: measured properties of the input and the dataset's own columns.
+
+        Surest difference first; `p_corrected` takes into account how many questions were asked.
+        """
+        limits = self.thresholds(threshold)
+        if rule is not None:
+            limits = {name: limits[name] for name in [self._rule(rule)]}
+        return slices(described(self.cases()), self.verdicts(judging), limits)
 
     def tables(self, *, p: float = 0.05, judging: str = DEFAULT) -> dict[str, pl.DataFrame]:
         """The tables of TrajTest for a run of forecasts.

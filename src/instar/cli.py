@@ -301,6 +301,33 @@ def select(
 
 
 @app.command()
+def slices(
+    run: RunArgument,
+    threshold: Annotated[float | None, typer.Option("--threshold", "-t", min=0, help="Violated from here up; each "
+                                                    "relation's own by default.")] = None,
+    rule: Annotated[str | None, typer.Option(help="Only this rule.")] = None,
+    judging: Annotated[str, typer.Option(help="Which judging.")] = "default",
+    as_json: Json = False,
+) -> None:
+    """Where it breaks: how failing cases differ from the others, in what was measured of them and in your own columns.
+
+    Examples:
+
+        instar slices runs/first --threshold 0.2
+
+        instar slices runs/first --rule "gamma(0.5)" --json
+    """
+    from instar.api import open_run
+    from instar.report import show_slices
+
+    found = open_run(run).slices(threshold=threshold, rule=rule, judging=judging)
+    if as_json:
+        _print_json(found.to_dicts())
+    else:
+        show_slices(_console(), found)
+
+
+@app.command()
 def tables(
     run: RunArgument,
     p: Annotated[float, typer.Option("--p", min=0, max=1, help="The level of significance.")] = 0.05,

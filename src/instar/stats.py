@@ -12,8 +12,8 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["bootstrap", "hellinger", "pearson", "permutation_test", "spearman", "wasserstein", "wilcoxon", "wilson",
-           "z_test"]
+__all__ = ["bootstrap", "fisher", "hellinger", "holm", "pearson", "permutation_test", "rank_test", "spearman",
+           "wasserstein", "wilcoxon", "wilson", "z_test"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -214,3 +214,45 @@ def wilcoxon(before: npt.ArrayLike, after: npt.ArrayLike) -> float:
     variance = count * (count + 1) * (2 * count + 1) / 24 - float((ties**3 - ties).sum()) / 48
     z = (float(ranks[gap > 0].sum()) - count * (count + 1) / 4) / math.sqrt(variance)
     return math.erfc(z / math.sqrt(2)) / 2
+
+
+# --- many questions ---------------------------------------------------------------------------------
+
+def rank_test(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[float, float]:
+    """The probability that one of the second numbers is above one of the first (ties half), and its two-sided p.
+
+    Mann and Whitney's test by the normal approximation, with ties.
+
+    >>> rank_test([1.0, 2, 3], [2.0, 4, 5])[0].__round__(3)
+    0.833
+    """
+    a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    if not len(a) or not len(b):
+        raise ValueError(f"both sides need numbers, got {len(a)} and {len(b)}")
+    both = np.concatenate([a, b])
+    ranks = _ranks(both)
+    above = (float(ranks[len(a):].sum()) - len(b) * (len(b) + 1) / 2) / (len(a) * len(b))
+    _, ties = np.unique(both, return_counts=True)
+    count = len(both)
+    variance = (count + 1 - float((ties**3 - ties).sum()) / (count * (count - 1))) / (12 * len(a) * len(b))
+    return above, z_test(above, 0.5, math.sqrt(max(variance, 0.0)))
+
+
+def fisher(a: int, b: int, c: int, d: int) -> float:
+    """Fisher's exact test of a table of four counts [[a, b], [c, d]], two-sided."""
+    from scipy.stats import fisher_exact
+
+    return float(fisher_exact(np.array([[a, b], [c, d]])).pvalue)
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """p values corrected for how many there are, after Holm: each is what the whole family of questions allows.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    corrected, highest = [1.0] * len(p), 0.0
+    for place, number in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
+        highest = max(highest, min(1.0, p[number] * (len(p) - place)))
+        corrected[number] = highest
+    return corrected

@@ -22,7 +22,7 @@ def coverage(verdicts: pl.DataFrame, thresholds: Mapping[str, float]) -> pl.Data
 
     MET-POSE prints this number as SubRate(of, by), which its text describes the other way round.
     """
-    rules, severity = _severities(verdicts, list(thresholds))
+    rules, _, severity = _severities(verdicts, list(thresholds))
     limits = np.array([float(thresholds[rule]) for rule in rules]).reshape(-1, 1)
     hit = _violated(severity, limits).astype(np.float64)
     judged = (~np.isnan(severity)).astype(np.float64)
@@ -61,7 +61,7 @@ def violated_counts(verdicts: pl.DataFrame, grid: Sequence[float],
     default bins do not overlap, so that the cases of a threshold add up to all that have any severity.
     (MET-POSE's Table II has 30, 61 and 91 in two bins each; bins given here may do the same.)
     """
-    rules, severity = _severities(verdicts, verdicts["rule"].unique(maintain_order=True).to_list())
+    rules, _, severity = _severities(verdicts, verdicts["rule"].unique(maintain_order=True).to_list())
     chosen = default_bins(len(rules)) if bins is None else tuple(bins)
     rows = []
     for threshold in grid:
@@ -72,18 +72,19 @@ def violated_counts(verdicts: pl.DataFrame, grid: Sequence[float],
     return pl.DataFrame(rows, orient="row", schema={"threshold": pl.Float64, "violated": pl.String, **whole})
 
 
-def violations(verdicts: pl.DataFrame, thresholds: Mapping[str, float]) -> tuple[list[str], npt.NDArray[np.bool_]]:
-    """The rules that have verdicts, and which of the cases (rule, case) violate each."""
-    rules, severity = _severities(verdicts, list(thresholds))
-    return rules, _violated(severity, np.array([float(thresholds[rule]) for rule in rules]).reshape(-1, 1))
+def violations(verdicts: pl.DataFrame, thresholds: Mapping[str, float]
+               ) -> tuple[list[str], pl.Series, npt.NDArray[np.bool_]]:
+    """The rules that have verdicts, the cases judged under any of them, and which violate which (rule, case)."""
+    rules, cases, severity = _severities(verdicts, list(thresholds))
+    return rules, cases, _violated(severity, np.array([float(thresholds[rule]) for rule in rules]).reshape(-1, 1))
 
 
 def _violated(severity: Floats, threshold: float | Floats) -> npt.NDArray[np.bool_]:
     return np.asarray((severity >= threshold) & (severity > 0))  # false where it is NaN
 
 
-def _severities(verdicts: pl.DataFrame, wanted: Sequence[str]) -> tuple[list[str], Floats]:
-    """The wanted rules that have verdicts on cases, and severities (rule, case): the maximum over targets.
+def _severities(verdicts: pl.DataFrame, wanted: Sequence[str]) -> tuple[list[str], pl.Series, Floats]:
+    """The wanted rules that have verdicts on cases, the cases, and severities (rule, case): the maximum over targets.
 
     NaN where a case was not judged; cases that were judged under none of the rules are not there.
     """
@@ -96,4 +97,4 @@ def _severities(verdicts: pl.DataFrame, wanted: Sequence[str]) -> tuple[list[str
     columns = judged["case"].cast(pl.Enum(cases)).to_physical().to_numpy()
     matrix = np.full((len(rules), len(cases)), np.nan)
     np.fmax.at(matrix, (rows, columns), judged["severity"].to_numpy())
-    return rules, matrix
+    return rules, cases, matrix

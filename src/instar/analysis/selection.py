@@ -40,7 +40,7 @@ def selected(verdicts: pl.DataFrame, thresholds: Mapping[str, float], follow_ups
     """
     if not 0 < share <= 1:
         raise ValueError(f"share is above 0 and at most 1, got {share}")
-    rules, hit = violations(verdicts, thresholds)
+    rules, _, hit = violations(verdicts, thresholds)
     hit = hit[:, hit.any(0)]
     schema = {"rule": pl.String, "cost": pl.Float64, "found": pl.Int64, "total": pl.Int64, "share": pl.Float64}
     if not hit.size:

@@ -92,6 +92,25 @@ def show_selection(console: Console, table: pl.DataFrame, *, proven: bool, rules
                   highlight=False)
 
 
+def show_slices(console: Console, table: pl.DataFrame) -> None:
+    """How failing cases differ from the others."""
+    if table.is_empty():
+        console.print("nothing to ask: too few cases fail, too few do not, or nothing is known of them")
+        return
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("property", "slice", "failing", "rate", "95 % int.", "else", "effect", "p corr."):
+        shown.add_column(name, justify="left" if name in ("property", "slice") else "right", no_wrap=True)
+    for row in table.iter_rows(named=True):
+        effect = f"{row['effect']:.2f}" if row["value"].startswith("above ") else f"{row['effect']:+.2f}"
+        shown.add_row(Text(row["property"]), Text(row["value"]), f"{row['failing']}/{row['cases']}",
+                      f"{row['rate']:.0%}", f"{100 * row['low']:.0f}–{row['high']:.0%}", f"{row['elsewhere']:.0%}",
+                      effect, f"{row['p_corrected']:.2g}", style="bold" if row["p_corrected"] <= 0.05 else "dim")
+    console.print(shown)
+    console.print(f"{len(table)} questions were asked; p is corrected for that, and bold stays below 0.05. For "
+                  "numbers, effect is the probability that a failing case has the higher value (0.5: no difference); for "
+                  "slices, the difference of the two rates.", style="dim", highlight=False)
+
+
 def _units(units: Mapping[str, str]) -> str:
     if len(units) == 1:
         return next(iter(units.values()))

@@ -1,0 +1,93 @@
+"""Where it breaks: do failing cases differ from the others, in what was measured of them or in the user's columns?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from instar.analysis.coverage import violations
+from instar.stats import fisher, holm, rank_test, wilson
+
+__all__ = ["described", "slices"]
+
+LEAST = 5
+"""Cases on each side below which a question is not asked: its answer would be noise."""
+MOST_VALUES = 20
+"""A column with more different texts is a name, not a slice."""
+
+_SCHEMA: dict[str, Any] = {
+    "property": pl.String, "value": pl.String, "cases": pl.Int64, "failing": pl.Int64, "rate": pl.Float64,
+    "low": pl.Float64, "high": pl.Float64, "elsewhere": pl.Float64, "effect": pl.Float64, "p": pl.Float64,
+    "p_corrected": pl.Float64}
+
+
+def described(cases: pl.DataFrame) -> pl.DataFrame:
+    """What is known of each case, one column each: measured properties, the frame's size, the user's attributes."""
+    table = cases.filter(pl.col("status") == "ok").select("case", "width", "height", "properties", "attributes")
+    table = table.with_columns(pixels=pl.col("width") * pl.col("height"), aspect=pl.col("width") / pl.col("height"))
+    own = pl.DataFrame([json.loads(text) for text in table["attributes"]], infer_schema_length=None, strict=False)
+    measured = table["properties"].struct.unnest()
+    parts = [table.select("case", "pixels", "aspect"), measured, own.select(
+        pl.col(name) for name in own.columns if not own[name].dtype.is_nested())]
+    seen: dict[str, pl.Series] = {}
+    for part in parts:
+        for column in part.iter_columns():
+            seen.setdefault(column.name, column)
+    return pl.DataFrame(list(seen.values()))
+
+
+def slices(about: pl.DataFrame, verdicts: pl.DataFrame, thresholds: Mapping[str, float]) -> pl.DataFrame:
+    """How failing cases differ from the others, the surest difference first.
+
+    A case fails where it violates any of the rules. For a number, `effect` is the probability that a failing case has a
+    higher value than one that does not fail (0.5: no difference), and `rate` the share that fails among the
+    cases above its median. For a text or a truth value each value is a slice of its own, `effect` the difference
+    between its `rate` of failing cases and that `elsewhere`. `p_corrected` takes into account how many questions were
+    asked (Holm).
+    """
+    _, cases, hit = violations(verdicts, thresholds)
+    known = about.join(pl.DataFrame({"case": cases, "fails": hit.any(0)}), on="case", maintain_order="left")
+    rows: list[dict[str, Any]] = []
+    for name in known.columns:
+        if name in ("case", "fails"):
+            continue
+        part = known.select(pl.col(name).alias("value"), "fails").drop_nulls()
+        if part["value"].dtype.is_numeric():
+            rows += _number(name, part)
+        elif 2 <= part["value"].n_unique() <= MOST_VALUES:
+            for value in part["value"].unique().sort():
+                rows += _slice(name, str(value), (part["value"] == value).to_numpy(), part["fails"].to_numpy())
+    corrected = holm([row["p"] for row in rows])
+    table = pl.DataFrame([{**row, "p_corrected": p} for row, p in zip(rows, corrected, strict=True)], schema=_SCHEMA)
+    return table.sort("p", "property", "value", maintain_order=True)
+
+
+def _number(name: str, part: pl.DataFrame) -> list[dict[str, Any]]:
+    values, fails = part["value"].to_numpy().astype(np.float64), part["fails"].to_numpy()
+    finite = np.isfinite(values)
+    values, fails = values[finite], fails[finite]
+    if min(fails.sum(), (~fails).sum()) < LEAST or len(np.unique(values)) < 2:
+        return []
+    above = values > np.median(values)
+    effect, p = rank_test(values[~fails], values[fails])
+    return [{**_rates(name, f"above {np.median(values):.3g}", above, fails), "effect": effect, "p": p}]
+
+
+def _slice(name: str, value: str, inside: Any, fails: Any) -> list[dict[str, Any]]:
+    if min(inside.sum(), (~inside).sum()) < LEAST:
+        return []
+    row = _rates(name, value, inside, fails)
+    table = [int((a & b).sum()) for a in (inside, ~inside) for b in (fails, ~fails)]
+    return [{**row, "effect": row["rate"] - row["elsewhere"], "p": fisher(*table)}]
+
+
+def _rates(name: str, value: str, inside: Any, fails: Any) -> dict[str, Any]:
+    count, hits = int(inside.sum()), int((inside & fails).sum())
+    low, high = wilson(hits, count)
+    others = int((~inside).sum())
+    return {"property": name, "value": value, "cases": count, "failing": hits, "rate": hits / count if count else None,
+            "low": low, "high": high, "elsewhere": int((~inside & fails).sum()) / others if others else None}
