@@ -106,9 +106,9 @@ def show_slices(console: Console, table: pl.DataFrame) -> None:
                       f"{row['rate']:.0%}", f"{100 * row['low']:.0f}–{row['high']:.0%}", f"{row['elsewhere']:.0%}",
                       effect, f"{row['p_corrected']:.2g}", style="bold" if row["p_corrected"] <= 0.05 else "dim")
     console.print(shown)
-    console.print(f"{len(table)} questions were asked; p is corrected for that, and bold stays below 0.05. For "
-                  "numbers, effect is the probability that a failing case has the higher value (0.5: no difference); for "
-                  "slices, the difference of the two rates.", style="dim", highlight=False)
+    console.print(f"{len(table)} questions were asked; p is corrected for that, and bold stays below 0.05. "
+                  "For numbers, effect is the probability that a failing case has the higher value (0.5: no "
+                  "difference); for slices, the difference of the two rates.", style="dim", highlight=False)
 
 
 def _units(units: Mapping[str, str]) -> str:
