@@ -109,9 +109,8 @@ class Run:
         """The level of significance of every rule whose relation is a test; none where p is None."""
         if p is None:
             return {}
-        if not 0 < p < 1:
-            raise ValueError(f"p is above 0 and below 1, got {p}")
-        return {one.id: p for one in self._bound() if one.relation and one.relation.relation.tests}
+        level = _level(p)
+        return {one.id: level for one in self._bound() if one.relation and one.relation.relation.tests}
 
     def rates(self, threshold: float | None = None, *, p: float | None = None, judging: str = DEFAULT,
               by: Literal["case", "target"] = "case") -> pl.DataFrame:
@@ -141,7 +140,8 @@ class Run:
         """
         limits = self.thresholds(threshold)
         if rule is not None:
-            limits = {name: limits[name] for name in [self._rule(rule)]}
+            chosen = self._rule(rule)
+            limits = {chosen: limits[chosen]}
         return slices(described(self.cases()), self.verdicts(judging), limits)
 
     def tables(self, *, p: float = 0.05, judging: str = DEFAULT) -> dict[str, pl.DataFrame]:
@@ -154,7 +154,7 @@ class Run:
         if self.manifest["system"]["kind"] != Forecast.kind:
             raise ValueError(f"{self.folder} is a run of {self.manifest['system']['kind']}; "
                              "there are tables for forecasts")
-        self.alphas(p)
+        p = _level(p)
         verdicts = self.verdicts(judging)
         if (self.manifest["truth"] or {}).get("kind") != Forecast.kind:
             return {"preserving": preserving_table(verdicts, None, p=p), "map": map_table(verdicts)}
@@ -193,6 +193,12 @@ class Run:
         if found is None:
             raise unknown("rule of this run", wanted, known)
         return str(found)
+
+
+def _level(p: float) -> float:
+    if not 0 < p < 1:
+        raise ValueError(f"p is above 0 and below 1, got {p}")
+    return p
 
 
 def open_run(folder: str | Path) -> Run:
@@ -283,9 +289,11 @@ def _first_input(path: str | Path) -> Input:
         try:
             return read_image(path)
         except Unreadable:
-            if dataset(path).inputs == Image.kind:
+            opened = dataset(path)
+            if opened.inputs == Image.kind:
                 raise
-    opened = dataset(path)
+    else:
+        opened = dataset(path)
     first = next(iter(opened.cases()), None)
     if first is None:
         raise ValueError(f"{opened.name} has no cases")

@@ -35,6 +35,9 @@ SuiteArgument = Annotated[str, typer.Argument(
     metavar="SUITE", help="met-pose/sub, a .toml file, one rule such as gamma(0.5), or several joined by +")]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Threshold = Annotated[float | None, typer.Option("--threshold", "-t", min=0, help="Violated from here up; each "
+                                                 "relation's own by default.")]
+Judging = Annotated[str, typer.Option(help="Which judging; see `instar judge`.")]
 Zones = Annotated[str, typer.Option(help="Who finds skin, hair, clothes and background: auto, none, masks or boxes of "
                                          "the dataset, or a segmenter.")]
 
@@ -73,7 +76,8 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
 def run(
     system: SystemArgument,
     suite: SuiteArgument,
-    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="A folder of pictures, a list, a video, COCO …")],
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="A folder of pictures, a list, a video, COCO, "
+                                           "tracks of people …")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder; made if it is not there.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many cases.")] = None,
     workers: Annotated[int | None, typer.Option(min=0, help="Processes; by default one per core, 0: this one.")] = None,
@@ -201,9 +205,8 @@ class _Display:
 @app.command()
 def show(
     run: RunArgument,
-    threshold: Annotated[float | None, typer.Option("--threshold", "-t", min=0, help="Violated from here up; each "
-                                                    "relation's own by default.")] = None,
-    judging: Annotated[str, typer.Option(help="Which judging; see `instar judge`.")] = "default",
+    threshold: Threshold = None,
+    judging: Judging = "default",
     worst: Annotated[int, typer.Option(min=0, help="How many of the worst cases to list.")] = 10,
     every: Annotated[bool, typer.Option("--all", help="All rules, also in a long list.")] = False,
     p: Annotated[float | None, typer.Option("--p", min=0, max=1, help="Statistical relations (wvc) are violated where "
@@ -276,9 +279,8 @@ def judge(
 def select(
     run: RunArgument,
     share: Annotated[float, typer.Option(min=0, max=1, help="The share of the failing cases to find.")] = 1.0,
-    threshold: Annotated[float | None, typer.Option("--threshold", "-t", min=0, help="Violated from here up; each "
-                                                    "relation's own by default.")] = None,
-    judging: Annotated[str, typer.Option(help="Which judging.")] = "default",
+    threshold: Threshold = None,
+    judging: Judging = "default",
     as_json: Json = False,
 ) -> None:
     """The cheapest set of rules that still finds the failing cases, and in which order they earn their keep.
@@ -303,10 +305,9 @@ def select(
 @app.command()
 def slices(
     run: RunArgument,
-    threshold: Annotated[float | None, typer.Option("--threshold", "-t", min=0, help="Violated from here up; each "
-                                                    "relation's own by default.")] = None,
+    threshold: Threshold = None,
     rule: Annotated[str | None, typer.Option(help="Only this rule.")] = None,
-    judging: Annotated[str, typer.Option(help="Which judging.")] = "default",
+    judging: Judging = "default",
     as_json: Json = False,
 ) -> None:
     """Where it breaks: how failing cases differ from the others, in what was measured of them and in your own columns.
@@ -331,7 +332,7 @@ def slices(
 def tables(
     run: RunArgument,
     p: Annotated[float, typer.Option("--p", min=0, max=1, help="The level of significance.")] = 0.05,
-    judging: Annotated[str, typer.Option(help="Which judging.")] = "default",
+    judging: Judging = "default",
     as_json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
 ) -> None:
@@ -358,7 +359,7 @@ def draw(
     run: RunArgument,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where the pictures go.")],
     worst: Annotated[int, typer.Option(min=1, help="How many of the worst pairs.")] = 10,
-    judging: Annotated[str, typer.Option(help="Which judging.")] = "default",
+    judging: Judging = "default",
     rule: Annotated[str | None, typer.Option(help="Only this rule.")] = None,
     case: Annotated[str | None, typer.Option(help="Only this case.")] = None,
     dataset: Annotated[Path | None, typer.Option(help="Where the pictures are now, if they were moved.")] = None,

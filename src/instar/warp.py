@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Resampling", "Size", "Warp", "boxes_iou", "carried_mass", "inside", "warp_pixels"]
+__all__ = ["Resampling", "Size", "Warp", "boxes_iou", "carried_mass", "crossing", "inside", "mask_at", "warp_pixels"]
 
 Size = tuple[int, int]
 """(width, height) in pixels."""
@@ -159,6 +159,24 @@ def inside(xy: npt.ArrayLike, size: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     """Which points (…, 2) lie in the frame [0, W] × [0, H]; NaN does not. `size` may be (…, 2) too."""
     points = np.asarray(xy)
     return np.asarray(((points >= 0) & (points <= np.asarray(size))).all(-1))
+
+
+def mask_at(mask: npt.NDArray[np.bool_], xy: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Whether points (…, 2) lie in cells of a mask (H, W); outside the frame they do not."""
+    points, (height, width) = np.asarray(xy), mask.shape
+    column, line = np.floor(points[..., 0]).astype(np.int64), np.floor(points[..., 1]).astype(np.int64)
+    there = (column >= 0) & (column < width) & (line >= 0) & (line < height)
+    return np.asarray(mask[line.clip(0, height - 1), column.clip(0, width - 1)] & there)
+
+
+def crossing(mask: npt.NDArray[np.bool_], paths: npt.ArrayLike, apart: float) -> npt.NDArray[np.bool_]:
+    """Which paths (…, T, 2) cross a cell of the mask, looked at every `apart` pixels and at their last point."""
+    points = np.asarray(paths, np.float64)
+    step = np.diff(points, axis=-2)
+    longest = float(np.linalg.norm(step, axis=-1).max(initial=0.0))
+    parts = np.linspace(0, 1, max(2, min(4096, math.ceil(longest / apart) + 1)))
+    places = points[..., :-1, None, :] + step[..., None, :] * parts[:, None]
+    return np.asarray(mask_at(mask, places).any((-2, -1)) | mask_at(mask, points[..., -1, :]))
 
 
 def boxes_iou(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:

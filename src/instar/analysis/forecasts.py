@@ -12,7 +12,7 @@ import polars as pl
 from instar.analysis.rates import by_case
 from instar.engine import SOURCE, chunks
 from instar.outputs import Forecast, Paths
-from instar.relations import NOTHING, rule
+from instar.relations import matrices_of, rule, told_apart
 from instar.stats import permutation_test, wilson
 from instar.store import Store
 from instar.warp import Warp
@@ -45,7 +45,7 @@ def displacement(store: Store, follow_ups: Sequence[str] | None = None) -> pl.Da
         truths = {case: np.reshape(future, (-1, 2)) for case, future in cases.iter_rows() if future}
         rows = store.predictions(columns, where=part & wanted)
         rows = rows.filter(pl.col("case").is_in(list(truths)))
-        paths, warps = Paths.of(rows), rows["warp"].explode().to_numpy().reshape(-1, 3, 3)
+        paths, warps = Paths.of(rows), matrices_of(rows)
         values = np.array([_displacement(paths[number], truths[case], warps[number], case)
                            for number, case in enumerate(rows["case"])]).reshape(-1, len(DISPLACEMENTS))
         keys = rows.select("case", "follow_up", "draw", "repeat")
@@ -77,17 +77,12 @@ def displacement_tests(table: pl.DataFrame) -> pl.DataFrame:
             if len(sources) < 2:
                 continue
             values = np.concatenate([sources, runs.select(DISPLACEMENTS).to_numpy()])
-            tested = {_P[measure]: permutation_test(_gaps(column), len(sources))[1]
-                      for measure, column in zip(DISPLACEMENTS, values.T, strict=True)}
+            apart = [told_apart(np.abs(np.subtract.outer(column, column))) for column in values.T]
+            tested = {_P[measure]: permutation_test(gaps, len(sources))[1]
+                      for measure, gaps in zip(DISPLACEMENTS, apart, strict=True)}
             rows.append({"case": case["case"][0], "follow_up": name, **tested})
     return pl.DataFrame(rows, schema={"case": pl.String, "follow_up": pl.String, **dict.fromkeys(_P.values(),
                                                                                                  pl.Float64)})
-
-
-def _gaps(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The differences between numbers, as the distances between runs are taken: rounding is none."""
-    apart = np.abs(np.subtract.outer(values, values))
-    return np.where(apart < NOTHING, 0.0, apart)
 
 
 def _by_relation(verdicts: pl.DataFrame, name: str) -> pl.DataFrame:

@@ -281,7 +281,7 @@ class _Keeper:
         self.apart: dict[str, bytes] = {}
         self.stored = set(store.read("apart", APART, ["hash"])["hash"])
         self.oldest: float | None = None
-        self.sources: dict[str, Output] = {}
+        self.sources: dict[str, dict[str, Any]] = {}
         self.notes: list[str] = list(dataset.notes)
         self.started = time.monotonic()
         self.unreadable = 0
@@ -316,8 +316,16 @@ class _Keeper:
                                   else NotApplicable(row["message"]))
         source = None
         if self._source_needed and (SOURCE, 0, 0) not in task.keys:
-            source = self.sources.get(task.case.id) or self._stored_source(task.case.id)
+            source = self._uncommitted_source(task.case.id) or self._stored_source(task.case.id)
         return replace(task, needs=needs, source=source)
+
+    def _uncommitted_source(self, case: str) -> Output | None:
+        row = self.sources.get(case)
+        if row is None:
+            return None
+        whole = self.store.whole(rows_frame([row], self.store.prediction_schema(self.kind))).row(0, named=True)
+        fresh = {name: self.apart[row[name]] for name in self.store.apart(self.kind) if row.get(name) in self.apart}
+        return output_kind(self.kind).from_row({**whole, **fresh}, self.manifest["output"])
 
     def _stored_source(self, case: str) -> Output | None:
         found = self.store.predictions(where=(pl.col("case") == case) & (pl.col("follow_up") == SOURCE)
@@ -404,11 +412,7 @@ class _Keeper:
         """Until it is committed, the source output is only here; a replaced worker may need it."""
         for row in rows:
             if row["follow_up"] == SOURCE and row["repeat"] == 0 and row["status"] == "ok":
-                frame = rows_frame([row], self.store.prediction_schema(self.kind))
-                fresh = {name: self.apart[row[name]] for name in self.store.apart(self.kind)
-                         if row.get(name) in self.apart}
-                whole = {**self.store.whole(frame).row(0, named=True), **fresh}
-                self.sources[row["case"]] = output_kind(self.kind).from_row(whole, self.manifest["output"])
+                self.sources[row["case"]] = row
 
     def _advance(self, count: int) -> None:
         self.progress.done += count

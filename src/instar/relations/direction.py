@@ -17,7 +17,7 @@ from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
 from instar.spelling import Parameter
 from instar.stats import wilcoxon
 from instar.transforms import mask_of
-from instar.warp import Warp
+from instar.warp import Warp, crossing, mask_at
 
 __all__ = ["RELATIONS", "direction"]
 
@@ -67,14 +67,14 @@ def _verdict(before: Sequence[Mapping[str, Any]], row: Mapping[str, Any], warp: 
     if not row["mask"]:
         return {"reason": "no cells of the map were changed; direction goes with class_change and obstacle"}
     mask = _mask(row["mask"], row["width"], row["height"])
-    crossing = int(crossings(futures, here, mask).sum())
-    counts = {"crossing": crossing, "futures": len(futures)}
-    if effect == "avoid" and here is not None and not as_published and _at(mask, here[None])[0]:
+    crossed = int(crossings(futures, here, mask).sum())
+    counts = {"crossing": crossed, "futures": len(futures)}
+    if effect == "avoid" and here is not None and not as_published and mask_at(mask, here):
         return {**counts, "reason": "the person stands on the changed cells, which nobody could avoid"}
-    walked_through = margin + math.log((len(futures) + 1) / (len(futures) + 1 - crossing))
+    walked_through = margin + math.log((len(futures) + 1) / (len(futures) + 1 - crossed))
     measured = _measured(before, row, warp, mask, effect)
     if measured is None:
-        if effect == "avoid" and crossing:
+        if effect == "avoid" and crossed:
             return {**counts, "severity": walked_through, "kind": "crossing"}
         return {**counts, "reason": NO_MAP}
     wrong = -measured["log_ratio"] if effect == "increase" else measured["log_ratio"]
@@ -82,7 +82,7 @@ def _verdict(before: Sequence[Mapping[str, Any]], row: Mapping[str, Any], warp: 
     if as_published:
         outcome = "confirmed" if measured["p"] < ALPHA else "inconclusive"
     severity = 0.0 if outcome == "confirmed" else max(0.0, wrong)
-    if effect == "avoid" and crossing and not as_published:
+    if effect == "avoid" and crossed and not as_published:
         outcome, severity = "crossing", max(severity, walked_through)
     return {**counts, **measured, "severity": severity, "kind": outcome}
 
@@ -129,23 +129,11 @@ def _mask(packed: bytes, width: int, height: int) -> Mask:
     return mask
 
 
-def _at(mask: Mask, points: Floats) -> Mask:
-    """Whether points (…, 2) lie in cells of a mask; outside the frame they do not."""
-    height, width = mask.shape
-    column, line = np.floor(points[..., 0]).astype(np.int64), np.floor(points[..., 1]).astype(np.int64)
-    there = (column >= 0) & (column < width) & (line >= 0) & (line < height)
-    return np.asarray(mask[line.clip(0, height - 1), column.clip(0, width - 1)] & there)
-
-
 def crossings(futures: Floats, here: Floats | None, mask: Mask) -> Mask:
     """Which of the futures (K, T, 2), from where the person is now, cross a cell of the mask."""
     paths = futures if here is None else np.concatenate(
         [np.broadcast_to(here, (len(futures), 1, 2)), futures], 1)
-    step = np.diff(paths, axis=1)
-    longest = float(np.linalg.norm(step, axis=-1).max(initial=0.0))
-    parts = np.linspace(0, 1, max(2, min(4096, math.ceil(longest / STEP) + 1)))
-    places = paths[:, :-1, None] + step[:, :, None] * parts[:, None]
-    return np.asarray(_at(mask, places).any((1, 2)) | _at(mask, paths[:, -1]))
+    return crossing(mask, paths, STEP)
 
 
 def _median(found: pl.DataFrame) -> pl.DataFrame:

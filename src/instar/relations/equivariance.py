@@ -17,7 +17,7 @@ from instar.skeleton import Part, Skeleton
 from instar.spelling import Parameter
 from instar.warp import boxes_iou, inside
 
-__all__ = ["DRAWS", "RELATIONS", "over_draws", "paired"]
+__all__ = ["DRAWS", "RELATIONS", "matrices_of", "over_draws", "paired", "per_pair"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -51,7 +51,7 @@ def poses(evidence: Evidence) -> pl.DataFrame:
     told = _confident(PoseBatch.from_frame(evidence.sources, count), options)
     said = _confident(PoseBatch.from_frame(follow, count), options)
     source_of = follow["source"].to_numpy().astype(np.int64)
-    matrices = _matrices(follow)
+    matrices = matrices_of(follow)
     sizes = follow.select("width", "height").to_numpy().astype(np.float64)
     frames = evidence.sources.select("width", "height").to_numpy().astype(np.float64)[source_of]
 
@@ -108,7 +108,7 @@ def _confident(batch: PoseBatch, options: Mapping[str, Any]) -> PoseBatch:
     return PoseBatch(points[keep], batch.visibility[keep], batch.scores[keep], kept)
 
 
-def _matrices(follow: pl.DataFrame) -> Floats:
+def matrices_of(follow: pl.DataFrame) -> Floats:
     return follow["warp"].explode().to_numpy().reshape(-1, 3, 3).astype(np.float64)
 
 
@@ -341,6 +341,14 @@ def _verdicts(rows: Ints, target: pl.Series, severity: Floats, kind: pl.Series, 
     ).with_columns(pl.col("severity", "length").fill_nan(None))
 
 
+def per_pair(rows: list[dict[str, Any]], follow: pl.DataFrame, measures: Mapping[str, Any]) -> pl.DataFrame:
+    """Verdicts of numbered rows of follow-ups as those of their keys, one per target over all draws and repeats."""
+    own = {name: kind for name, kind in VERDICT_COLUMNS.items() if name not in ("case", "follow_up")}
+    keys = follow.select("case", "follow_up", "draw", "repeat").with_row_index("row")
+    found = pl.DataFrame(rows, schema={"row": pl.UInt32, **own, **measures}, orient="row")
+    return over_draws(found.join(keys, on="row", maintain_order="left"), keys, measures)
+
+
 def over_draws(found: pl.DataFrame, keys: pl.DataFrame, measures: Mapping[str, Any]) -> pl.DataFrame:
     """One verdict per target over all draws and repeats: the median severity.
 
@@ -391,11 +399,7 @@ def detections(evidence: Evidence) -> pl.DataFrame:
         inner = np.clip(expected, 0, [*size, *size])
         gone = ((inner[:, 2:] - inner[:, :2]) <= 0).any(1)
         rows += _object_verdicts(number, told, said, inner, gone)
-    schema = {"row": pl.UInt32, **{k: v for k, v in VERDICT_COLUMNS.items() if k not in ("case", "follow_up")},
-              **DETECTION_MEASURES}
-    keys = follow.select("case", "follow_up", "draw", "repeat").with_row_index("row")
-    found = pl.DataFrame(rows, schema=schema, orient="row").join(keys, on="row", maintain_order="left")
-    return over_draws(found, keys, DETECTION_MEASURES)
+    return per_pair(rows, follow, DETECTION_MEASURES)
 
 
 def _above(found: Detections, confidence: float) -> Detections:

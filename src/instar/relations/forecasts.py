@@ -12,13 +12,13 @@ import polars as pl
 
 from instar.case import Track
 from instar.outputs import Paths, heat_of
-from instar.relations.equivariance import DRAWS, over_draws, paired
+from instar.relations.equivariance import DRAWS, matrices_of, paired, per_pair
 from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
 from instar.spelling import Parameter
 from instar.stats import hellinger, permutation_test, wasserstein, z_test
 from instar.warp import Warp
 
-__all__ = ["NOTHING", "NO_MAP", "RELATIONS", "SOURCES", "hvc", "past_of", "wvc"]
+__all__ = ["NO_MAP", "RELATIONS", "SOURCES", "hvc", "past_of", "told_apart", "wvc"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -54,7 +54,7 @@ def wvc(evidence: Evidence) -> pl.DataFrame:
     told, said = Paths.of(evidence.sources), Paths.of(evidence.follow_ups)
     runs_of = _rows_by(evidence.sources, "case")
     pasts = past_of(evidence.cases)
-    warps = evidence.follow_ups["warp"].explode().to_numpy().reshape(-1, 3, 3)
+    warps = matrices_of(evidence.follow_ups)
     judged = _against_each if evidence.parameters["test"] == "z" else _against_all
     found: list[dict[str, Any]] = []
     previous, own = None, np.zeros((0, 0))
@@ -103,7 +103,12 @@ def _distances(first: Floats | None, second: Floats | None, squared: bool) -> Fl
     if first is None:
         return np.zeros((0, 0))
     matrix = wasserstein(first, second, squared=squared)
-    return np.where(matrix < NOTHING, 0.0, matrix)
+    return told_apart(matrix)
+
+
+def told_apart(distances: Floats) -> Floats:
+    """Distances in pixels, with those that are only rounding as 0."""
+    return np.where(distances < NOTHING, 0.0, distances)
 
 
 def _mean_within(matrix: Floats) -> float:
@@ -172,11 +177,11 @@ def hvc(evidence: Evidence) -> pl.DataFrame:
     follow = paired(evidence)
     columns = ["map", "map_size", "map_warp", "width", "height"]
     sources = evidence.sources.select("case", "repeat", *columns).to_dicts()
-    noise: dict[str, float | None] = {}
+    runs_of, noise = _rows_by(evidence.sources, "case"), dict[str, float | None]()
     found: list[dict[str, Any]] = []
-    for number, row in enumerate(follow.select("case", "warp", "source", *columns).iter_rows(named=True)):
+    for place, row in enumerate(follow.select("case", "warp", "source", *columns).iter_rows(named=True)):
         source = sources[row["source"]]
-        verdict = {"row": number, "target": "whole", "severity": None, "kind": None, "reason": None, "own": None}
+        verdict = {"row": place, "target": "whole", "severity": None, "kind": None, "reason": None, "own": None}
         told, said = heat_of(source), heat_of(row)
         if told is None or said is None:
             found.append({**verdict, "reason": NO_MAP})
@@ -184,13 +189,9 @@ def hvc(evidence: Evidence) -> pl.DataFrame:
         frame = (source["width"], source["height"])
         back = said.warped(Warp(np.reshape(row["warp"], (3, 3)), frame, (row["width"], row["height"])).inverse)
         if row["case"] not in noise:
-            noise[row["case"]] = _noise([one for one in sources if one["case"] == row["case"]][:2])
+            noise[row["case"]] = _noise([sources[number] for number in runs_of[row["case"]][:2]])
         found.append({**verdict, "severity": hellinger(told.cells, back.onto(told)), "own": noise[row["case"]]})
-    schema = {"row": pl.UInt32, **{k: v for k, v in VERDICT_COLUMNS.items() if k not in ("case", "follow_up")},
-              **HVC_MEASURES}
-    keys = follow.select("case", "follow_up", "draw", "repeat").with_row_index("row")
-    joined = pl.DataFrame(found, schema=schema, orient="row").join(keys, on="row", maintain_order="left")
-    return over_draws(joined, keys, HVC_MEASURES)
+    return per_pair(found, follow, HVC_MEASURES)
 
 
 def _noise(rows: Sequence[Mapping[str, Any]]) -> float | None:

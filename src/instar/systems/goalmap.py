@@ -27,6 +27,7 @@ from instar.outputs import Forecast
 from instar.scene import Scene
 from instar.spelling import Parameter
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
+from instar.warp import crossing
 
 __all__ = ["FAMILIES"]
 
@@ -172,15 +173,7 @@ class _Obstacles:
         """Which of the paths (…, T + 1, 2), in pixels of the map, cross an obstacle."""
         if not self.blocked.any():
             return np.zeros(paths.shape[:-2], bool)
-        step = np.diff(paths, axis=-2)
-        longest = float(np.linalg.norm(step, axis=-1).max(initial=0.0))
-        parts = np.linspace(0, 1, max(2, min(1024, math.ceil(longest / self.margin) + 1)))
-        places = np.floor(paths[..., :-1, None, :] + step[..., None, :] * parts[:, None]).astype(np.int64)
-        height, width = self.blocked.shape
-        column, line = places[..., 0] - self.corner[0], places[..., 1] - self.corner[1]
-        there = (column >= 0) & (column < width) & (line >= 0) & (line < height)
-        hit = self.blocked[line.clip(0, height - 1), column.clip(0, width - 1)] & there
-        return np.asarray(hit.any((-2, -1)))
+        return crossing(self.blocked, paths - np.array(self.corner), self.margin)
 
 
 def _left_behind(solid: npt.NDArray[np.uint8], part: npt.NDArray[np.uint8], line: int, column: int

@@ -96,17 +96,14 @@ def _inside_convex(corners: npt.NDArray[np.float64], size: tuple[int, int]) -> n
     return mask
 
 
-def _class(name: str, default: str | None = None, *, help: str) -> Parameter:
-    return Parameter(name, "text", help=help) if default is None else Parameter(name, "text", default, help=help)
-
-
 FAMILIES = (
     Family("class_change", "scene", "general", class_change,
-           (_class("old", help="the class whose cells change"), _class("new", help="what they become")),
+           (Parameter("old", "text", help="the class whose cells change"),
+            Parameter("new", "text", help="what they become")),
            help="Every cell of one class becomes another. ⚠ The original wrote the new class beside the old one.",
            inputs=("scene",)),
     Family("obstacle", "scene", "general", obstacle,
-           (_class("new", "structure", help="what it is made of: structure, tree, or a class of your map"),
+           (Parameter("new", "text", "structure", help="what it is made of: structure, tree, or a class of your map"),
             Parameter("size", "float", 0.25, low=0, open_low=True, high=2, ordered=True,
                       help="its diameter, as a share of the predicted path's length"),
             Parameter("distance", "float", 0.5, low=0, open_low=True, high=1.5, ordered=True,
