@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from instar.api import Run, open_run, run
+    from instar.analysis import Run, open_run
+    from instar.api import run
     from instar.case import Case, Image, Scene, Track
     from instar.datasets import Dataset, dataset
     from instar.outputs import Detections, Forecast, Poses, Zones
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "Case": "case", "Change": "transforms", "Dataset": "datasets", "Detections": "outputs", "Family": "transforms",
     "Forecast": "outputs", "Image": "case", "NotApplicable": "transforms", "Poses": "outputs", "Rule": "relations",
-    "Run": "api", "Scene": "case", "Skeleton": "skeleton", "Suite": "suites", "System": "systems", "Track": "case",
+    "Run": "analysis", "Scene": "case", "Skeleton": "skeleton", "Suite": "suites", "System": "systems", "Track": "case",
     "Transformation": "transforms", "Warp": "warp", "Zones": "outputs", "dataset": "datasets", "declare": "systems",
-    "open_run": "api", "rule": "relations", "run": "api", "suite": "suites", "system": "systems",
+    "open_run": "analysis", "rule": "relations", "run": "api", "suite": "suites", "system": "systems",
     "transformation": "transforms",
 }
 

@@ -1,49 +1,17 @@
-"""What the public API and the commands stand on: run, and a Run to look at."""
+"""What the public API and the commands stand on: run, and what can be done without one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import polars as pl
-
-from instar.analysis import (
-    agreement,
-    any_rule,
-    costs,
-    described,
-    displacement,
-    displacement_tests,
-    map_table,
-    preserving_table,
-    rates,
-    selected,
-    slices,
-    worst,
-)
+from instar.analysis import Run, open_run
 from instar.case import Case, Image, Input, Scene, Unreadable, read_image, read_input
 from instar.datasets import Dataset, dataset
-from instar.engine import (
-    DEFAULT,
-    SOURCE,
-    Estimate,
-    Finding,
-    Outcome,
-    Progress,
-    bound_rules,
-    check_system,
-    judge,
-    predict,
-    provided,
-    provider,
-)
+from instar.engine import Estimate, Finding, Progress, check_system, predict, provided, provider
 from instar.engine import estimate as _estimate
-from instar.outputs import Forecast
-from instar.relations import Rule, rule
 from instar.report import contact_sheet, draw_shapes, write_png
-from instar.spelling import unknown
 from instar.store import Store
 from instar.suites import Suite, suite
 from instar.systems import System, default_zones, from_function, system_name
@@ -51,161 +19,6 @@ from instar.systems import system as _system
 from instar.transforms import NotApplicable, draw_seed
 
 __all__ = ["Run", "check", "estimate", "open_run", "preview", "run", "zones_provider"]
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A run folder: predictions, verdicts and what they say. It needs the folder alone, wherever it was copied."""
-
-    store: Store
-    outcome: Outcome | None = None
-
-    @property
-    def folder(self) -> Path:
-        return self.store.folder
-
-    @property
-    def manifest(self) -> dict[str, Any]:
-        return self.store.manifest()
-
-    def cases(self) -> pl.DataFrame:
-        """One row per case: id, path, content hash, size, truth, attributes, measured properties."""
-        return self.store.cases()
-
-    def predictions(self) -> pl.DataFrame:
-        """One row per prediction: its key (case, follow_up, draw, repeat), status, change, and the output."""
-        return self.store.predictions()
-
-    def judge(self, **options: Any) -> str:
-        """Ask another question of the same predictions; returns the judging's id.
-
-        For poses: landmarks, aggregate, normaliser, confidence, visibility, outside, space.
-        """
-        return judge(self.store, options)
-
-    def verdicts(self, judging: str = DEFAULT, **options: Any) -> pl.DataFrame:
-        """Severities, one row per case, target and rule; judged first where they are not up to date."""
-        if options:
-            judging = self.judge(**options)
-        else:
-            held = self.store.judging_info(judging)
-            if held is not None or judging == DEFAULT:
-                judge(self.store, held["options"] if held else {})
-        return self.store.verdicts(judging)
-
-    def thresholds(self, threshold: float | None = None) -> dict[str, float]:
-        """Each rule's threshold: the one given, else the suite's, else its relation's."""
-        named = self.manifest["thresholds"]
-        found: dict[str, float] = {}
-        for one in self._bound():
-            assert one.relation is not None
-            relation = one.relation.relation
-            fixed = relation.over == "cases"  # a threshold in body lengths says nothing about a correlation
-            own = named.get(one.id, named.get(one.left, named.get("*", relation.threshold)))
-            found[one.id] = float(own if threshold is None or fixed else threshold)
-        return found
-
-    def alphas(self, p: float | None) -> dict[str, float]:
-        """The level of significance of every rule whose relation is a test; none where p is None."""
-        if p is None:
-            return {}
-        level = _level(p)
-        return {one.id: level for one in self._bound() if one.relation and one.relation.relation.tests}
-
-    def rates(self, threshold: float | None = None, *, p: float | None = None, judging: str = DEFAULT,
-              by: Literal["case", "target"] = "case") -> pl.DataFrame:
-        """Violation rate per rule with its 95 % interval; with `p`, statistical relations by their test."""
-        return rates(self.verdicts(judging), self.thresholds(threshold), by=by, alphas=self.alphas(p))
-
-    def any_rule(self, threshold: float | None = None, *, p: float | None = None,
-                 judging: str = DEFAULT) -> dict[str, Any]:
-        """The share of cases that violate at least one rule, with its 95 % interval."""
-        return any_rule(self.verdicts(judging), self.thresholds(threshold), alphas=self.alphas(p))
-
-    def select(self, share: float = 1.0, *, threshold: float | None = None,
-               judging: str = DEFAULT) -> tuple[pl.DataFrame, bool]:
-        """The cheapest rules that find at least this share of the failing cases; and whether that is proven.
-
-        One row per rule, in the order in which they earn their keep: the new cases it finds, and what all so far find.
-        The cost is the seconds of prediction per case that the run measured.
-        """
-        follow_ups = {one.id: [t.id for t in one.transformations] for one in self._bound()}
-        return selected(self.verdicts(judging), self.thresholds(threshold), follow_ups, costs(self.store), share=share)
-
-    def slices(self, *, threshold: float | None = None, rule: str | None = None,
-               judging: str = DEFAULT) -> pl.DataFrame:
-        """How failing cases differ from the others: measured properties of the input and the dataset's own columns.
-
-        Surest difference first; `p_corrected` takes into account how many questions were asked.
-        """
-        limits = self.thresholds(threshold)
-        if rule is not None:
-            chosen = self._rule(rule)
-            limits = {chosen: limits[chosen]}
-        return slices(described(self.cases()), self.verdicts(judging), limits)
-
-    def tables(self, *, p: float = 0.05, judging: str = DEFAULT) -> dict[str, pl.DataFrame]:
-        """The tables of TrajTest for a run of forecasts.
-
-        `preserving`: changes that move all alike (Table 3); `map`: changes of the map (Table 4); `agreement` with
-        the displacement from the truth over levels of p (Figure 5) and `displacement` of the source's predictions,
-        where there is a truth.
-        """
-        if self.manifest["system"]["kind"] != Forecast.kind:
-            raise ValueError(f"{self.folder} is a run of {self.manifest['system']['kind']}; "
-                             "there are tables for forecasts")
-        p = _level(p)
-        verdicts = self.verdicts(judging)
-        if (self.manifest["truth"] or {}).get("kind") != Forecast.kind:
-            return {"preserving": preserving_table(verdicts, None, p=p), "map": map_table(verdicts)}
-        moved = [one.left for one in self._bound() if one.relation and one.relation.relation.tests]
-        apart = displacement(self.store, moved)
-        truth = displacement_tests(apart)
-        return {"preserving": preserving_table(verdicts, truth, p=p), "map": map_table(verdicts),
-                "agreement": agreement(verdicts, truth),
-                "displacement": apart.filter(follow_up=SOURCE).drop("follow_up", "draw")}
-
-    def worst(self, count: int = 10, *, judging: str = DEFAULT, rule: str | None = None,
-              case: str | None = None) -> pl.DataFrame:
-        """The pairs with the highest severities, of all rules and cases or of one."""
-        verdicts = self.verdicts(judging)
-        if rule is not None:
-            verdicts = verdicts.filter(rule=self._rule(rule))
-        if case is not None:
-            verdicts = verdicts.filter(case=case)
-            if verdicts.is_empty():
-                raise unknown("case", case, self.cases()["case"])
-        return worst(verdicts, count, thresholds=self.thresholds())
-
-    def units(self) -> dict[str, str]:
-        """What severities are measured in, by relation."""
-        return {one.relation.relation.name: one.relation.relation.unit for one in self._bound() if one.relation}
-
-    def _bound(self) -> tuple[Rule, ...]:
-        manifest = self.manifest
-        return bound_rules(manifest["rules"], manifest["system"]["kind"])
-
-    def _rule(self, text: str) -> str:
-        """A rule of this run by its id, with or without its relation."""
-        known = self.manifest["rules"]
-        wanted = rule(text).id
-        found = next((name for name in known if wanted in (name, name.partition(" => ")[0])), None)
-        if found is None:
-            raise unknown("rule of this run", wanted, known)
-        return str(found)
-
-
-def _level(p: float) -> float:
-    if not 0 < p < 1:
-        raise ValueError(f"p is above 0 and below 1, got {p}")
-    return p
-
-
-def open_run(folder: str | Path) -> Run:
-    """An existing run folder."""
-    opened = Run(Store(folder))
-    opened.store.manifest()
-    return opened
 
 
 def zones_provider(given: str | None, store: Store) -> str | None:

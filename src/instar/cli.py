@@ -212,6 +212,7 @@ def show(
     p: Annotated[float | None, typer.Option("--p", min=0, max=1, help="Statistical relations (wvc) are violated where "
                                             "their test's p is at most this, whatever the severity.")] = None,
     by: Annotated[str, typer.Option(help="Count by case or by target.")] = "case",
+    group: Annotated[str | None, typer.Option(help="Only a landmark group: body, left_hand …")] = None,
     as_json: Json = False,
 ) -> None:
     """Violation rate per rule with its interval, and the worst cases.
@@ -220,30 +221,36 @@ def show(
 
         instar show runs/first --threshold 0.2
 
+        instar show runs/first --group left_hand
+
         instar show runs/first --judging landmarks=hands --json
     """
     _show(run, threshold=threshold, judging=judging, worst=worst, by=by, as_json=as_json, limit=None if every else 30,
-          p=p)
+          p=p, group=group)
 
 
 def _show(folder: Path, *, threshold: float | None = None, judging: str = "default", worst: int = 10, by: str = "case",
-          as_json: bool = False, limit: int | None = None, p: float | None = None) -> None:
+          as_json: bool = False, limit: int | None = None, p: float | None = None, group: str | None = None) -> None:
     from instar.api import open_run
 
     if by not in ("case", "target"):
         raise typer.BadParameter(f"{by!r}; allowed are: case, target", param_hint="--by")
     opened = open_run(folder)
-    rates = opened.rates(threshold, p=p, judging=judging, by=by)  # type: ignore[arg-type]
-    whole = opened.any_rule(threshold, p=p, judging=judging)
-    listed = opened.worst(worst, judging=judging)
+    rates = opened.rates(threshold, p=p, judging=judging, by=by, group=group)  # type: ignore[arg-type]
+    whole = opened.any_rule(threshold, p=p, judging=judging, group=group)
+    listed = opened.worst(worst, judging=judging, group=group)
     if as_json:
         _print_json({"run": str(folder), "system": opened.manifest["system"], "judging": judging,
-                     "any": whole, "rules": rates.to_dicts(), "worst": listed.to_dicts()})
+                     "any": whole, "rules": rates.to_dicts(), "worst": listed.to_dicts(),
+                     "families": opened.family_rates(threshold, p=p, judging=judging, group=group).to_dicts(),
+                     "noise": opened.noise(judging).to_dicts()})
         return
     from instar.report import show_run
 
     show_run(_console(), manifest=opened.manifest, rates=rates, whole=whole, worst=listed,
-             reasons=opened.verdicts(judging), judging=judging, units=opened.units(), limit=limit)
+             over_cases=opened.over_cases(judging), unjudged=opened.unjudged(judging),
+             families=opened.family_rates(threshold, p=p, judging=judging, group=group), noise=opened.noise(judging),
+             judging=judging, units=opened.units(), limit=limit)
 
 
 @app.command()

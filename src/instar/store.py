@@ -129,6 +129,15 @@ class Store:
                 left.unlink(missing_ok=True)
             yield
 
+    @contextmanager
+    def judging_lock(self, judging: str) -> Iterator[None]:
+        """Whoever judges waits here for another who judges the same: a viewer beside a run that goes on."""
+        folder = self.folder / self.verdict_table(judging)
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
     def _place(self, path: Path, write: Callable[[Path], object]) -> None:
         """Write beside, make durable, rename into place: a file is there whole or not at all."""
         temporary = path.with_name(f".{path.name}.part")
@@ -296,7 +305,7 @@ class Store:
 
     def judgings(self) -> list[str]:
         folder = self.folder / "verdicts"
-        return sorted(p.name for p in folder.iterdir() if p.is_dir()) if folder.is_dir() else []
+        return sorted(p.parent.name for p in folder.glob("*/judging.json"))
 
     def judging_info(self, judging: str) -> dict[str, Any] | None:
         path = self.folder / self.verdict_table(judging) / "judging.json"
@@ -322,15 +331,21 @@ class Store:
             if not start <= first < number:
                 old.unlink(missing_ok=True)
 
-    def verdicts(self, judging: str) -> pl.DataFrame:
+    def verdict_parts(self, judging: str, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+        """A judging's verdicts, part by part: what does not fit into memory at once. Columns may be missing."""
         info = self.judging_info(judging)
         if info is None:
             raise NoRun(f"{self.folder} has no judging {judging!r}; it has {', '.join(self.judgings()) or 'none'}")
         first, end = info["parts"]
-        paths = [path for start, _, path in self._parts(self.verdict_table(judging)) if first <= start < end]
-        return pl.concat([pl.read_parquet(path) for path in paths], how="diagonal") if paths else pl.DataFrame(
-            schema={"case": pl.String, "target": pl.String, "rule": pl.String, "severity": pl.Float64,
-                    "kind": pl.String, "reason": pl.String, "status": pl.String})
+        for start, _, path in self._parts(self.verdict_table(judging)):
+            if first <= start < end:
+                there = pl.read_parquet_schema(path)
+                yield pl.read_parquet(path, columns=[name for name in columns or there if name in there])
+
+    def verdicts(self, judging: str) -> pl.DataFrame:
+        empty = pl.DataFrame(schema={"case": pl.String, "target": pl.String, "rule": pl.String, "severity": pl.Float64,
+                                     "kind": pl.String, "reason": pl.String, "status": pl.String})
+        return pl.concat([*self.verdict_parts(judging)] or [empty], how="diagonal")
 
 
 def _small_runs(parts: list[tuple[int, int, Path]], at_most: int) -> list[list[tuple[int, int, Path]]]:

@@ -20,6 +20,7 @@ from tests.analysis.frames import table
 from tests.toys import scene, steady, write_scenes
 
 INF = float("inf")
+COUNTS = ("threshold", "cases", "classic_only", "metamorphic_only", "both", "neither")
 SIZE = (200, 100)
 RULES = Suite("test", (instar.rule("gamma(0.5)"),))
 
@@ -112,6 +113,10 @@ def test_classic_and_metamorphic_side_by_side() -> None:
     truth = table({"truth": [0.3, 0.3, 0.0, 0.0, INF, None]})
     rules = table({"r": [0.1, 0.4, 0.4, 0.0, INF, 1.0], "s": [0.0, 0.0, None, 0.1, 0.0, 1.0]})
     found = classic_vs_metamorphic(truth, rules, (0.05, 0.2, INF))
-    assert found.rows() == [(0.05, 5, 0, 2, 3, 0), (0.2, 5, 1, 1, 2, 1), (INF, 5, 0, 0, 1, 4)]
+    assert found.select(COUNTS).rows() == [(0.05, 5, 0, 2, 3, 0), (0.2, 5, 1, 1, 2, 1), (INF, 5, 0, 0, 1, 4)]
     one = rules.filter(pl.col("rule") == "s")
-    assert classic_vs_metamorphic(truth, one, (0.2,)).row(0) == (0.2, 4, 3, 0, 0, 1)
+    assert classic_vs_metamorphic(truth, one, (0.2,)).select(COUNTS).row(0) == (0.2, 4, 3, 0, 0, 1)
+    assert found.select("precision", "recall").rows() == [(3 / 5, 1.0), (2 / 3, 2 / 3), (1.0, 1.0)]
+    assert all(found[f"{name}_low"][1] < 2 / 3 < found[f"{name}_high"][1] for name in ("precision", "recall"))
+    silent = classic_vs_metamorphic(table({"truth": [0.0]}), table({"r": [0.0]}), (0.2,))
+    assert silent["precision"].item() is None and silent["recall"].item() is None

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from instar.analysis.severities import Verdicts, severities
+
 __all__ = ["coverage", "default_bins", "violated_counts", "violations"]
 
-Floats = npt.NDArray[np.float64]
 
-
-def coverage(verdicts: pl.DataFrame, thresholds: Mapping[str, float]) -> pl.DataFrame:
+def coverage(verdicts: Verdicts, thresholds: Mapping[str, float]) -> pl.DataFrame:
     """How far rule `by` covers rule `of`: of the cases that violate `of`, the share that violates `by`.
 
     One row per ordered pair of rules, in the order of `thresholds`. `violated` counts the cases that violate
@@ -22,11 +22,11 @@ def coverage(verdicts: pl.DataFrame, thresholds: Mapping[str, float]) -> pl.Data
 
     MET-POSE prints this number as SubRate(of, by), which its text describes the other way round.
     """
-    rules, _, severity = _severities(verdicts, list(thresholds))
-    limits = np.array([float(thresholds[rule]) for rule in rules]).reshape(-1, 1)
-    hit = _violated(severity, limits).astype(np.float64)
-    judged = (~np.isnan(severity)).astype(np.float64)
-    both, fired, shared = hit @ hit.T, hit @ judged.T, judged @ judged.T
+    held = severities(verdicts).only(list(thresholds)).per_case()
+    rules = list(held.rules)
+    hit = held.violated(thresholds).astype(np.float32)  # whole numbers below 2²⁴ cases
+    judged = (~np.isnan(held.severity)).astype(np.float32)
+    both, fired, shared = (counts.astype(np.float64) for counts in (hit @ hit.T, hit @ judged.T, judged @ judged.T))
     covered = np.where(fired > 0, both / np.maximum(fired, 1), 1.0)
     covered[(shared == 0) & (hit.sum(1) > 0)[:, None]] = np.nan
     table = pl.DataFrame({
@@ -53,7 +53,7 @@ def default_bins(rules: int) -> tuple[tuple[int, int], ...]:
     return (*bins, (rules, rules))
 
 
-def violated_counts(verdicts: pl.DataFrame, grid: Sequence[float],
+def violated_counts(verdicts: Verdicts, grid: Sequence[float],
                     bins: Sequence[tuple[int, int]] | None = None) -> pl.DataFrame:
     """How many cases violate how many rules, for each threshold of a grid.
 
@@ -61,40 +61,21 @@ def violated_counts(verdicts: pl.DataFrame, grid: Sequence[float],
     default bins do not overlap, so that the cases of a threshold add up to all that have any severity.
     (MET-POSE's Table II has 30, 61 and 91 in two bins each; bins given here may do the same.)
     """
-    rules, _, severity = _severities(verdicts, verdicts["rule"].unique(maintain_order=True).to_list())
+    held = severities(verdicts).per_case()
+    rules = held.rules
     chosen = default_bins(len(rules)) if bins is None else tuple(bins)
     rows = []
     for threshold in grid:
-        found = np.bincount(_violated(severity, float(threshold)).sum(0), minlength=len(rules) + 1)
+        number = held.violated(dict.fromkeys(rules, float(threshold))).sum(0)
+        found = np.bincount(number, minlength=len(rules) + 1)
         rows += [(float(threshold), str(first) if first == last else f"{first}–{last}", first, last,
                   int(found[max(first, 0):last + 1].sum())) for first, last in chosen]
     whole = dict.fromkeys(("first", "last", "cases"), pl.Int64)
     return pl.DataFrame(rows, orient="row", schema={"threshold": pl.Float64, "violated": pl.String, **whole})
 
 
-def violations(verdicts: pl.DataFrame, thresholds: Mapping[str, float]
+def violations(verdicts: Verdicts, thresholds: Mapping[str, float]
                ) -> tuple[list[str], pl.Series, npt.NDArray[np.bool_]]:
     """The rules that have verdicts, the cases judged under any of them, and which violate which (rule, case)."""
-    rules, cases, severity = _severities(verdicts, list(thresholds))
-    return rules, cases, _violated(severity, np.array([float(thresholds[rule]) for rule in rules]).reshape(-1, 1))
-
-
-def _violated(severity: Floats, threshold: float | Floats) -> npt.NDArray[np.bool_]:
-    return np.asarray((severity >= threshold) & (severity > 0))  # false where it is NaN
-
-
-def _severities(verdicts: pl.DataFrame, wanted: Sequence[str]) -> tuple[list[str], pl.Series, Floats]:
-    """The wanted rules that have verdicts on cases, the cases, and severities (rule, case): the maximum over targets.
-
-    NaN where a case was not judged; cases that were judged under none of the rules are not there.
-    """
-    kept = verdicts.select("case", "rule", "severity").filter(pl.col("case").is_not_null())
-    known = set(kept["rule"].unique())
-    rules = [rule for rule in wanted if rule in known]
-    judged = kept.filter(pl.col("severity").is_not_null() & pl.col("rule").is_in(rules))
-    rows = judged["rule"].cast(pl.Enum(rules)).to_physical().to_numpy()
-    cases = judged["case"].unique()
-    columns = judged["case"].cast(pl.Enum(cases)).to_physical().to_numpy()
-    matrix = np.full((len(rules), len(cases)), np.nan)
-    np.fmax.at(matrix, (rows, columns), judged["severity"].to_numpy())
-    return rules, cases, matrix
+    held = severities(verdicts).only(list(thresholds)).per_case()
+    return list(held.rules), held.cases, held.violated(thresholds)

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
+from instar.analysis.severities import FAILED, NOT_APPLICABLE, Verdicts, severities
 from instar.stats import wilson
 
-__all__ = ["any_rule", "by_case", "curve", "rates", "violated", "worst"]
+__all__ = ["any_rule", "by_case", "curve", "group_rates", "noise", "rates", "violated", "worst", "worst_pairs"]
+
+NOISE_SHARE = 0.95
+"""The noise floor: this share of the cases stay at or below it when nothing was changed."""
 
 
 def violated(threshold: float | pl.Expr) -> pl.Expr:
     """Violated is severity ≥ threshold and > 0. A null severity is neither violated nor kept."""
     return (pl.col("severity") >= threshold) & (pl.col("severity") > 0)
-
-
-_BY_P = pl.when(pl.col("alpha").is_not_null() & pl.col("p").is_not_null()).then(
-    pl.col("p") <= pl.col("alpha")).otherwise(violated(pl.col("threshold")))
-"""Where a rule has a level of significance, its test decides."""
-
-
-def _limits(thresholds: Mapping[str, float], alphas: Mapping[str, float]) -> pl.DataFrame:
-    return pl.DataFrame({"rule": list(thresholds), "threshold": [float(t) for t in thresholds.values()],
-                         "alpha": [alphas.get(rule) for rule in thresholds]},
-                        schema={"rule": pl.String, "threshold": pl.Float64, "alpha": pl.Float64})
-
-
-def _with_p(verdicts: pl.DataFrame) -> pl.DataFrame:
-    return verdicts if "p" in verdicts.columns else verdicts.with_columns(p=pl.lit(None, pl.Float64))
 
 
 def by_case(verdicts: pl.DataFrame) -> pl.DataFrame:
@@ -41,65 +32,127 @@ def by_case(verdicts: pl.DataFrame) -> pl.DataFrame:
     return ranked.unique(["case", "rule"], keep="first", maintain_order=True)
 
 
-def rates(verdicts: pl.DataFrame, thresholds: Mapping[str, float], *, by: Literal["case", "target"] = "case",
+def rates(verdicts: Verdicts, thresholds: Mapping[str, float], *, by: Literal["case", "target"] = "case",
           alphas: Mapping[str, float] | None = None, confidence: float = 0.95) -> pl.DataFrame:
     """Per rule: how many pairs were judged and violated, the rate with its Wilson interval, and what was not judged.
 
     `thresholds` gives each rule's threshold; a rule in `alphas` is violated where its test's p is at most that.
-    Not applicable and failed pairs count in no rate.
+    Not applicable and failed pairs count in no rate. `by` says what of a frame counts as one; a matrix is counted
+    by its columns.
     """
-    pairs = _with_p(by_case(verdicts) if by == "case" else verdicts)
-    limits = _limits(thresholds, alphas or {})
-    failed = ~pl.col("status").is_in(["ok", "not applicable"])
-    table = limits.join(pairs, on="rule", maintain_order="left").group_by("rule", maintain_order=True).agg(
-        pl.col("threshold").first(),
-        judged=pl.col("severity").is_not_null().sum(),
-        violated=_BY_P.sum(),
-        lost=(_BY_P & (pl.col("kind") == "lost")).sum(),
-        invented=(_BY_P & (pl.col("kind") == "invented")).sum(),
-        median=pl.col("severity").median(),
-        worst=pl.col("severity").max(),
-        not_applicable=(pl.col("status") == "not applicable").sum(),
-        failed=failed.sum(),
-    )
-    ends = [wilson(hits, tries, confidence) for hits, tries in table.select("violated", "judged").iter_rows()]
-    rate = pl.when(pl.col("judged") > 0).then(pl.col("violated") / pl.col("judged"))
-    return table.with_columns(rate=rate, low=pl.Series([low for low, _ in ends], dtype=pl.Float64),
-                              high=pl.Series([high for _, high in ends], dtype=pl.Float64)).select(
+    held = severities(verdicts, by=by).only(list(thresholds))
+    hit = held.violated(thresholds, alphas)
+    judged = ~np.isnan(held.severity)
+    kinds = {name: number for number, name in enumerate(held.kinds)}
+    middle = [float(np.median(row[there])) if there.any() else None
+              for row, there in zip(held.severity, judged, strict=True)]
+    table = pl.DataFrame({
+        "rule": pl.Series(held.rules, dtype=pl.String),
+        "threshold": pl.Series([float(thresholds[rule]) for rule in held.rules], dtype=pl.Float64),
+        "judged": judged.sum(1), "violated": hit.sum(1), "median": pl.Series(middle, dtype=pl.Float64),
+        "worst": np.where(judged, held.severity, -1.0).max(1, initial=-1.0),
+        **{name: (hit & (held.kind == kinds.get(name, -1))).sum(1) for name in ("lost", "invented")},
+        "not_applicable": (held.status == NOT_APPLICABLE).sum(1), "failed": (held.status == FAILED).sum(1)})
+    return _with_rate(table, confidence).with_columns(
+        worst=pl.when(pl.col("judged") > 0).then("worst")).select(
         "rule", "threshold", "judged", "violated", "rate", "low", "high", "median", "worst", "lost", "invented",
         "not_applicable", "failed")
 
 
-def any_rule(verdicts: pl.DataFrame, thresholds: Mapping[str, float], confidence: float = 0.95, *,
+def _with_rate(table: pl.DataFrame, confidence: float = 0.95) -> pl.DataFrame:
+    """Rates with their intervals from the columns `violated` and `judged`."""
+    ends = [wilson(hits, tries, confidence) for hits, tries in table.select("violated", "judged").iter_rows()]
+    rate = pl.when(pl.col("judged") > 0).then(pl.col("violated") / pl.col("judged"))
+    return table.with_columns(rate=rate, low=pl.Series([low for low, _ in ends], dtype=pl.Float64),
+                              high=pl.Series([high for _, high in ends], dtype=pl.Float64))
+
+
+def any_rule(verdicts: Verdicts, thresholds: Mapping[str, float], confidence: float = 0.95, *,
              alphas: Mapping[str, float] | None = None) -> dict[str, Any]:
     """The share of cases that violate at least one rule."""
-    limits = _limits(thresholds, alphas or {})
-    known = pl.col("severity").is_not_null() & pl.col("case").is_not_null()
-    judged = _with_p(verdicts).filter(known).join(limits, on="rule")
-    cases = judged.group_by("case").agg(_BY_P.any().alias("hit"))
-    hits = int(cases["hit"].sum())
-    low, high = wilson(hits, cases.height, confidence)
-    return {"judged": cases.height, "violated": hits, "rate": hits / cases.height if cases.height else None,
+    held = severities(verdicts).only(list(thresholds)).per_case()
+    hits = int(held.violated(thresholds, alphas).any(0).sum())
+    low, high = wilson(hits, len(held.cases), confidence)
+    return {"judged": len(held.cases), "violated": hits, "rate": hits / len(held.cases) if len(held.cases) else None,
             "low": low, "high": high}
 
 
-def curve(verdicts: pl.DataFrame, grid: tuple[float, ...]) -> pl.DataFrame:
+def group_rates(verdicts: Verdicts, groups: Mapping[str, Sequence[str]], thresholds: Mapping[str, float], *,
+                alphas: Mapping[str, float] | None = None) -> pl.DataFrame:
+    """For each group of rules (a family, a suite) the share of cases that violate at least one of them."""
+    held = severities(verdicts)
+    rows = [{"group": name, "rules": len(rules),
+             **any_rule(held, {rule: thresholds[rule] for rule in rules if rule in thresholds}, alphas=alphas)}
+            for name, rules in groups.items()]
+    return pl.DataFrame(rows, schema={"group": pl.String, "rules": pl.Int64, "judged": pl.Int64, "violated": pl.Int64,
+                                      "rate": pl.Float64, "low": pl.Float64, "high": pl.Float64})
+
+
+def curve(verdicts: Verdicts, grid: Sequence[float]) -> pl.DataFrame:
     """The share of cases that violate at least one rule, for each threshold of a grid."""
-    rules = verdicts["rule"].unique().to_list()
-    return pl.DataFrame([{"threshold": t, **any_rule(verdicts, dict.fromkeys(rules, t))} for t in grid])
+    held = severities(verdicts).per_case()
+    worst_of = np.sort(np.where(np.isnan(held.severity), 0.0, held.severity).max(0, initial=0.0))
+    kept = [int(max(np.searchsorted(worst_of, t), np.searchsorted(worst_of, 0.0, side="right"))) for t in grid]
+    table = pl.DataFrame({"threshold": [float(t) for t in grid], "judged": [len(worst_of)] * len(grid),
+                          "violated": [len(worst_of) - number for number in kept]},
+                         schema={"threshold": pl.Float64, "judged": pl.Int64, "violated": pl.Int64})
+    return _with_rate(table)
 
 
-def worst(verdicts: pl.DataFrame, count: int = 10, *, thresholds: Mapping[str, float] | None = None) -> pl.DataFrame:
-    """The pairs with the highest severities; among equals, one case does not crowd out the others.
+def noise(verdicts: Verdicts, identity: Mapping[str, str]) -> pl.DataFrame:
+    """The system's own noise: how far answers stray when nothing was changed, per relation.
+
+    `identity` gives the rule `identity` of each relation. `floor` is the severity that 95 % of the cases stay at or
+    below; a rate at a threshold that is not above it says little about the rules. `noisy` counts cases with any
+    severity above 0: none for a deterministic system.
+    """
+    held = severities(verdicts)
+    rows = []
+    for relation, rule in identity.items():
+        mine = held.only([rule]).per_case()
+        strays = np.sort(mine.severity.ravel())
+        count = len(strays)
+        rows.append({"relation": relation, "rule": rule, "judged": count, "noisy": int((strays > 0).sum()),
+                     "floor": float(strays[max(0, int(np.ceil(NOISE_SHARE * count)) - 1)]) if count else None,
+                     "worst": float(strays[-1]) if count else None})
+    return pl.DataFrame(rows, schema={"relation": pl.String, "rule": pl.String, "judged": pl.Int64, "noisy": pl.Int64,
+                                      "floor": pl.Float64, "worst": pl.Float64})
+
+
+def worst_pairs(verdicts: Verdicts, count: int = 10, *, thresholds: Mapping[str, float] | None = None) -> pl.DataFrame:
+    """The cases and rules with the highest severities; among equals, one case does not crowd out the others.
 
     With `thresholds` severities count in units of their rule's threshold, so that different relations compare.
     """
-    pairs = by_case(verdicts).filter((pl.col("severity") > 0) & pl.col("case").is_not_null())
-    limits = pl.DataFrame({"rule": list(thresholds or {}), "limit": list((thresholds or {}).values())},
-                          schema={"rule": pl.String, "limit": pl.Float64})
-    unit = pl.when(pl.col("limit") > 0).then("limit").otherwise(1.0)
-    ranked = pairs.join(limits, on="rule", how="left", maintain_order="left").with_columns(
-        rank=pl.col("severity") / unit)
-    turn = pl.int_range(pl.len()).over("case", "rank")
-    return ranked.with_columns(turn=turn).sort(["rank", "turn"], descending=[True, False], maintain_order=True
-                                               ).drop("limit", "rank", "turn").head(count)
+    held = severities(verdicts).per_case()
+    unit = np.array([(thresholds or {}).get(rule, 1.0) or 1.0 for rule in held.rules]).reshape(-1, 1)
+    rank = np.where(np.isnan(held.severity), 0.0, held.severity) / unit
+    row, column = _highest(rank, count)
+    names = pl.Series([held.rules[i] for i in row], dtype=pl.String)
+    return pl.DataFrame({"case": held.cases.gather(column), "rule": names, "severity": held.severity[row, column]})
+
+
+def _highest(rank: npt.NDArray[np.float64], count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Where the highest ranks above 0 are; of equal ranks each column's first, then each column's second …"""
+    flat = rank.ravel()
+    above = int((flat > 0).sum())
+    if not above or not count:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    least = np.partition(flat, -min(count, above))[-min(count, above)]
+    row, column = np.nonzero(rank >= least)
+    values = rank[row, column]
+    order = np.lexsort((row, column, values))
+    ranked, owner = values[order], column[order]
+    same = np.concatenate([[False], (ranked[1:] == ranked[:-1]) & (owner[1:] == owner[:-1])])
+    starts = np.flatnonzero(~same)
+    turn = np.empty(len(order), np.int64)
+    turn[order] = np.arange(len(order)) - starts[np.cumsum(~same) - 1]
+    best = np.lexsort((row, column, turn, -values))[:count]
+    return row[best], column[best]
+
+
+def worst(verdicts: pl.DataFrame, count: int = 10, *, thresholds: Mapping[str, float] | None = None) -> pl.DataFrame:
+    """The verdicts of the `worst_pairs`, worst first."""
+    pairs = worst_pairs(verdicts, count, thresholds=thresholds).select("case", "rule")
+    return pairs.join(by_case(verdicts.join(pairs, on=["case", "rule"], how="semi")), on=["case", "rule"],
+                      maintain_order="left").select(verdicts.columns)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.analysis.coverage import violations
+from instar.analysis.severities import Verdicts
 from instar.engine import SOURCE
 from instar.store import Store
 
@@ -30,7 +31,7 @@ def costs(store: Store) -> dict[str, float]:
     return dict(spent.select("follow_up", "seconds").iter_rows())
 
 
-def selected(verdicts: pl.DataFrame, thresholds: Mapping[str, float], follow_ups: Mapping[str, Sequence[str]],
+def selected(verdicts: Verdicts, thresholds: Mapping[str, float], follow_ups: Mapping[str, Sequence[str]],
              cost: Mapping[str, float], *, share: float = 1.0) -> tuple[pl.DataFrame, bool]:
     """The cheapest rules that find at least this share of the cases that violate any rule; and whether it is proven.
 

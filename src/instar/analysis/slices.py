@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from instar.analysis.coverage import violations
+from instar.analysis.severities import Verdicts
 from instar.stats import fisher, holm, rank_test, wilson
 
 __all__ = ["described", "slices"]
@@ -40,7 +41,7 @@ def described(cases: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(list(seen.values()))
 
 
-def slices(about: pl.DataFrame, verdicts: pl.DataFrame, thresholds: Mapping[str, float]) -> pl.DataFrame:
+def slices(about: pl.DataFrame, verdicts: Verdicts, thresholds: Mapping[str, float]) -> pl.DataFrame:
     """How failing cases differ from the others, the surest difference first.
 
     A case fails where it violates any of the rules. For a number, `effect` is the probability that a failing case has a

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from instar.analysis.rates import violated
+from instar.analysis.severities import Verdicts, severities
 from instar.engine import SOURCE
 from instar.outputs import PoseBatch, Poses
 from instar.relations import Evidence, own_equivariance
 from instar.skeleton import Skeleton
+from instar.stats import wilson
 from instar.store import Store
 
 __all__ = ["TRUTH", "classic", "classic_vs_metamorphic"]
@@ -95,23 +96,32 @@ def _renamed(found: pl.DataFrame, others: Skeleton, bones: Skeleton) -> list[pl.
                       pl.List(pl.Float32)) for name, values in columns.items()]
 
 
-def classic_vs_metamorphic(truth: pl.DataFrame, verdicts: pl.DataFrame,
-                           grid: Sequence[float]) -> pl.DataFrame:
+def classic_vs_metamorphic(truth: Verdicts, verdicts: Verdicts, grid: Sequence[float]) -> pl.DataFrame:
     """For each threshold how many cases fail classic testing only, metamorphic testing only, both, neither.
 
     `truth` are the verdicts of `classic`, `verdicts` those of any rules: a case fails where it violates at
-    least one of them. Cases that were not judged in both ways are left out.
+    least one of them. Cases that were not judged in both ways are left out. Taken as a predictor of classic failure,
+    metamorphic failure has `precision` (of the cases that fail it, the share that fails classic testing) and `recall`
+    (of the cases that fail classic testing, the share it finds), each with its 95 % interval; null where there is
+    nothing to divide by.
     """
-    def worst(frame: pl.DataFrame, name: str) -> pl.DataFrame:
-        judged = frame.filter(pl.col("case").is_not_null() & pl.col("severity").is_not_null())
-        return judged.group_by("case").agg(pl.col("severity").max().alias(name))
+    def worst(given: Verdicts, name: str) -> pl.DataFrame:
+        held = severities(given).per_case()
+        return pl.DataFrame({"case": held.cases, name: np.nanmax(held.severity, 0, initial=0.0)})
 
     cases = worst(truth, "classic").join(worst(verdicts, "metamorphic"), on="case")
+    one, other = cases["classic"].to_numpy(), cases["metamorphic"].to_numpy()
     rows = []
     for threshold in grid:
-        one, other = (cases.select(severity=name).select(violated(threshold)).to_series()
-                      for name in ("classic", "metamorphic"))
-        rows.append((float(threshold), cases.height, int((one & ~other).sum()), int((other & ~one).sum()),
-                     int((one & other).sum()), int((~one & ~other).sum())))
+        classic, meta = (one >= threshold) & (one > 0), (other >= threshold) & (other > 0)
+        both, missed, extra = int((classic & meta).sum()), int((classic & ~meta).sum()), int((meta & ~classic).sum())
+        rows.append((float(threshold), len(one), missed, extra, both, len(one) - missed - extra - both,
+                     *_share(both, both + extra), *_share(both, both + missed)))
     counts = dict.fromkeys(("cases", "classic_only", "metamorphic_only", "both", "neither"), pl.Int64)
-    return pl.DataFrame(rows, orient="row", schema={"threshold": pl.Float64, **counts})
+    shares = [f"{name}{end}" for name in ("precision", "recall") for end in ("", "_low", "_high")]
+    return pl.DataFrame(rows, orient="row", schema={"threshold": pl.Float64, **counts,
+                                                    **dict.fromkeys(shares, pl.Float64)})
+
+
+def _share(hits: int, tries: int) -> tuple[float | None, float | None, float | None]:
+    return (hits / tries, *wilson(hits, tries)) if tries else (None, None, None)

@@ -36,15 +36,26 @@ def judge(store: Store, options: Mapping[str, Any] | None = None) -> str:
     rules = bound_rules(manifest["rules"], manifest["system"]["kind"])
     _check(given, rules)
     name = judging_id(given)
-    state = {"options": given, "rules": manifest["rules"], "predictions": store.state("predictions"),
-             "cases": store.state("cases")}
-    held = store.judging_info(name)
-    if held is not None and {key: held.get(key) for key in state} == state:
+    if _is_judged(store, name, _state(store, manifest, given)):
         return name
     if manifest["output"] is None and not store.state("predictions"):
         raise NoRun(f"{store.folder} holds no predictions yet; run it first")
-    store.replace_verdicts(name, _verdicts(store, manifest, rules, given), state)
+    with store.judging_lock(name):
+        state = _state(store, manifest, given)
+        if not _is_judged(store, name, state):
+            store.replace_verdicts(name, _verdicts(store, manifest, rules, given), state)
     return name
+
+
+def _state(store: Store, manifest: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """What verdicts were made of: they are up to date while it is the same."""
+    return {"options": dict(options), "rules": manifest["rules"], "predictions": store.state("predictions"),
+            "cases": store.state("cases")}
+
+
+def _is_judged(store: Store, judging: str, state: Mapping[str, Any]) -> bool:
+    held = store.judging_info(judging)
+    return held is not None and {key: held.get(key) for key in state} == state
 
 
 def _check(options: Mapping[str, Any], rules: tuple[Rule, ...]) -> None:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from instar.analysis import ANY
 from instar.engine import Outcome
 from instar.report.pairs import severity_text
 
@@ -42,12 +43,11 @@ def show_outcome(console: Console, outcome: Outcome, folder: str) -> None:
 
 
 def show_run(console: Console, *, manifest: Mapping[str, Any], rates: pl.DataFrame, whole: Mapping[str, Any],
-             worst: pl.DataFrame, reasons: pl.DataFrame, judging: str, units: Mapping[str, str],
-             limit: int | None = None) -> None:
-    """Violation rates per rule, most violated first; what was not judged and why; the worst cases."""
+             worst: pl.DataFrame, over_cases: pl.DataFrame, unjudged: pl.DataFrame, families: pl.DataFrame,
+             noise: pl.DataFrame, judging: str, units: Mapping[str, str], limit: int | None = None) -> None:
+    """Violation rates per rule, most violated first, and per family; what was not judged and why; the worst cases."""
     console.print(f"[bold]{manifest['system']['name']}[/] · {', '.join(manifest['suites'])} · judging {judging}",
                   highlight=False)
-    over_cases = rates.filter(pl.col("rule").is_in(reasons.filter(pl.col("case").is_null())["rule"].implode()))
     ranked = rates.join(over_cases, on="rule", how="anti").sort(["rate", "median"], descending=True, nulls_last=True)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("rule", overflow="fold", min_width=30)
@@ -63,9 +63,15 @@ def show_run(console: Console, *, manifest: Mapping[str, Any], rates: pl.DataFra
         console.print(f"[bold]{whole['violated']} of {whole['judged']} cases[/] violate at least one rule "
                       f"({whole['rate']:.0%}, 95 % interval {whole['low']:.0%}–{whole['high']:.0%}). "
                       f"Severity is in {_units(units)}; ∞ is an answer on one side only.", highlight=False)
-    for row in reasons.filter(pl.col("case").is_null() & pl.col("severity").is_not_null()).iter_rows(named=True):
+    if families.height > 2:
+        found = families.sort("rate", descending=True, nulls_last=True)
+        console.print("by family: " + ", ".join(
+            f"{row['group']} {row['rate']:.0%}" for row in found.iter_rows(named=True)
+            if row["group"] != ANY and row["rate"] is not None), style="dim", highlight=False)
+    _noise(console, noise, rates)
+    for row in over_cases.filter(pl.col("severity").is_not_null()).iter_rows(named=True):
         console.print(f"over all cases: {row['rule']}  severity {severity_text(row['severity'])}", highlight=False)
-    _unjudged(console, reasons)
+    _unjudged(console, unjudged)
     if not worst.is_empty():
         console.print("\n[bold]worst[/]")
         listed = Table(box=None, pad_edge=False, show_header=False)
@@ -130,13 +136,23 @@ def _short(rule: str) -> str:
     return left if relation in ("poses", "detections") else rule
 
 
-def _unjudged(console: Console, verdicts: pl.DataFrame) -> None:
+def _noise(console: Console, noise: pl.DataFrame, rates: pl.DataFrame) -> None:
+    """What identity says of the system's own noise; thresholds that do not stand above it are named."""
+    for row in noise.iter_rows(named=True):
+        if not row["noisy"]:
+            continue
+        mine = pl.col("rule").str.contains(rf" => {row['relation']}\b")
+        low = rates.filter(mine & (pl.col("threshold") <= row["floor"]))
+        console.print(f"not deterministic: unchanged inputs stray in {row['noisy']} of {row['judged']} cases "
+                      f"({row['relation']}); 95 % of them stay within {severity_text(row['floor'])}"
+                      + (": the threshold is not above the system's own noise" if len(low) else ""),
+                      style="yellow", highlight=False)
+
+
+def _unjudged(console: Console, unjudged: pl.DataFrame) -> None:
     """Why pairs have no severity, most frequent first."""
-    why = (verdicts.filter(pl.col("severity").is_null() & pl.col("case").is_not_null())
-           .group_by("status", "reason").agg(pl.len(), pl.col("rule").n_unique().alias("rules"))
-           .sort("len", descending=True))
-    for row in why.head(6).iter_rows(named=True):
-        console.print(f"{row['status']}: {row['len']} pairs of {row['rules']} rules: {row['reason']}", style="yellow",
+    for row in unjudged.head(6).iter_rows(named=True):
+        console.print(f"{row['status']}: {row['pairs']} pairs of {row['rules']} rules: {row['reason']}", style="yellow",
                       markup=False, highlight=False)
 
 

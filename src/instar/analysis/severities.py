@@ -1,0 +1,157 @@
+"""Severities as a matrix of rules and cases: all that rates, curves and coverage ask for, small enough for any run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+__all__ = ["COLUMNS", "FAILED", "NOT_APPLICABLE", "OK", "Severities", "Verdicts", "group_of", "severities"]
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Cells = tuple[npt.NDArray[Any], ...]
+
+COLUMNS = ("case", "target", "rule", "severity", "kind", "status", "p")
+"""What is read of verdicts."""
+_DEFAULTS = {
+    "target": pl.lit("whole").alias("target"), "kind": pl.lit(None, pl.String).alias("kind"),
+    "p": pl.lit(None, pl.Float64).alias("p"),
+    "status": pl.when(pl.col("severity").is_not_null()).then(pl.lit("ok")).otherwise(pl.lit("not applicable"))
+    .alias("status")}
+ABSENT, OK, NOT_APPLICABLE, FAILED = range(4)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Severities:
+    """Verdicts of a judging, one cell per rule and case: the worst over the case's targets.
+
+    `severity` (rules, cases) is NaN where there is none; `status` says why (ok, not applicable, failed, absent).
+    `kind` indexes `kinds` and is 0 for no kind; `p` is that of the relation's test, NaN where there is none.
+    A million cells take ten megabytes.
+    """
+
+    rules: tuple[str, ...]
+    cases: pl.Series
+    severity: Floats
+    status: npt.NDArray[np.uint8]
+    kind: npt.NDArray[np.uint8]
+    kinds: tuple[str, ...]
+    p: Floats | None = None
+
+    def only(self, rules: Sequence[str]) -> Severities:
+        """Only these rules, in this order; those without verdicts are left out."""
+        place = {rule: number for number, rule in enumerate(self.rules)}
+        kept = [rule for rule in rules if rule in place]
+        rows = np.array([place[rule] for rule in kept], np.int64)
+        return Severities(tuple(kept), self.cases, self.severity[rows], self.status[rows], self.kind[rows], self.kinds,
+                          None if self.p is None else self.p[rows])
+
+    def at(self, columns: pl.Series) -> Severities:
+        """Only the columns for which this is true."""
+        take = columns.to_numpy()
+        return Severities(self.rules, self.cases.filter(columns), self.severity[:, take], self.status[:, take],
+                          self.kind[:, take], self.kinds, None if self.p is None else self.p[:, take])
+
+    def per_case(self) -> Severities:
+        """Without the verdicts of rules over many cases, and without cases that have no severity under any rule."""
+        cases = self.cases.is_not_null()
+        rules = (self.status[:, cases.to_numpy()] != ABSENT).any(1)
+        judged = cases & pl.Series((~np.isnan(self.severity)).any(0))
+        return self.only([rule for rule, there in zip(self.rules, rules, strict=True) if there]).at(judged)
+
+    def violated(self, thresholds: Mapping[str, float], alphas: Mapping[str, float] | None = None) -> Bools:
+        """Which cells violate their rule's threshold; where a rule has a level of significance its test decides."""
+        limits = np.array([float(thresholds[rule]) for rule in self.rules]).reshape(-1, 1)
+        hit = np.asarray((self.severity >= limits) & (self.severity > 0))  # false where it is NaN
+        if alphas and self.p is not None:
+            level = np.array([alphas.get(rule, np.nan) for rule in self.rules]).reshape(-1, 1)
+            hit = np.where(~np.isnan(level) & ~np.isnan(self.p), self.p <= level, hit)
+        return hit
+
+
+Verdicts = pl.DataFrame | Severities
+"""What the analyses take: a frame of verdicts, or the matrix made of it."""
+
+
+def group_of(target: str = "target") -> pl.Expr:
+    """The landmark group a target is about: what follows its subject's number; the target itself where nothing does."""
+    return pl.col(target).str.split("/").list.last()
+
+
+def severities(verdicts: Verdicts | Iterable[pl.DataFrame], *, rules: Sequence[str] | None = None,
+               by: Literal["case", "target"] = "case", group: str | None = None) -> Severities:
+    """Verdicts as a matrix, read frame by frame.
+
+    By `target`, a column is one target of one case. With `group`, only targets of that landmark group count.
+    """
+    if isinstance(verdicts, Severities):
+        return verdicts
+    frames = [verdicts] if isinstance(verdicts, pl.DataFrame) else verdicts
+    names = _Numbers(rules or ())
+    columns, kinds = _Numbers(), _Numbers([""])
+    cells: list[Cells] = []
+    tested = False
+    for frame in frames:
+        kept = frame.with_columns(default for name, default in _DEFAULTS.items() if name not in frame.columns)
+        kept = kept if rules is None else kept.filter(pl.col("rule").is_in(list(rules)))
+        kept = kept if group is None else kept.filter((group_of() == group) | pl.col("case").is_null())
+        key = kept["case"] if by == "case" else (kept["case"] + "\0" + kept["target"])
+        row, column = names(kept["rule"]), columns(key)
+        severity = kept["severity"].fill_null(np.nan).to_numpy().astype(np.float64)
+        p = kept["p"].fill_null(np.nan).to_numpy().astype(np.float64)
+        tested |= not bool(np.isnan(p).all())
+        status = kept.select(pl.when(pl.col("status") == "ok").then(OK).when(pl.col("status") == "not applicable")
+                             .then(NOT_APPLICABLE).otherwise(FAILED).cast(pl.UInt8)).to_series().to_numpy()
+        cells.append(_worst(row, column, severity, status, kinds(kept["kind"].fill_null("")).astype(np.uint8), p))
+    return _filled(names.known, columns.known, kinds.known, cells, tested)
+
+
+class _Numbers:
+    """Numbers for texts, in the order in which they come. Null is a text of its own."""
+
+    def __init__(self, known: Sequence[str] = ()) -> None:
+        self.known: list[str | None] = list(known)
+        self._place: dict[str | None, int] = {text: number for number, text in enumerate(known)}
+
+    def __call__(self, texts: pl.Series) -> npt.NDArray[np.int64]:
+        different = texts.unique(maintain_order=True)
+        for text in different:
+            if text not in self._place:
+                self._place[text] = len(self.known)
+                self.known.append(text)
+        there = different.drop_nulls()
+        local = texts.cast(pl.Enum(there)).to_physical().fill_null(len(there)).to_numpy()
+        code = np.array([*(self._place[text] for text in there), self._place.get(None, -1)], np.int64)
+        return np.asarray(code[local])
+
+
+def _worst(row: npt.NDArray[np.int64], column: npt.NDArray[np.int64], severity: Floats,
+           status: npt.NDArray[np.uint8], kind: npt.NDArray[np.uint8], p: Floats) -> Cells:
+    """One cell per rule and column: the first among its worst."""
+    rank = np.where(np.isnan(severity), 1.0, -severity)  # what has no severity comes last; severities are ≥ 0
+    order = np.lexsort((rank, column, row))
+    same = (np.diff(row[order]) == 0) & (np.diff(column[order]) == 0)
+    first = order[np.concatenate([[True], ~same])] if len(order) else order
+    return tuple(values[first] for values in (row, column, severity, status, kind, p))
+
+
+def _filled(rules: list[str | None], columns: list[str | None], kinds: list[str | None],
+            cells: list[Cells], tested: bool) -> Severities:
+    shape = len(rules), len(columns)
+    severity, p = np.full(shape, np.nan), np.full(shape, np.nan) if tested else None
+    status, kind = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
+    while cells:
+        row, column, strays, said, sort, tests = cells.pop(0)
+        held = severity[row, column]
+        better = (status[row, column] == ABSENT) | (~np.isnan(strays) & ~(strays <= held))
+        at = row[better], column[better]
+        severity[at], status[at], kind[at] = strays[better], said[better], sort[better]
+        if p is not None:
+            p[at] = tests[better]
+    return Severities(tuple(str(rule) for rule in rules), pl.Series("case", columns, pl.String), severity, status, kind,
+                      tuple(str(name) for name in kinds), p)
