@@ -1,9 +1,18 @@
 """Reports: what a run found, in pictures and words."""
 
-from instar.report.pairs import draw_pairs, severity_text
-from instar.report.picture import Panel, contact_sheet, draw_shapes, pair_picture, write_png
+from instar.report.pairs import CannotDraw, Pair, draw_pairs, load_pair, load_source, severity_text
+from instar.report.picture import (
+    Panel,
+    contact_sheet,
+    draw_shapes,
+    encoded,
+    pair_picture,
+    panel_picture,
+    write_png,
+)
 from instar.report.tables import show_tables
 from instar.report.terminal import show_outcome, show_run, show_selection, show_slices
 
-__all__ = ["Panel", "contact_sheet", "draw_pairs", "draw_shapes", "pair_picture", "severity_text", "show_outcome",
-           "show_run", "show_selection", "show_slices", "show_tables", "write_png"]
+__all__ = ["CannotDraw", "Pair", "Panel", "contact_sheet", "draw_pairs", "draw_shapes", "encoded", "load_pair",
+           "load_source", "pair_picture", "panel_picture", "severity_text", "show_outcome", "show_run",
+           "show_selection", "show_slices", "show_tables", "write_png"]

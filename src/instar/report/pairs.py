@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,20 @@ from instar.store import Store
 from instar.transforms import NotApplicable, draw_seed, transformation
 from instar.warp import Size
 
-__all__ = ["draw_pairs", "severity_text"]
+__all__ = ["CannotDraw", "Pair", "draw_pairs", "load_pair", "load_source", "severity_text"]
+
+CannotDraw = (Unreadable, NotApplicable, LookupError)
+"""Why a pair cannot be shown: its input is gone or another one now, or a prediction is missing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """A verdict's source and follow-up with the answers to them, ready to be drawn."""
+
+    source: Panel
+    follow_up: Panel
+    title: str
+    about: str
 
 
 def severity_text(severity: float | None) -> str:
@@ -43,19 +57,34 @@ def draw_pairs(store: Store, verdicts: pl.DataFrame, out: str | Path, *, dataset
     for number, verdict in enumerate(verdicts.iter_rows(named=True), start=1):
         label = f"{verdict['case']} {verdict['rule']}"
         try:
-            picture = _pair(store, manifest, verdict, Path(dataset) if dataset else None)
-        except (Unreadable, NotApplicable, LookupError) as error:
+            pair = load_pair(store, manifest, verdict, dataset=dataset)
+        except CannotDraw as error:
             yield None, f"{label}: {error}"
             continue
+        picture = pair_picture(pair.source, pair.follow_up, title=pair.title, lines=[pair.about])
         name = re.sub(r"[^\w.()=-]+", "_", f"{number:02d}_{Path(verdict['case']).stem}_{rule(verdict['rule']).left}")
         path = folder / f"{name[:120]}.png"
         write_png(path, picture)
         yield path, label
 
 
-def _pair(store: Store, manifest: Mapping[str, Any], verdict: Mapping[str, Any], dataset: Path | None) -> Image:
+def load_source(store: Store, manifest: Mapping[str, Any], case: str, *, dataset: str | Path | None = None) -> Panel:
+    """A case's input, with the answer to it where there is one."""
+    mine = pl.col("case") == case
+    given = _input(_one(store.cases(where=mine), f"case {case}"), manifest, Path(dataset) if dataset else None)
+    rows = store.predictions(where=mine & (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0)
+                             & (pl.col("status") == "ok"))
+    return _panel(given, [] if rows.is_empty() else _output(store, manifest, rows.row(0, named=True)).shapes())
+
+
+def load_pair(store: Store, manifest: Mapping[str, Any], verdict: Mapping[str, Any], *,
+              dataset: str | Path | None = None) -> Pair:
+    """A verdict's pair; its follow-up is made anew from the rule. Raises one of `CannotDraw`.
+
+    A verdict has `case`, `rule`, `target` and `severity`, and may have `kind` and `worst`.
+    """
     case = _one(store.cases(where=pl.col("case") == verdict["case"]), f"case {verdict['case']}")
-    given = _input(case, manifest, dataset)
+    given = _input(case, manifest, Path(dataset) if dataset else None)
     judged = rule(verdict["rule"])
     assert judged.relation is not None
     (changed,) = judged.transformations
@@ -73,10 +102,9 @@ def _pair(store: Store, manifest: Mapping[str, Any], verdict: Mapping[str, Any],
     relation, target = judged.relation.relation, verdict["target"]
     expected = told.warped(change.warp).shapes(target) if relation.mapping else []
     title = f"{judged.left}   severity {severity_text(verdict['severity'])} {relation.unit}"
-    lines = [f"{verdict['case']}   target {verdict['target']}" + (f"   {verdict['kind']}" if verdict["kind"] else "")
-             + (f"   worst: {verdict['worst']}" if verdict.get("worst") else "")]
-    return pair_picture(_panel(given, told.shapes(target)), _panel(follow_up, said.shapes(target), expected),
-                        title=title, lines=lines)
+    about = (f"{verdict['case']}   target {verdict['target']}" + (f"   {verdict['kind']}" if verdict.get("kind") else "")
+             + (f"   worst: {verdict['worst']}" if verdict.get("worst") else ""))
+    return Pair(_panel(given, told.shapes(target)), _panel(follow_up, said.shapes(target), expected), title, about)
 
 
 def _panel(given: Input, said: Sequence[Shape], expected: Sequence[Shape] = ()) -> Panel:

@@ -24,7 +24,7 @@ from instar.case import Image
 from instar.outputs import Shape
 from instar.warp import Warp, warp_pixels
 
-__all__ = ["Panel", "contact_sheet", "draw_shapes", "pair_picture", "write_png"]
+__all__ = ["Panel", "contact_sheet", "draw_shapes", "encoded", "pair_picture", "panel_picture", "write_png"]
 
 Colour = tuple[int, int, int]
 Style = Literal["filled", "hollow"]
@@ -369,15 +369,7 @@ def pair_picture(source: Panel, follow_up: Panel, *, title: str, lines: Sequence
     scale = min(_fitting(source.image), _fitting(follow_up.image))
     own = _fitting(follow_up.image)
     enlarged = own / scale if own >= 2 * scale else 1.0
-    left, right = _scaling(source.image, scale), _scaling(follow_up.image, scale * enlarged)
-    panels = [_scaled(source.image, left), _scaled(follow_up.image, right)]
-    _draw(panels[0], source.said, left, "filled", BLUE)
-    for words in (False, True):  # lines of one side never cross out the words of the other
-        _draw(panels[1], [s for s in follow_up.expected if (s.form == "text") == words], right, "hollow", WHITE)
-        _draw(panels[1], [s for s in follow_up.said if (s.form == "text") == words], right, "filled", ORANGE)
-    for canvas, side, warp in zip(panels, (source, follow_up), (left, right), strict=True):
-        _draw(canvas, side.own, warp, "filled", None)
-
+    panels = [_drawn(source, scale, BLUE), _drawn(follow_up, scale * enlarged, ORANGE)]
     gap, size = 16, 9.0
     more = f", shown {enlarged:.3g} times larger than the source" if enlarged != 1 else ""
     notes = [f"{name}, {side.note or f'{side.image.size[0]} x {side.image.size[1]} px'}{said}"
@@ -409,6 +401,23 @@ def pair_picture(source: Panel, follow_up: Panel, *, title: str, lines: Sequence
     body = np.concatenate([*page, np.full((gap * 3 // 4, width, 3), PAPER, np.uint8)])
     edge = np.full((len(body), gap, 3), PAPER, np.uint8)
     return Image(np.concatenate([edge, body, edge], axis=1))
+
+
+def panel_picture(panel: Panel, *, side: Literal["source", "follow-up"], wide: int = _WIDE, high: int = _HIGH
+                  ) -> Image:
+    """One side of a pair alone, as large as fits."""
+    scale = min(wide / panel.image.size[0], high / panel.image.size[1], _TIMES)
+    return Image(_drawn(panel, scale, BLUE if side == "source" else ORANGE))
+
+
+def _drawn(panel: Panel, scale: float, colour: Colour) -> Pixels:
+    warp = _scaling(panel.image, scale)
+    canvas = _scaled(panel.image, warp)
+    for words in (False, True):  # lines of one side never cross out the words of the other
+        _draw(canvas, [s for s in panel.expected if (s.form == "text") == words], warp, "hollow", WHITE)
+        _draw(canvas, [s for s in panel.said if (s.form == "text") == words], warp, "filled", colour)
+    _draw(canvas, panel.own, warp, "filled", None)
+    return canvas
 
 
 def _fitting(image: Image) -> float:
@@ -445,16 +454,23 @@ def _legend(entries: Sequence[tuple[str, Style, Colour, Sequence[Shape]]], size:
 
 # --- files -----------------------------------------------------------------------------------------
 
+def encoded(image: Image, kind: Literal["jpeg", "png", "webp"] = "jpeg", quality: int = 82) -> bytes:
+    """The bytes of a picture file."""
+    options = {"jpeg": [cv2.IMWRITE_JPEG_QUALITY, quality], "webp": [cv2.IMWRITE_WEBP_QUALITY, quality]}.get(kind, [])
+    ok, data = cv2.imencode(f".{kind}", cv2.cvtColor(image.pixels, cv2.COLOR_RGB2BGR), options)
+    if not ok:
+        raise ValueError(f"OpenCV could not encode a picture of {image.size[0]}×{image.size[1]} as {kind}")
+    return bytes(data.tobytes())
+
+
 def write_png(path: str | Path, image: Image) -> None:
     """Write a PNG; the file is there whole or not at all."""
     target = Path(path)
-    ok, data = cv2.imencode(".png", cv2.cvtColor(image.pixels, cv2.COLOR_RGB2BGR))
-    if not ok:
-        raise ValueError(f"{target}: OpenCV could not encode a picture of {image.size[0]}×{image.size[1]}")
+    data = encoded(image, "png")
     # OpenCV's own writer cannot open every name that Python can.
     part = target.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
-        part.write_bytes(data.tobytes())
+        part.write_bytes(data)
         part.replace(target)
     except BaseException:
         part.unlink(missing_ok=True)
