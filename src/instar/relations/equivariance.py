@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
@@ -17,10 +18,13 @@ from instar.skeleton import Part, Skeleton
 from instar.spelling import Parameter
 from instar.warp import boxes_iou, inside
 
-__all__ = ["DRAWS", "RELATIONS", "matrices_of", "over_draws", "paired", "per_pair"]
+__all__ = ["DRAWS", "RELATIONS", "PosePairs", "Strayed", "matrices_of", "over_draws", "paired", "per_pair",
+           "pose_pairs"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Chosen = tuple[tuple[Part, tuple[int, ...]], ...]
 
 DRAWS = (
     Parameter("draws", "int", 1, low=1, high=1000, help="follow-ups of a random transformation"),
@@ -41,51 +45,117 @@ def poses(evidence: Evidence) -> pl.DataFrame:
     Distances are in pixels of the source frame: actual landmarks are carried back. A landmark present on one
     side only is ∞; landmarks whose expected place is outside the follow-up's frame are left out.
     """
+    pairs = pose_pairs(evidence)
+    if pairs.follow_ups.is_empty():
+        return pl.DataFrame(schema={**VERDICT_COLUMNS, **POSE_MEASURES})
+    found = [_whole(_invented(pairs), pairs.told.counts[pairs.source_of])]
+    found += [_part_verdicts(strayed, pairs.bones, evidence.options["aggregate"]) for strayed in pairs.strayed()]
+    keys = pairs.follow_ups.select("case", "follow_up", "draw", "repeat").with_row_index("row")
+    return over_draws(pl.concat(found).join(keys, on="row", maintain_order="left"), keys, POSE_MEASURES)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strayed:
+    """How far the chosen landmarks of one part strayed, in some pairs of subjects.
+
+    `distance` (pairs, landmarks) is in pixels of the source frame, or in its 0–1 coordinates where the judging says so:
+    ∞ on one side only, NaN where there is nothing to judge. `length` (pairs,) is one body length, NaN where unknown.
+    """
+
+    part: Part
+    landmarks: Ints
+    rows: Ints
+    """The follow-up of each pair."""
+    subjects: Ints
+    """The source subject of each pair, as its ordinal in the source output."""
+    distance: Floats
+    length: Floats
+    before: Flags
+    """Whether any of the landmarks was in the source output."""
+    after: Flags
+    """Whether any of them was in the follow-up's."""
+    judged: Flags
+    """Whether any of them is left to judge."""
+
+    @property
+    def severity(self) -> Floats:
+        """Each landmark's own severity (pairs, landmarks): what a judging of that landmark alone would say of it."""
+        return np.where(np.isinf(self.distance), np.inf, self.distance / self.length[:, None])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PosePairs:
+    """Which subject of a follow-up answers to which of its source.
+
+    Follow-up r is compared with source `source_of[r]`. A pair is a follow-up (`rows`), a source subject (`first`) and a
+    follow-up's subject (`second`), numbered in `told` and `said`; -1 is nobody.
+    """
+
+    bones: Skeleton
+    chosen: Chosen
+    options: Mapping[str, Any]
+    follow_ups: pl.DataFrame
+    told: PoseBatch
+    said: PoseBatch
+    source_of: Ints
+    frames: Floats
+    """The size of each follow-up's source."""
+    sizes: Floats
+    """The size of each follow-up."""
+    matrices: Floats
+    backs: Floats
+    swaps: Flags
+    rows: Ints
+    first: Ints
+    second: Ints
+
+    def strayed(self) -> Iterator[Strayed]:
+        """Every part in turn, so many pairs at a time. What was invented has no source subject, and is left out."""
+        known = self.first >= 0
+        rows, first, second = self.rows[known], self.first[known], self.second[known]
+        # one function: arrays of one block are let go when those of the next are there, which spares the allocator
+        # from giving their memory back in between (a quarter of the time)
+        for part, indices in self.chosen:
+            take = np.asarray(indices)
+            for at in range(0, len(rows), BLOCK):
+                row, mine, theirs = (pairs[at:at + BLOCK] for pairs in (rows, first, second))
+                frames = self.frames[row]
+                scale = frames if self.options["space"] == "normalised" else np.ones((len(row), 2))
+                expected = _chosen(self.told.points[mine], take).astype(np.float64)
+                actual = _landmarks(self.said, theirs, self.swaps[row], self.bones, take)
+                there, here = ~np.isnan(expected[..., 0]), ~np.isnan(actual[..., 0])
+                seen = there | here
+                if self.options["outside"] == "leave":
+                    places = np.where(there[..., None], _project(self.matrices[row], expected), actual)
+                    seen &= inside(places, self.sizes[row][:, None])
+                gap = (_project(self.backs[row], actual) - expected) / scale[:, None]
+                distance = np.hypot(gap[..., 0], gap[..., 1])
+                distance[there ^ here] = np.inf
+                distance[~seen] = np.nan
+                length = _length(self.told.points, mine, scale, part, self.options["normaliser"], frames / scale)
+                yield Strayed(part, take, row, mine - self.told.offsets[self.source_of[row]], distance, length,
+                              _some(there), _some(here), _some(seen))
+
+
+def pose_pairs(evidence: Evidence) -> PosePairs:
+    """The subjects of follow-ups matched with those of their sources, as a judging with these options sees them."""
     bones = Skeleton.from_dict(evidence.header["skeleton"])
     options = evidence.options
     chosen = bones.select(options["landmarks"] or bones.default)
     follow = paired(evidence)
-    if follow.is_empty():
-        return pl.DataFrame(schema={**VERDICT_COLUMNS, **POSE_MEASURES})
     count = len(bones.landmarks)
     told = _confident(PoseBatch.from_frame(evidence.sources, count), options)
     said = _confident(PoseBatch.from_frame(follow, count), options)
     source_of = follow["source"].to_numpy().astype(np.int64)
     matrices = matrices_of(follow)
-    sizes = follow.select("width", "height").to_numpy().astype(np.float64)
-    frames = evidence.sources.select("width", "height").to_numpy().astype(np.float64)[source_of]
-
     swaps = _swaps(matrices, evidence.parameters["handedness"])
-
     rows, first, second = _matches(told, said, source_of, matrices, swaps, bones)
-    known = first >= 0
-    invented = _invented(said, rows[~known], second[~known], chosen, len(follow))
-    rows, first, second = rows[known], first[known], second[known]
-    ordinal = first - told.offsets[source_of[rows]]
-    back = _inverses(matrices)
-    found = [_whole(invented, told.counts[source_of])]
-    for part, indices in chosen:
-        take = np.asarray(indices)
-        label = f"/{part.name}" if len(bones.parts) > 1 else ""
-        for at in range(0, len(rows), BLOCK):
-            row, mine, theirs = (pairs[at:at + BLOCK] for pairs in (rows, first, second))
-            scale = frames[row] if options["space"] == "normalised" else np.ones((len(row), 2))
-            expected = _chosen(told.points[mine], take).astype(np.float64)
-            actual = _landmarks(said, theirs, swaps[row], bones, take)
-            there, here = ~np.isnan(expected[..., 0]), ~np.isnan(actual[..., 0])
-            seen = there | here
-            if options["outside"] == "leave":
-                places = np.where(there[..., None], _project(matrices[row], expected), actual)
-                seen &= inside(places, sizes[row][:, None])
-            gap = (_project(back[row], actual) - expected) / scale[:, None]
-            distance = np.hypot(gap[..., 0], gap[..., 1])
-            distance[there ^ here] = np.inf
-            distance[~seen] = np.nan
-            length = _length(told.points, mine, scale, part, options["normaliser"], frames[row] / scale)
-            found.append(_part_verdicts(row, ordinal[at:at + BLOCK], label, distance, _some(there), _some(here),
-                                        _some(seen), length, options["aggregate"], bones, part, take))
-    keys = follow.select("case", "follow_up", "draw", "repeat").with_row_index("row")
-    return over_draws(pl.concat(found).join(keys, on="row", maintain_order="left"), keys, POSE_MEASURES)
+    return PosePairs(bones, chosen, options, follow, told, said, source_of, _sizes(evidence.sources)[source_of],
+                     _sizes(follow), matrices, _inverses(matrices), swaps, rows, first, second)
+
+
+def _sizes(rows: pl.DataFrame) -> Floats:
+    return rows.select("width", "height").to_numpy().astype(np.float64)
 
 
 def paired(evidence: Evidence) -> pl.DataFrame:
@@ -112,7 +182,7 @@ def matrices_of(follow: pl.DataFrame) -> Floats:
     return follow["warp"].explode().to_numpy().reshape(-1, 3, 3).astype(np.float64)
 
 
-def _swaps(matrices: Floats, handedness: str) -> npt.NDArray[np.bool_]:
+def _swaps(matrices: Floats, handedness: str) -> Flags:
     """Which rows exchange left and right: the determinant alone decides, unless a rule spells otherwise."""
     if handedness == "auto":
         first, which = _different(matrices)
@@ -147,7 +217,7 @@ def _different(matrices: Floats) -> tuple[Ints, Ints]:
     return first, which.reshape(-1)
 
 
-def _landmarks(batch: PoseBatch, subjects: Ints, swapped: npt.NDArray[np.bool_], bones: Skeleton, take: Ints) -> Floats:
+def _landmarks(batch: PoseBatch, subjects: Ints, swapped: Flags, bones: Skeleton, take: Ints) -> Floats:
     """The chosen landmarks of some subjects, in the source's sense of left and right; NaN for no subject."""
     if not len(batch.points):
         return np.full((len(subjects), len(take), 2), np.nan)
@@ -158,7 +228,7 @@ def _landmarks(batch: PoseBatch, subjects: Ints, swapped: npt.NDArray[np.bool_],
     return found
 
 
-def _some(landmarks: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _some(landmarks: Flags) -> Flags:
     """Which subjects (K, L) have any of these landmarks."""
     return np.asarray(landmarks.any(1))
 
@@ -169,7 +239,7 @@ def _chosen(points: npt.NDArray[np.float32], take: Ints) -> npt.NDArray[np.float
 
 
 def _matches(told: PoseBatch, said: PoseBatch, source_of: Ints, matrices: Floats,
-             swaps: npt.NDArray[np.bool_], bones: Skeleton) -> tuple[Ints, Ints, Ints]:
+             swaps: Flags, bones: Skeleton) -> tuple[Ints, Ints, Ints]:
     """Pairs of subjects as (row, source subject, follow-up subject); -1 where a side has none.
 
     Subjects are matched by the smallest total of mean landmark distances, in the source frame. Rows with equal
@@ -289,12 +359,13 @@ def aggregated(distance: Floats, how: str) -> Floats:
     return np.where(none, np.nan, out)
 
 
-def _invented(said: PoseBatch, rows: Ints, subjects: Ints, chosen: tuple[tuple[Part, tuple[int, ...]], ...],
-              count: int) -> Ints:
+def _invented(pairs: PosePairs) -> Ints:
     """How many subjects of each follow-up have no counterpart and show any of the chosen landmarks."""
-    take = np.concatenate([np.asarray(indices) for _, indices in chosen])
-    shows = ~np.isnan(said.points[subjects][:, take, 0]).all(1) if len(subjects) else np.zeros(0, bool)
-    return np.bincount(rows[shows], minlength=count)
+    alone = pairs.first < 0
+    rows, subjects = pairs.rows[alone], pairs.second[alone]
+    take = np.concatenate([np.asarray(indices) for _, indices in pairs.chosen])
+    shows = ~np.isnan(pairs.said.points[subjects][:, take, 0]).all(1) if len(subjects) else np.zeros(0, bool)
+    return np.bincount(rows[shows], minlength=len(pairs.follow_ups))
 
 
 def _whole(invented: Ints, told: Ints) -> pl.DataFrame:
@@ -307,25 +378,27 @@ def _whole(invented: Ints, told: Ints) -> pl.DataFrame:
                      invented[rows], _named([], nothing), np.full(len(rows), np.nan))
 
 
-def _part_verdicts(rows: Ints, ordinal: Ints, label: str, distance: Floats, before: npt.NDArray[np.bool_],
-                   after: npt.NDArray[np.bool_], seen: npt.NDArray[np.bool_], length: Floats, aggregate: str,
-                   bones: Skeleton, part: Part, take: Ints) -> pl.DataFrame:
+def _part_verdicts(strayed: Strayed, bones: Skeleton, aggregate: str) -> pl.DataFrame:
     """One part's verdicts: both empty 0, one empty ∞, else the aggregated distance in body lengths."""
-    strayed = aggregated(distance, aggregate)
-    severity = np.where(np.isinf(strayed), np.inf, strayed / length)
+    part, distance, before, after = strayed.part, strayed.distance, strayed.before, strayed.after
+    middle = aggregated(distance, aggregate)
+    severity = np.where(np.isinf(middle), np.inf, middle / strayed.length)
     severity = np.where(before ^ after, np.inf, np.where(before | after, severity, 0.0))
-    gone = (before | after) & ~seen
+    gone = (before | after) & ~strayed.judged
     unsized = ~gone & np.isnan(severity)
     severity[gone] = np.nan
     ends = " or ".join(bones.landmarks[end[0]] for end in part.lengths[0]) if part.lengths else "its ends"
     reasons = ["every landmark was carried out of the frame", f"no body length: {ends} absent, or both at one place"]
     reach = np.where(np.isnan(distance), -1.0, distance)
-    return _verdicts(rows, _named([f"{i}{label}" for i in range(ordinal.max(initial=-1) + 1)], ordinal), severity,
+    label = f"/{part.name}" if len(bones.parts) > 1 else ""
+    names = [f"{i}{label}" for i in range(strayed.subjects.max(initial=-1) + 1)]
+    return _verdicts(strayed.rows, _named(names, strayed.subjects), severity,
                      _named(["lost", "invented"], np.where(gone | (before == after), -1, np.where(before, 0, 1))),
                      _named(reasons, np.where(gone, 0, np.where(unsized, 1, -1))), (reach >= 0).sum(1),
                      np.isinf(distance).sum(1),
-                     _named([bones.landmarks[i] for i in take], np.where(reach.max(1) >= 0, reach.argmax(1), -1)),
-                     length)
+                     _named([bones.landmarks[i] for i in strayed.landmarks],
+                            np.where(reach.max(1) >= 0, reach.argmax(1), -1)),
+                     strayed.length)
 
 
 def _named(names: list[str], which: Ints) -> pl.Series:
@@ -409,7 +482,7 @@ def _above(found: Detections, confidence: float) -> Detections:
 
 
 def _object_verdicts(row: int, told: Detections, said: Detections, expected: Floats,
-                     gone: npt.NDArray[np.bool_]) -> list[dict[str, Any]]:
+                     gone: Flags) -> list[dict[str, Any]]:
     from scipy.optimize import linear_sum_assignment
 
     iou = boxes_iou(expected, said.boxes)

@@ -102,7 +102,8 @@ def load_pair(store: Store, manifest: Mapping[str, Any], verdict: Mapping[str, A
     relation, target = judged.relation.relation, verdict["target"]
     expected = told.warped(change.warp).shapes(target) if relation.mapping else []
     title = f"{judged.left}   severity {severity_text(verdict['severity'])} {relation.unit}"
-    about = (f"{verdict['case']}   target {verdict['target']}" + (f"   {verdict['kind']}" if verdict.get("kind") else "")
+    about = (f"{verdict['case']}   target {verdict['target']}"
+             + (f"   {verdict['kind']}" if verdict.get("kind") else "")
              + (f"   worst: {verdict['worst']}" if verdict.get("worst") else ""))
     return Pair(_panel(given, told.shapes(target)), _panel(follow_up, said.shapes(target), expected), title, about)
 

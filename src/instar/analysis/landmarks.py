@@ -1,0 +1,147 @@
+"""Which joints move: every landmark's own rate of violations, and a figure of the skeleton to draw them on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from instar.engine import SOURCE, bound_rules, chunks
+from instar.outputs import PoseBatch, Poses
+from instar.relations import Evidence, Rule, Strayed, own_equivariance, pose_pairs
+from instar.skeleton import Part, Skeleton
+from instar.spelling import unknown
+from instar.stats import wilson
+from instar.store import KEY, Store
+
+__all__ = ["landmark_table"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_SCHEMA: dict[str, Any] = {
+    "rule": pl.String, "landmark": pl.String, "part": pl.String, "threshold": pl.Float64, "judged": pl.Int64,
+    "violated": pl.Int64, "rate": pl.Float64, "low": pl.Float64, "high": pl.Float64, "median": pl.Float64}
+_COLUMNS = (*KEY, "status", "width", "height", "warp", *Poses.columns)
+
+_LOWEST, _DECADES, _STEPS = -4, 9, 100
+_MIDDLES = 10 ** ((np.arange(_DECADES * _STEPS) + 0.5) / _STEPS + _LOWEST)
+_VALUES = np.array([0.0, *_MIDDLES, np.inf])
+"""What a bin of distances stands for: nothing to speak of, a hundred steps to a decade, on one side only."""
+
+
+def landmark_table(store: Store, grid: Sequence[float], **options: Any) -> pl.DataFrame:
+    """How often each landmark violates each rule: one row per rule, landmark and threshold of the grid.
+
+    A null `rule` stands for all rules together. Every pair of subjects counts for itself, of every draw and repeat.
+    A landmark is `judged` where it was expected or found and its place is inside the frame; it is `violated` where its
+    own severity, in body lengths, is at least the threshold and above 0. Severities are those of the relation `poses`
+    with the suite's options, or those given here, before it aggregates them: a landmark on one side only is ∞, also
+    where its whole subject was lost; subjects that were invented are not counted.
+
+    `median` is the median severity within 1.2 % (0 below 0.0001): it is taken from a histogram, since the distances
+    of a large run do not fit into memory. Rates are exact.
+    """
+    manifest = store.manifest()
+    rules, settings = _asked(store, manifest, options)
+    if manifest["output"] is None or not rules:
+        return pl.DataFrame(schema=_SCHEMA)
+    bones = Skeleton.from_dict(manifest["output"]["skeleton"])
+    chosen = bones.select(settings["landmarks"] or bones.default)
+    tally = _Tally(len(rules), [i for _, indices in chosen for i in indices], grid)
+    for part in chunks(store):
+        follow_ups = store.predictions(_COLUMNS, where=part).partition_by("follow_up", as_dict=True)
+        for number, rule in enumerate(rules):
+            for strayed in pose_pairs(_evidence(follow_ups, rule, manifest["output"], settings)).strayed():
+                tally.add(number, strayed)
+    names = [(bones.landmarks[i], part.name) for part, indices in chosen for i in indices]
+    return tally.table([rule.id for rule in rules], names)
+
+
+def _asked(store: Store, manifest: Mapping[str, Any],
+           options: Mapping[str, Any]) -> tuple[list[Rule], dict[str, Any]]:
+    """The rules about poses, and the options to judge them with."""
+    kind = manifest["system"]["kind"]
+    if kind != Poses.kind:
+        raise ValueError(f"landmarks are those of poses; the system of {store.folder} answers with {kind}")
+    relation = own_equivariance(kind).relation
+    known = {p.name: p for p in relation.options}
+    for name in options:
+        if name not in known:
+            raise unknown("judging option", name, known)
+    given = {**manifest["options"], **options}
+    settings = {name: p.check(given[name], "landmark_table") if name in given else p.default
+                for name, p in known.items()}
+    return [rule for rule in bound_rules(manifest["rules"], kind)
+            if rule.relation is not None and rule.relation.relation == relation], settings
+
+
+def _evidence(follow_ups: Mapping[tuple[Any, ...], pl.DataFrame], rule: Rule, header: Mapping[str, Any],
+              settings: Mapping[str, Any]) -> Evidence:
+    """What the rule is judged by: the draws and repeats it asked for, where none of them failed."""
+    bound = rule.relation
+    assert bound is not None
+    repeats, nothing = bound.count("repeats"), pl.DataFrame(schema=next(iter(follow_ups.values())).schema)
+
+    def fine(name: str, number: int) -> pl.DataFrame:
+        rows = follow_ups.get((name,), nothing).filter(
+            (pl.col("draw") < bound.count("draws")) & (pl.col("repeat") < number))
+        return rows.join(rows.filter(pl.col("status") != "ok"), on="case", how="anti")
+
+    return Evidence(header, pl.DataFrame(), fine(SOURCE, max(repeats, bound.count("sources"))),
+                    fine(rule.transformations[0].id, repeats), dict(bound.values), dict(settings))
+
+
+class _Tally:
+    """Counts per rule and landmark, of a size that does not grow with the run."""
+
+    def __init__(self, rules: int, landmarks: Sequence[int], grid: Sequence[float]) -> None:
+        self.grid = [float(threshold) for threshold in grid]
+        self.column = {landmark: number for number, landmark in enumerate(landmarks)}
+        self.violated = np.zeros((rules, len(landmarks), len(self.grid)), np.int64)
+        self.bins = np.zeros((rules, len(landmarks), len(_VALUES)), np.uint32)
+
+    def add(self, rule: int, strayed: Strayed) -> None:
+        severity = strayed.severity
+        first = self.column[int(strayed.landmarks[0])]
+        mine = slice(first, first + len(strayed.landmarks))
+        for number, threshold in enumerate(self.grid):
+            self.violated[rule, mine, number] += ((severity >= threshold) & (severity > 0)).sum(0)
+        self.bins[rule, mine] += _binned(severity)
+
+    def table(self, rules: Sequence[str], landmarks: Sequence[tuple[str, str]]) -> pl.DataFrame:
+        rows: list[tuple[Any, ...]] = []
+        for number, rule in enumerate([*rules, None]):
+            which = slice(None) if rule is None else slice(number, number + 1)
+            violated, bins = self.violated[which].sum(0), self.bins[which].sum(0, dtype=np.int64)
+            for (landmark, part), hits, counts in zip(landmarks, violated, bins, strict=True):
+                tries = int(counts.sum())
+                rows += [(rule, landmark, part, threshold, tries, int(hit), int(hit) / tries if tries else None,
+                          *wilson(int(hit), tries), _median(counts))
+                         for threshold, hit in zip(self.grid, hits, strict=True)]
+        return pl.DataFrame(rows, orient="row", schema=_SCHEMA)
+
+
+def _binned(severity: Floats) -> npt.NDArray[np.uint32]:
+    """How many of each landmark's severities (pairs, landmarks) fall into each bin; NaN into none."""
+    judged = ~np.isnan(severity)
+    values = severity[judged]
+    with np.errstate(divide="ignore"):
+        place = np.clip((np.log10(values) - _LOWEST) * _STEPS + 1, 0, len(_VALUES) - 2)
+    place = np.where(np.isinf(values), len(_VALUES) - 1, place).astype(np.int64)
+    column = np.broadcast_to(np.arange(severity.shape[1]), severity.shape)[judged]
+    counts = np.bincount(column * len(_VALUES) + place, minlength=severity.shape[1] * len(_VALUES))
+    return counts.reshape(-1, len(_VALUES)).astype(np.uint32)
+
+
+def _median(counts: Ints) -> float | None:
+    up_to = counts.cumsum()
+    tries = int(up_to[-1])
+    if not tries:
+        return None
+    middle = np.searchsorted(up_to, [(tries - 1) // 2, tries // 2], side="right")
+    return float(_VALUES[middle].mean())
