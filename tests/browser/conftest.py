@@ -56,7 +56,7 @@ def page(browser: Any) -> Iterator[Any]:
 
 
 def wobbly(pixels: np.ndarray, seed: int) -> instar.Poses:
-    """Finds the rectangles, shakes, strays where the picture is darker or of another size, raises where it is bright."""
+    """Finds the rectangles, shakes, strays in darker and in stretched pictures, raises in bright ones."""
     if pixels.mean() > 150:
         raise RuntimeError("too bright for me")
     rng = np.random.default_rng(seed)

@@ -145,3 +145,82 @@ def _median(counts: Ints) -> float | None:
         return None
     middle = np.searchsorted(up_to, [(tries - 1) // 2, tries // 2], side="right")
     return float(_VALUES[middle].mean())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Figure:
+    """A part of the skeleton as it is to be drawn: `xy` (landmarks, 2), y downwards, from 0 to 1 on its longer side."""
+
+    part: str
+    landmarks: tuple[str, ...]
+    xy: Floats
+    edges: tuple[tuple[str, str], ...]
+
+
+SUBJECTS = 2000
+"""Subjects that a figure is made of: more would not change it."""
+NEARLY = 0.9
+"""Subjects that show less than this share of a part's landmarks say little of how it looks."""
+
+
+def typical_pose(store: Store) -> tuple[Figure, ...]:
+    """How the run's subjects typically look, one figure per part of the skeleton: for drawings.
+
+    It is taken from the source outputs: of the pose that is most like all others, and of the half of them that is most
+    like it, each landmark's median. They are compared after they were moved, turned and scaled onto each other, never
+    mirrored; the figure stands as most of them do. Parts that no source output shows are left out.
+    """
+    header = store.manifest()["output"]
+    if header is None or header["kind"] != Poses.kind:
+        return ()
+    bones = Skeleton.from_dict(header["skeleton"])
+    shown = _shown(store, bones)
+    return tuple(_figure(bones, part, points) for part, points in zip(bones.parts, shown, strict=True) if len(points))
+
+
+def _shown(store: Store, bones: Skeleton) -> list[Floats]:
+    """For each part the landmarks (subjects, landmarks, 2) of source subjects that show nearly all of it."""
+    found: list[list[Floats]] = [[] for _ in bones.parts]
+    first = (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0) & (pl.col("status") == "ok")
+    for some in chunks(store):
+        rows = store.predictions(["case", *Poses.columns], where=some & first).sort("case")
+        points = PoseBatch.from_frame(rows, len(bones.landmarks)).points.astype(np.float64)
+        for part, held in zip(bones.parts, found, strict=True):
+            own = points[:, part.landmarks]
+            held.append(own[~np.isnan(own[..., 0]).all(1)][:SUBJECTS])
+        if all(sum(map(len, held)) >= SUBJECTS for held in found):
+            break
+    return [_nearly_whole(np.concatenate(held)[:SUBJECTS]) if held else np.zeros((0, 0, 2)) for held in found]
+
+
+def _nearly_whole(points: Floats) -> Floats:
+    seen = (~np.isnan(points[..., 0])).sum(1)
+    return points[seen >= NEARLY * seen.max(initial=0)]
+
+
+def _figure(bones: Skeleton, part: Part, points: Floats) -> Figure:
+    xy = _typical(points)
+    there = ~np.isnan(xy[:, 0])
+    xy = xy - np.nanmin(xy, 0)
+    names = [bones.landmarks[i] for i in part.landmarks]
+    kept = {i for i, known in zip(part.landmarks, there, strict=True) if known}
+    return Figure(part.name, tuple(name for name, known in zip(names, there, strict=True) if known),
+                  xy[there] / (np.nanmax(xy) or 1.0),
+                  tuple((bones.landmarks[a], bones.landmarks[b]) for a, b in bones.edges if a in kept and b in kept))
+
+
+def _typical(points: Floats) -> Floats:
+    """One pose (landmarks, 2) of many (subjects, landmarks, 2). As complex numbers, turning and scaling is a factor."""
+    poses = points[..., 0] + 1j * points[..., 1]
+    absent = np.isnan(poses)
+    poses = np.where(absent, 0, poses)
+    middle = poses.sum(1) / (~absent).sum(1)
+    poses = np.where(absent, 0, poses - middle[:, None])
+    poses /= np.maximum(np.linalg.norm(poses, axis=1), 1e-9)[:, None]
+    alike = poses @ poses.conj().T
+    most = int(np.abs(alike).sum(1).argmax())
+    near = np.argsort(-np.abs(alike[most]), kind="stable")[:(len(poses) + 1) // 2]
+    turn = np.exp(1j * np.angle(alike[most, near]))
+    turned = np.where(absent[near], np.nan, poses[near] * turn[:, None])
+    upright = np.exp(-1j * np.angle(turn.sum()))
+    ...
