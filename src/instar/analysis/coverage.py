@@ -54,19 +54,21 @@ def default_bins(rules: int) -> tuple[tuple[int, int], ...]:
 
 
 def violated_counts(verdicts: Verdicts, grid: Sequence[float],
-                    bins: Sequence[tuple[int, int]] | None = None) -> pl.DataFrame:
+                    bins: Sequence[tuple[int, int]] | None = None, *, strict: bool = False) -> pl.DataFrame:
     """How many cases violate how many rules, for each threshold of a grid.
 
     One row per threshold and bin; a bin has a first and a last number of violated rules, both in it. The
     default bins do not overlap, so that the cases of a threshold add up to all that have any severity.
-    (MET-POSE's Table II has 30, 61 and 91 in two bins each; bins given here may do the same.)
+    MET-POSE's Table II has 30, 61 and 91 in two bins each and, unlike all its figures, counts severities above the
+    threshold only: bins given here may do the same, and `strict` does.
     """
     held = severities(verdicts).per_case()
     rules = held.rules
     chosen = default_bins(len(rules)) if bins is None else tuple(bins)
     rows = []
     for threshold in grid:
-        number = held.violated(dict.fromkeys(rules, float(threshold))).sum(0)
+        least = float(np.nextafter(threshold, np.inf)) if strict and np.isfinite(threshold) else float(threshold)
+        number = held.violated(dict.fromkeys(rules, least)).sum(0)
         found = np.bincount(number, minlength=len(rules) + 1)
         rows += [(float(threshold), str(first) if first == last else f"{first}–{last}", first, last,
                   int(found[max(first, 0):last + 1].sum())) for first, last in chosen]

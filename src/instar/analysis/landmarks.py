@@ -12,13 +12,13 @@ import polars as pl
 
 from instar.engine import SOURCE, bound_rules, chunks
 from instar.outputs import PoseBatch, Poses
-from instar.relations import Evidence, Rule, Strayed, own_equivariance, pose_pairs
+from instar.relations import Evidence, Rule, Strayed, aggregated, own_equivariance, pose_pairs
 from instar.skeleton import Part, Skeleton
 from instar.spelling import unknown
 from instar.stats import wilson
 from instar.store import KEY, Store
 
-__all__ = ["landmark_table"]
+__all__ = ["Figure", "landmark_table", "typical_pose"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -77,7 +77,7 @@ def _asked(store: Store, manifest: Mapping[str, Any],
     settings = {name: p.check(given[name], "landmark_table") if name in given else p.default
                 for name, p in known.items()}
     return [rule for rule in bound_rules(manifest["rules"], kind)
-            if rule.relation is not None and rule.relation.relation == relation], settings
+            if rule.relation is not None and rule.relation.relation.name == relation.name], settings
 
 
 def _evidence(follow_ups: Mapping[tuple[Any, ...], pl.DataFrame], rule: Rule, header: Mapping[str, Any],
@@ -147,9 +147,19 @@ def _median(counts: Ints) -> float | None:
     return float(_VALUES[middle].mean())
 
 
+# --- a figure to draw them on ----------------------------------------------------------------------
+
+SUBJECTS = 2000
+"""Subjects that a figure is made of: more would not change it."""
+NEARLY = 0.9
+"""Those that show less than this share of what others show say little of how a part looks."""
+ALIKE, AT_LEAST, ROUNDS = 0.2, 10, 10
+"""The share of subjects that are drawn as one, and how many of a few; how often they are chosen anew."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Figure:
-    """A part of the skeleton as it is to be drawn: `xy` (landmarks, 2), y downwards, from 0 to 1 on its longer side."""
+    """A part of the skeleton as it is to be drawn: `xy` (landmarks, 2) from 0 to 1 on the longer side, y downwards."""
 
     part: str
     landmarks: tuple[str, ...]
@@ -157,70 +167,81 @@ class Figure:
     edges: tuple[tuple[str, str], ...]
 
 
-SUBJECTS = 2000
-"""Subjects that a figure is made of: more would not change it."""
-NEARLY = 0.9
-"""Subjects that show less than this share of a part's landmarks say little of how it looks."""
-
-
 def typical_pose(store: Store) -> tuple[Figure, ...]:
-    """How the run's subjects typically look, one figure per part of the skeleton: for drawings.
+    """How the run's subjects typically look, one figure per part of the skeleton, to draw other things on.
 
-    It is taken from the source outputs: of the pose that is most like all others, and of the half of them that is most
-    like it, each landmark's median. They are compared after they were moved, turned and scaled onto each other, never
-    mirrored; the figure stands as most of them do. Parts that no source output shows are left out.
+    Subjects of source outputs and their mirror images are moved, turned and scaled onto each other; the figure is what
+    the fifth of them agrees on that is most alike, standing as most subjects do. Left and right are drawn apart, as far
+    as they usually are. Parts and landmarks that no source output shows are left out.
     """
     header = store.manifest()["output"]
     if header is None or header["kind"] != Poses.kind:
-        return ()
+        raise ValueError(f"{store.folder} has no poses to draw")
     bones = Skeleton.from_dict(header["skeleton"])
-    shown = _shown(store, bones)
-    return tuple(_figure(bones, part, points) for part, points in zip(bones.parts, shown, strict=True) if len(points))
+    return tuple(_figure(bones, part, points) for part, points in _shown(store, bones) if len(points))
 
 
-def _shown(store: Store, bones: Skeleton) -> list[Floats]:
-    """For each part the landmarks (subjects, landmarks, 2) of source subjects that show nearly all of it."""
-    found: list[list[Floats]] = [[] for _ in bones.parts]
+def _shown(store: Store, bones: Skeleton) -> Iterator[tuple[Part, Floats]]:
+    """The landmarks (subjects, landmarks, 2) of subjects that show nearly all of a part, and of their mirror images."""
+    views = [(part, side, [int(bones.swap[i]) for i in part.landmarks] if side < 0 else list(part.landmarks))
+             for part in bones.parts for side in (1, -1)]
+    held: list[list[npt.NDArray[np.float32]]] = [[np.zeros((0, len(order), 2), np.float32)] for _, _, order in views]
     first = (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0) & (pl.col("status") == "ok")
     for some in chunks(store):
         rows = store.predictions(["case", *Poses.columns], where=some & first).sort("case")
-        points = PoseBatch.from_frame(rows, len(bones.landmarks)).points.astype(np.float64)
-        for part, held in zip(bones.parts, found, strict=True):
-            own = points[:, part.landmarks]
-            held.append(own[~np.isnan(own[..., 0]).all(1)][:SUBJECTS])
-        if all(sum(map(len, held)) >= SUBJECTS for held in found):
-            break
-    return [_nearly_whole(np.concatenate(held)[:SUBJECTS]) if held else np.zeros((0, 0, 2)) for held in found]
-
-
-def _nearly_whole(points: Floats) -> Floats:
-    seen = (~np.isnan(points[..., 0])).sum(1)
-    return points[seen >= NEARLY * seen.max(initial=0)]
+        points = PoseBatch.from_frame(rows, len(bones.landmarks)).points
+        for (_, _, order), found in zip(views, held, strict=True):
+            there = np.flatnonzero(~np.isnan(points[:, order, 0]).all(1))[:SUBJECTS - sum(map(len, found))]
+            found.append(points[there[:, None], order])
+    both = [np.concatenate(found) * (side, 1.0) for (_, side, _), found in zip(views, held, strict=True)]
+    for part, one, other in zip(bones.parts, both[::2], both[1::2], strict=True):
+        points = np.concatenate([one, other])
+        seen = (~np.isnan(points[..., 0])).sum(1)
+        yield part, points[seen >= NEARLY * seen.max(initial=0)]
 
 
 def _figure(bones: Skeleton, part: Part, points: Floats) -> Figure:
-    xy = _typical(points)
-    there = ~np.isnan(xy[:, 0])
-    xy = xy - np.nanmin(xy, 0)
-    names = [bones.landmarks[i] for i in part.landmarks]
-    kept = {i for i, known in zip(part.landmarks, there, strict=True) if known}
-    return Figure(part.name, tuple(name for name, known in zip(names, there, strict=True) if known),
-                  xy[there] / (np.nanmax(xy) or 1.0),
-                  tuple((bones.landmarks[a], bones.landmarks[b]) for a, b in bones.edges if a in kept and b in kept))
+    place = {i: number for number, i in enumerate(part.landmarks)}
+    pairs = [(place[a], place[b]) for a, b in bones.pairs if a in place and b in place]
+    xy = _typical(points, np.array(pairs, np.int64).reshape(-1, 2))
+    kept = [i for i, number in place.items() if not np.isnan(xy[number]).any()]
+    shown = xy[[place[i] for i in kept]]
+    shown = shown - shown.min(0)
+    return Figure(part.name, tuple(bones.landmarks[i] for i in kept), shown / (shown.max() or 1.0), tuple(
+        (bones.landmarks[a], bones.landmarks[b]) for a, b in bones.edges if a in kept and b in kept))
 
 
-def _typical(points: Floats) -> Floats:
-    """One pose (landmarks, 2) of many (subjects, landmarks, 2). As complex numbers, turning and scaling is a factor."""
-    poses = points[..., 0] + 1j * points[..., 1]
-    absent = np.isnan(poses)
-    poses = np.where(absent, 0, poses)
-    middle = poses.sum(1) / (~absent).sum(1)
-    poses = np.where(absent, 0, poses - middle[:, None])
+def _typical(points: Floats, pairs: Ints) -> Floats:
+    """One pose (landmarks, 2) of many (subjects, landmarks, 2); NaN for landmarks that nobody shows."""
+    absent = np.isnan(points[..., 0])
+    poses = np.where(absent, 0, points[..., 0] + 1j * points[..., 1])  # complex: to turn and scale is to multiply
+    poses = np.where(absent, 0, poses - (poses.sum(1) / (~absent).sum(1))[:, None])
     poses /= np.maximum(np.linalg.norm(poses, axis=1), 1e-9)[:, None]
-    alike = poses @ poses.conj().T
-    most = int(np.abs(alike).sum(1).argmax())
-    near = np.argsort(-np.abs(alike[most]), kind="stable")[:(len(poses) + 1) // 2]
-    turn = np.exp(1j * np.angle(alike[most, near]))
-    turned = np.where(absent[near], np.nan, poses[near] * turn[:, None])
-    upright = np.exp(-1j * np.angle(turn.sum()))
-    ...
+    typical = np.linalg.eigh(poses.T @ poses.conj())[1][:, -1]  # the mean shape: most like all of them
+    for _ in range(ROUNDS):
+        like = poses.conj() @ typical
+        near = np.argsort(-np.abs(like), kind="stable")[:max(AT_LEAST, round(ALIKE * len(poses)))]
+        turned = np.where(absent[near], np.nan, poses[near] * np.exp(1j * np.angle(like[near]))[:, None])
+        typical = np.nan_to_num(_medians(turned))
+    upright = np.exp(-1j * np.angle(np.exp(1j * np.angle(like)).sum()))
+    return _apart(turned * upright, pairs)
+
+
+def _medians(poses: npt.NDArray[np.complex128]) -> npt.NDArray[np.complex128]:
+    return aggregated(poses.real.T, "median") + 1j * aggregated(poses.imag.T, "median")
+
+
+def _apart(poses: npt.NDArray[np.complex128], pairs: Ints) -> Floats:
+    """The median of upright poses, with left and right as far apart as they usually are.
+
+    Legs that cross as often one way as the other would be one leg in the median.
+    """
+    middle = _medians(poses)
+    xy = np.stack([middle.real, middle.imag], -1)
+    width = aggregated(np.abs((poses[:, pairs[:, 0]] - poses[:, pairs[:, 1]]).real).T, "median")
+    known = ~np.isnan(width)
+    (left, right), width = pairs[known].T, width[known]
+    side = np.sign((xy[left, 0] - xy[right, 0]).sum())
+    centre = (xy[left, 0] + xy[right, 0]) / 2
+    xy[left, 0], xy[right, 0] = centre + side * width / 2, centre - side * width / 2
+    return xy

@@ -21,6 +21,7 @@ from instar.outputs import Forecast, Poses
 from instar.relations import Relation, Rule, own_equivariance, rule
 from instar.spelling import unknown
 from instar.store import Store
+from instar.suites import default_suite
 
 __all__ = ["ANY", "Run", "open_run"]
 
@@ -119,6 +120,11 @@ class Run:
         """What severities are measured in, by relation."""
         return {_relation(one).name: _relation(one).unit for one in self._bound()}
 
+    def panels(self) -> list[str]:
+        """What a report shows besides what it shows of every run, as the suites ask for it."""
+        manifest = self.manifest
+        return list(manifest.get("panels") or default_suite(manifest["system"]["kind"]).panels)
+
     def thresholds(self, threshold: float | None = None) -> dict[str, float]:
         """Each rule's threshold: the one given, else the suite's, else its relation's."""
         named = self.manifest["thresholds"]
@@ -190,10 +196,12 @@ class Run:
         return coverage(self.severities(judging), {rule: limits[rule] for rule in mine})
 
     def violated_counts(self, relation: str, *, grid: Sequence[float] | None = None,
-                        bins: Sequence[tuple[int, int]] | None = None, judging: str = DEFAULT) -> pl.DataFrame:
+                        bins: Sequence[tuple[int, int]] | None = None, strict: bool = False,
+                        judging: str = DEFAULT) -> pl.DataFrame:
         """How many cases violate how many of a relation's rules (without identity), for each threshold."""
         mine = [rule for rules in self.families(relation).values() for rule in rules]
-        return violated_counts(self.severities(judging).only(mine), grid or self.grids()[relation], bins)
+        return violated_counts(self.severities(judging).only(mine), grid or self.grids()[relation], bins,
+                               strict=strict)
 
     @property
     def has_truth(self) -> bool:

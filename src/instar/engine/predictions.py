@@ -192,7 +192,7 @@ def _manifest(store: Store, info: Mapping[str, Any], suite: Suite, rules: Sequen
         manifest: dict[str, Any] = {
             "instar": __version__, "created": now, "machine": _machine(), "packages": _packages(),
             **info, "output": None, "truth": None, "need_headers": {}, "seed": seed or 0, "suites": [], "rules": [],
-            "options": dict(suite.options), "thresholds": {}, "datasets": []}
+            "options": dict(suite.options), "thresholds": {}, "panels": [], "datasets": []}
     else:
         manifest = store.manifest()
         _refuse_other(store, manifest, info, suite, seed)
@@ -205,6 +205,8 @@ def _manifest(store: Store, info: Mapping[str, Any], suite: Suite, rules: Sequen
     if suite.name not in manifest["suites"]:
         manifest["suites"].append(suite.name)
     manifest["thresholds"].update(suite.thresholds)
+    known = manifest.setdefault("panels", [])  # not there in runs of before
+    known += [name for name in suite.panels if name not in known]
     source = {"name": dataset.name, "root": dataset.root}
     if source not in manifest["datasets"]:
         manifest["datasets"].append(source)

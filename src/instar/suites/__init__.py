@@ -26,8 +26,16 @@ DETECTIONS = (
 
 
 def _of(name: str, spellings: tuple[str, ...], help: str, output: str, **options: object) -> Suite:
-    return Suite(name, tuple(rule(spelling) for spelling in spellings), help, output, options)
+    panels = _PANELS.get((output, bool(options)), ())
+    return Suite(name, tuple(rule(spelling) for spelling in spellings), help, output, options, panels=panels)
 
+
+_PANELS = {
+    ("poses", False): ("violated-counts", "classic", "landmarks"),
+    ("poses", True): ("violated-counts@paper", "classic", "landmarks"),
+    ("forecast", False): ("trajtest",),
+}
+"""What a report shows of a suite besides the rest, by the kind of output and whether it is judged as published."""
 
 _TABLE, _PAPER = met_pose.TABLE, met_pose.PAPER_TABLE
 _BUILT_IN: dict[str, Callable[[str], Suite]] = {

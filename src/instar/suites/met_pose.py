@@ -104,6 +104,9 @@ PAPER_TABLE: Table = {
         "colour_channels((1, 1, 1), bgr, wrap, skin)", "colour_channels((1, 1, 1), xyz, wrap, skin)"),
 }
 
+PAPER_BINS = (*((number, number) for number in range(5)), (5, 30), (30, 61), (61, 91), (91, 121), (122, 122))
+"""Numbers of violated rules as the original's Table II counted them: 30, 61 and 91 twice each."""
+
 PAPER_JUDGING: Mapping[str, object] = {"aggregate": "median+mean", "outside": "keep", "space": "normalised"}
 
 

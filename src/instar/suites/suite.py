@@ -15,7 +15,8 @@ class Suite:
     """A named list of rules: a paper's table, or yours.
 
     `output` is the kind of output it is for, where it is for one; `options` are judging options it asks for;
-    `thresholds` map a rule's id to its threshold, `"*"` to that of all others.
+    `thresholds` map a rule's id to its threshold, `"*"` to that of all others. `panels` names what a report shows
+    besides what it shows of every run; where no suite of a run asks for any, those of the output kind's own suite.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Suite:
     output: str | None = None
     options: Mapping[str, object] = field(default_factory=dict)
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    panels: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.rules)
@@ -54,7 +56,7 @@ def joined(parts: Sequence[Suite], *, name: str, help: str = "") -> Suite:
         options, judged = part.options, part.name
     outputs = {part.output for part in parts if part.output}
     return Suite(name, tuple(rules.values()), help, outputs.pop() if len(outputs) == 1 else None,
-                 dict(options or {}), thresholds)
+                 dict(options or {}), thresholds, tuple(dict.fromkeys(name for part in parts for name in part.panels)))
 
 
 def _is_one_rule(part: Suite) -> bool:
