@@ -133,11 +133,15 @@ class _Numbers:
 def _worst(row: npt.NDArray[np.int64], column: npt.NDArray[np.int64], severity: Floats,
            status: npt.NDArray[np.uint8], kind: npt.NDArray[np.uint8], p: Floats) -> Cells:
     """One cell per rule and column: the first among its worst."""
+    cells = row, column, severity, status, kind, p
+    place = column * (row.max(initial=0) + 1) + row
+    order = np.argsort(place, kind="stable")
+    if not (np.diff(place[order]) == 0).any():
+        return cells
     rank = np.where(np.isnan(severity), 1.0, -severity)  # what has no severity comes last; severities are ≥ 0
-    order = np.lexsort((rank, column, row))
-    same = (np.diff(row[order]) == 0) & (np.diff(column[order]) == 0)
-    first = order[np.concatenate([[True], ~same])] if len(order) else order
-    return tuple(values[first] for values in (row, column, severity, status, kind, p))
+    order = np.lexsort((rank, place))
+    first = order[np.concatenate([[True], np.diff(place[order]) != 0])]
+    return tuple(values[first] for values in cells)
 
 
 def _filled(rules: list[str | None], columns: list[str | None], kinds: list[str | None],
