@@ -12,10 +12,22 @@ from instar.outputs import Detections, Output, Zones
 from instar.systems import System, system
 from instar.transforms import NotApplicable
 
-__all__ = ["STORED", "Provider", "no_provider", "provided", "provider"]
+__all__ = ["STORED", "SURE", "Provider", "no_provider", "provided", "provider", "with_source"]
 
 STORED = frozenset({"zones"})
 """Needs that are stored when provided. Truth is stored with its case and the source output with the predictions."""
+
+SURE = 0.5
+"""The score from which a detection in the source stands in for an object where none are annotated."""
+
+
+def with_source(needs: frozenset[str], case: Case | None, kind: str) -> frozenset[str]:
+    """What is needed, and the source output where it stands in for objects that the case does not have.
+
+    Without a case: where it may.
+    """
+    annotated = case is not None and isinstance(case.truth, Detections)
+    return needs | {"source"} if "objects" in needs and kind == Detections.kind and not annotated else needs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,14 +60,18 @@ def no_provider(need: str) -> str:
     return f"this case has no {need}"
 
 
-def provided(need: str, source: Provider | None, case: Case, given: Input) -> Output | NotApplicable:
-    """The need of one case, or the reason why it cannot be had."""
+def provided(need: str, source: Provider | None, case: Case, given: Input,
+             answer: Output | NotApplicable | None = None) -> Output | NotApplicable:
+    """The need of one case, or the reason why it cannot be had. `answer` is the source output, where it is known."""
     if need in ("truth", "objects"):
         truth = case.truth
+        if need == "objects" and not isinstance(truth, Detections):
+            if isinstance(answer, Detections):
+                return _sure(answer)
+            return answer if isinstance(answer, NotApplicable) else NotApplicable(
+                "this dataset has no objects in its ground truth")
         if truth is None:
             return NotApplicable("this dataset has no ground truth")
-        if need == "objects" and not isinstance(truth, Detections):
-            return NotApplicable("this dataset has no objects in its ground truth")
         return truth  # type: ignore[return-value]
     if source is None:
         return NotApplicable(no_provider(need))
@@ -66,6 +82,13 @@ def provided(need: str, source: Provider | None, case: Case, given: Input) -> Ou
         return _zones_of_truth(case, given, source.source)
     except Exception as error:
         return NotApplicable(f"{source.name} failed: {type(error).__name__}: {error}")
+
+
+def _sure(found: Detections) -> Detections:
+    """What the system is sure of, named by its place among all that it said."""
+    kept = np.flatnonzero(found.scores >= SURE)
+    return Detections.from_xyxy(found.boxes[kept], [found.labels[i] for i in kept], found.scores[kept],
+                                ids=[str(i) for i in kept], masks=None if found.masks is None else found.masks[kept])
 
 
 def _zones_of_truth(case: Case, given: Input, how: Literal["masks", "boxes"]) -> Zones | NotApplicable:

@@ -20,6 +20,7 @@ import polars as pl
 from instar.case import Case, Scene, Track
 from instar.datasets import Dataset
 from instar.engine.local import Interrupted, Sink, execute, greeted, start
+from instar.engine.needs import with_source
 from instar.engine.plan import SOURCE, Plan, bound_rules, make_plan, progressed
 from instar.engine.worker import Setup, Task, Worker
 from instar.outputs import Output, output_kind
@@ -288,7 +289,7 @@ class _Keeper:
         self.started = time.monotonic()
         self.unreadable = 0
         self.truth: str | None = (manifest["truth"] or {}).get("kind")
-        self._source_needed = "source" in plan.needs
+        self._source_needed = "source" in with_source(plan.needs, None, self.kind)
 
     # -- tasks
 

@@ -20,7 +20,7 @@ import numpy as np
 import xxhash
 
 from instar.case import Case, Input, Unreadable, read_input
-from instar.engine.needs import STORED, Provider, provided, provider
+from instar.engine.needs import STORED, Provider, provided, provider, with_source
 from instar.engine.plan import SOURCE, Key
 from instar.outputs import Output
 from instar.systems import System, fingerprint_of, system
@@ -149,13 +149,13 @@ class Worker:
             if (name, draw) != last:
                 last, seed_of = (name, draw), self.transformation(name)
                 if seed_of.needs:
-                    if "source" in seed_of.needs and "source" not in needs:
+                    if "source" not in needs and "source" in with_source(seed_of.needs, task.case, self.system.kind):
                         self._predict(batch)
                         needs["source"] = batch.source or NotApplicable("the source could not be predicted")
                     for need in sorted(seed_of.needs - needs.keys()):
                         if task.single:
                             yield "begin", f"need {need}"
-                        needs[need] = provided(need, self.providers.get(need), task.case, given)
+                        needs[need] = provided(need, self.providers.get(need), task.case, given, needs.get("source"))
                         if need in STORED and need in self.providers:
                             yield "need", (need, self.providers[need], needs[need])
                     if task.single:

@@ -12,7 +12,7 @@ from pathlib import Path
 from instar.registry import from_entry_points, loaded_object
 from instar.relations import rule
 from instar.spelling import unknown
-from instar.suites import met_pose, traj_test
+from instar.suites import met_pose, object_relevance, traj_test
 from instar.suites.file import read_suite
 from instar.suites.suite import Suite, joined
 from instar.transforms import families
@@ -59,6 +59,21 @@ _BUILT_IN: dict[str, Callable[[str], Suite]] = {
     "detections": lambda name: _of(
         name, DETECTIONS, "A first look at a detector: geometry, image quality, noise and colour.",
         "detections"),
+    "object-relevance": lambda name: _of(
+        name, object_relevance.listed(object_relevance.RELATIONS),
+        "Object relevance: objects erased, noise on objects and on the background.", "detections"),
+    "object-relevance/erase": lambda name: _of(
+        name, object_relevance.listed(object_relevance.RELATIONS, only="erase"),
+        "Object relevance, MR-1: what is erased is not found any more.", "detections"),
+    "object-relevance/object": lambda name: _of(
+        name, object_relevance.listed(object_relevance.RELATIONS, only="object"),
+        "Object relevance, MR-2: noise on the object.", "detections"),
+    "object-relevance/background": lambda name: _of(
+        name, object_relevance.listed(object_relevance.RELATIONS, only="background"),
+        "Object relevance, MR-2: noise on the background.", "detections"),
+    "object-relevance@paper": lambda name: _of(
+        name, object_relevance.listed(object_relevance.PAPER_RELATIONS),
+        "Object relevance as published: one follow-up, MR-1 at every ratio.", "detections"),
     "trajtest": lambda name: _of(
         name, traj_test.geometry(("wvc", "hvc"), identity=True) + traj_test.map_rules(),
         "TrajTest: mirrored, turned and rescaled scenes, changed classes and obstacles.", "forecast"),

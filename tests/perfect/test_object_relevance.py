@@ -1,0 +1,184 @@
+"""Detectors whose answers are known: one that looks at the object, one that looks at the background, and faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import instar
+from instar.case import Case, Image
+from instar.datasets import Dataset
+from instar.outputs import Detections
+from tests.toys import COLOURS
+
+SIZE = (96, 72)
+PATCH = {"red": 12, "green": 20, "blue": 28}
+"""Objects are squares of one colour; their class has its own side, so that boxes tell them apart."""
+
+
+def picture(seed: int) -> tuple[Image, Detections]:
+    """Three squares on a ground of the class's own grey, which is what a bad detector looks at."""
+    rng = np.random.default_rng(seed)
+    pixels = np.full((SIZE[1], SIZE[0], 3), 128, np.uint8)
+    boxes = []
+    for number, (name, side) in enumerate(PATCH.items()):
+        x, y = 32 * number + int(rng.integers(0, 32 - side + 1)), int(rng.integers(0, SIZE[1] - side + 1))
+        pixels[y:y + side, x:x + side] = COLOURS[name]
+        boxes.append([x, y, x + side, y + side])
+    return Image(pixels), Detections.from_xyxy(boxes, list(PATCH), ids=[f"{seed}-{name}" for name in PATCH])
+
+
+def data(count: int = 4, *, annotated: bool = True) -> Dataset:
+    pairs = [picture(seed) for seed in range(count)]
+    cases = [Case(str(seed), input=image, truth=truth if annotated else None)
+             for seed, (image, truth) in enumerate(pairs)]
+    return Dataset("squares", None, lambda: iter(cases), truth="detections" if annotated else None)
+
+
+TRUTHS = [picture(seed)[1] for seed in range(4)]
+
+
+def intact(pixels: np.ndarray, truth: Detections) -> np.ndarray:
+    """The share of each object's pixels that are near its colour: noise of σ = 16 leaves them so."""
+    shares = []
+    for box, label in zip(truth.boxes.astype(int), truth.labels, strict=True):
+        part = pixels[box[1]:box[3], box[0]:box[2]].astype(int)
+        shares.append((np.abs(part - COLOURS[label]).max(-1) < 75).mean())
+    return np.array(shares)
+
+
+def seen(pixels: np.ndarray, least: float = 0.5) -> Detections:
+    """Finds an object iff at least half of it is intact. It knows where to look: the picture's own objects."""
+    best = max(TRUTHS, key=lambda truth: intact(pixels, truth).sum())
+    kept = np.flatnonzero(intact(pixels, best) >= least)
+    return Detections.from_xyxy(best.boxes[kept], [best.labels[i] for i in kept], np.full(len(kept), 0.9))
+
+
+BACKGROUNDS = {seed: picture(seed)[0] for seed in range(4)}
+
+
+def background_only(pixels: np.ndarray) -> Detections:
+    """Names the objects by what is around them, whatever became of them."""
+    def agreeing(seed: int) -> float:
+        ground = BACKGROUNDS[seed].pixels
+        outside = np.ones(ground.shape[:2], bool)
+        for x0, y0, x1, y1 in TRUTHS[seed].boxes.astype(int):
+            outside[y0:y1, x0:x1] = False
+        return float((pixels[outside] == ground[outside]).mean())
+
+    truth = TRUTHS[max(BACKGROUNDS, key=agreeing)]
+    return Detections.from_xyxy(truth.boxes, truth.labels, np.full(3, 0.9))
+
+
+def ran(system: Callable[[np.ndarray], Detections], folder: Path, suite: str = "object-relevance",
+           **options: bool) -> instar.Run:
+    return instar.run(system, suite, data(**options), out=folder, workers=0)
+
+
+def rates(run: instar.Run) -> dict[str, tuple[int, int]]:
+    table = run.rates(by="target")
+    return {rule.partition(" => ")[0]: (violated, judged)
+            for rule, violated, judged in table.select("rule", "violated", "judged").iter_rows()}
+
+
+def test_a_detector_that_looks_at_the_object_breaks_nothing(tmp_path: Path) -> None:
+    run = ran(seen, tmp_path)
+    found = rates(run)
+    assert all(violated == 0 for violated, _ in found.values())
+    assert found["erase(0.9)"] == found["erase(1)"] == (0, 12)
+    assert found["erase(0.5)"] == (0, 0), "a small hole proves nothing"
+    assert all(judged == 12 for name, (_, judged) in found.items() if "noise" in name)
+    curve = run.verdicts().filter(pl.col("rule").str.starts_with("erase")).group_by("rule").agg(pl.col("found").mean())
+    share = {float(rule.partition(")")[0][6:]): found for rule, found in curve.iter_rows()}
+    assert [share[ratio] for ratio in (0.1, 0.2, 0.3, 0.4)] == [1, 1, 1, 1]
+    assert [share[ratio] for ratio in (0.6, 0.7, 0.8, 0.9, 1.0)] == [0, 0, 0, 0, 0], "it steps at one half"
+
+
+def test_a_detector_that_looks_at_the_background_keeps_what_was_erased(tmp_path: Path) -> None:
+    run = ran(background_only, tmp_path, "object-relevance/erase")
+    found = rates(run)
+    assert found["erase(0.9)"] == found["erase(1)"] == (12, 12)
+    assert set(run.verdicts().filter(pl.col("severity") > 0)["kind"]) == {"persists"}
+    paper = ran(background_only, tmp_path / "paper", "erase(0.1) => presence(gone, least=0, unfound=count, draws=1)")
+    assert rates(paper)["erase(0.1)"] == (12, 12), "as published, every ratio is judged"
+
+
+def test_the_votes_of_three_follow_ups(tmp_path: Path) -> None:
+    turns = iter(range(10_000))
+
+    def moody(pixels: np.ndarray) -> Detections:
+        found = seen(pixels)
+        if next(turns) % 4 == 1:  # in order: the source, then three draws of each rule; one draw of three is wrong
+            return Detections.from_xyxy(np.zeros((0, 4)), [])
+        return found
+
+    run = ran(moody, tmp_path, "object_noise(0.5, 16) => presence(kept)")
+    severities = run.verdicts()["severity"]
+    assert set(severities.round(3)) == {0.333}
+    assert run.rates()["violated"].item() == 0
+    assert run.rates(1 / 3)["violated"].item() == 4
+    assert set(run.verdicts()["kind"]) == {"missing"}
+
+
+FAULTS: dict[str, tuple[Callable[[np.ndarray], Detections], str]] = {}
+
+
+def fault(kind: str) -> Callable[[Callable[[np.ndarray], Detections]], Callable[[np.ndarray], Detections]]:
+    def register(function: Callable[[np.ndarray], Detections]) -> Callable[[np.ndarray], Detections]:
+        FAULTS[function.__name__] = function, kind
+        return function
+
+    return register
+
+
+def changed(pixels: np.ndarray) -> bool:
+    """Whether the background has noise on it."""
+    return bool((pixels == 128).all(-1).mean() < 0.3)
+
+
+@fault("missing")
+def class_swap(pixels: np.ndarray) -> Detections:
+    found = seen(pixels)
+    swapped = {"red": "green", "green": "red"} if changed(pixels) else {}
+    return Detections.from_xyxy(found.boxes, [swapped.get(label, label) for label in found.labels], found.scores)
+
+
+@fault("missing")
+def box_offset(pixels: np.ndarray) -> Detections:
+    found = seen(pixels)
+    return Detections.from_xyxy(found.boxes + (15.0 if changed(pixels) else 0.0), found.labels, found.scores)
+
+
+@fault("missing")
+def background_shortcut(pixels: np.ndarray) -> Detections:
+    return Detections.from_xyxy(np.zeros((0, 4)), []) if changed(pixels) else seen(pixels)
+
+
+@fault("missing")
+def unsure(pixels: np.ndarray) -> Detections:
+    found = seen(pixels)
+    return Detections.from_xyxy(found.boxes, found.labels, found.scores * (0.5 if changed(pixels) else 1.0))
+
+
+@fault("incorrect")
+def wakes_up(pixels: np.ndarray) -> Detections:
+    return seen(pixels) if changed(pixels) else Detections.from_xyxy(np.zeros((0, 4)), [])
+
+
+@pytest.mark.parametrize("name", list(FAULTS))
+def test_seeded_faults_are_caught(name: str, tmp_path: Path) -> None:
+    system, kind = FAULTS[name]
+    run = ran(system, tmp_path, "background_noise(16) => presence(kept)")
+    assert run.rates(by="target")["violated"].item() >= 4
+    assert set(run.verdicts().filter(pl.col("severity") >= 2 / 3)["kind"]) == {kind}
+
+
+def test_without_annotations_the_source_stands_in(tmp_path: Path) -> None:
+    assert all(violated == 0 for violated, _ in rates(ran(seen, tmp_path / "a", annotated=False)).values())
+    run = ran(background_only, tmp_path / "b", "erase(1) => presence(gone)", annotated=False)
+    assert rates(run)["erase(1)"] == (12, 12)
+    assert run.manifest["truth"] is None
