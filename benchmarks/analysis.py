@@ -35,7 +35,7 @@ def made(folder: Path, cases: int, seed: int = 0) -> Store:
     store.write_manifest({
         "instar": "0", "created": "2026-01-01T00:00:00+00:00", "updated": "2026-01-01T00:00:00+00:00", "machine": {},
         "packages": {}, "system": {"name": "synthetic", "kind": "poses", "fingerprint": "0"}, "providers": {},
-        "output": None, "truth": None, "need_headers": {}, "seed": 0, "suites": ["met-pose"], "rules": rules,
+        "output": None, "truth": None, "seed": 0, "suites": ["met-pose"], "rules": rules,
         "options": {}, "thresholds": {}, "panels": [], "datasets": []})
     state = {"options": {}, "rules": rules, "predictions": [], "cases": []}
     store.replace_verdicts("default", _verdicts(rules, cases, np.random.default_rng(seed)), state)

@@ -37,7 +37,7 @@ CASE: dict[str, Any] = {
 APART: dict[str, Any] = {"hash": pl.String, "content": pl.Binary}
 NEED: dict[str, Any] = {
     "case": pl.String, "need": pl.String, "provider": pl.String, "status": pl.String, "message": pl.String,
-    "kind": pl.String, "hash": pl.String}
+    "kind": pl.String, "hash": pl.String, "header": pl.String}
 
 _NUMPY: dict[Any, Any] = {pl.Float32: np.float32, pl.Float64: np.float64}
 _PART = re.compile(r"(\d{10})-(\d{10})\.parquet")
@@ -279,7 +279,8 @@ class Store:
         return self.read("cases", CASE, columns, where)
 
     def needs(self, where: pl.Expr | None = None) -> pl.DataFrame:
-        return self.read("needs", NEED, None, where)
+        return self.read("needs", NEED, None, where, lambda rows: pl.concat(
+            [pl.LazyFrame(schema=NEED), rows], how="diagonal"))
 
     def append_predictions(self, rows: Sequence[Mapping[str, Any]], kind: str) -> None:
         self.append("predictions", rows_frame(rows, self.prediction_schema(kind)))
@@ -291,9 +292,10 @@ class Store:
     def append_needs(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self.append("needs", rows_frame(rows, NEED))
 
-    def need_value(self, row: Mapping[str, Any], headers: Mapping[str, Any]) -> Output:
+    def need_value(self, row: Mapping[str, Any]) -> Output:
         """A stored need as the output it was."""
-        header = headers[row["provider"]]
+        # runs of before kept one header per provider
+        header = json.loads(row["header"]) if row["header"] else self.manifest()["need_headers"][row["provider"]]
         kind = KINDS[header["kind"]]
         (column,) = kind.columns
         return kind.from_row({column: self.blob(row["hash"])}, header)

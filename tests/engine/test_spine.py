@@ -159,7 +159,7 @@ def test_zones_are_provided_once_stored_and_not_asked_again(photos: Path, tmp_pa
         zones="tests.engine.zones:painted")
     assert store.state("needs") == before
     row = store.needs().row(0, named=True)
-    zones = store.need_value(row, store.manifest()["need_headers"])
+    zones = store.need_value(row)
     assert zones.mask("red").any()  # type: ignore[attr-defined]
 
 

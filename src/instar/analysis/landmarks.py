@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.engine import SOURCE, bound_rules, chunks
+from instar.engine import SOURCE, bound_rules, check_options, chunks, evidence
 from instar.outputs import PoseBatch, Poses
-from instar.relations import Evidence, Rule, Strayed, aggregated, own_equivariance, pose_pairs
+from instar.relations import Rule, Strayed, aggregated, own_equivariance, pose_pairs
 from instar.skeleton import Part, Skeleton
-from instar.spelling import unknown
 from instar.stats import wilson
 from instar.store import KEY, Store
 
@@ -22,11 +21,12 @@ __all__ = ["Figure", "landmark_table", "typical_pose"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Complexes = npt.NDArray[np.complex128]
 
 _SCHEMA: dict[str, Any] = {
     "rule": pl.String, "landmark": pl.String, "part": pl.String, "threshold": pl.Float64, "judged": pl.Int64,
     "violated": pl.Int64, "rate": pl.Float64, "low": pl.Float64, "high": pl.Float64, "median": pl.Float64}
-_COLUMNS = (*KEY, "status", "width", "height", "warp", *Poses.columns)
+_COLUMNS = (*KEY, "status", "message", "width", "height", "warp", *Poses.columns)
 
 _LOWEST, _DECADES, _STEPS = -4, 9, 100
 _MIDDLES = 10 ** ((np.arange(_DECADES * _STEPS) + 0.5) / _STEPS + _LOWEST)
@@ -37,63 +37,37 @@ _VALUES = np.array([0.0, *_MIDDLES, np.inf])
 def landmark_table(store: Store, grid: Sequence[float], **options: Any) -> pl.DataFrame:
     """How often each landmark violates each rule: one row per rule, landmark and threshold of the grid.
 
-    A null `rule` stands for all rules together. Every pair of subjects counts for itself, of every draw and repeat.
-    A landmark is `judged` where it was expected or found and its place is inside the frame; it is `violated` where its
-    own severity, in body lengths, is at least the threshold and above 0. Severities are those of the relation `poses`
-    with the suite's options, or those given here, before it aggregates them: a landmark on one side only is ∞, also
-    where its whole subject was lost; subjects that were invented are not counted.
+    A null `rule` stands for all rules together but identity. Every pair of subjects counts for itself, of every draw
+    and repeat. A landmark is `judged` where it was expected or found and its place is inside the frame; it is
+    `violated` where its own severity, in body lengths, is at least the threshold and above 0. Severities are those of
+    the relation `poses` with the suite's options, or those given here, before it aggregates them: a landmark on one
+    side only is ∞, also where its whole subject was lost, and any other is judged only where the subject has a body
+    length. Subjects that were invented are not counted.
 
     `median` is the median severity within 1.2 % (0 below 0.0001): it is taken from a histogram, since the distances
     of a large run do not fit into memory. Rates are exact.
     """
     manifest = store.manifest()
-    rules, settings = _asked(store, manifest, options)
-    if manifest["output"] is None or not rules:
-        return pl.DataFrame(schema=_SCHEMA)
-    bones = Skeleton.from_dict(manifest["output"]["skeleton"])
-    chosen = bones.select(settings["landmarks"] or bones.default)
-    tally = _Tally(len(rules), [i for _, indices in chosen for i in indices], grid)
-    for part in chunks(store):
-        follow_ups = store.predictions(_COLUMNS, where=part).partition_by("follow_up", as_dict=True)
-        for number, rule in enumerate(rules):
-            for strayed in pose_pairs(_evidence(follow_ups, rule, manifest["output"], settings)).strayed():
-                tally.add(number, strayed)
-    names = [(bones.landmarks[i], part.name) for part, indices in chosen for i in indices]
-    return tally.table([rule.id for rule in rules], names)
-
-
-def _asked(store: Store, manifest: Mapping[str, Any],
-           options: Mapping[str, Any]) -> tuple[list[Rule], dict[str, Any]]:
-    """The rules about poses, and the options to judge them with."""
     kind = manifest["system"]["kind"]
     if kind != Poses.kind:
         raise ValueError(f"landmarks are those of poses; the system of {store.folder} answers with {kind}")
-    relation = own_equivariance(kind).relation
-    known = {p.name: p for p in relation.options}
-    for name in options:
-        if name not in known:
-            raise unknown("judging option", name, known)
-    given = {**manifest["options"], **options}
-    settings = {name: p.check(given[name], "landmark_table") if name in given else p.default
-                for name, p in known.items()}
-    return [rule for rule in bound_rules(manifest["rules"], kind)
-            if rule.relation is not None and rule.relation.relation.name == relation.name], settings
-
-
-def _evidence(follow_ups: Mapping[tuple[Any, ...], pl.DataFrame], rule: Rule, header: Mapping[str, Any],
-              settings: Mapping[str, Any]) -> Evidence:
-    """What the rule is judged by: the draws and repeats it asked for, where none of them failed."""
-    bound = rule.relation
-    assert bound is not None
-    repeats, nothing = bound.count("repeats"), pl.DataFrame(schema=next(iter(follow_ups.values())).schema)
-
-    def fine(name: str, number: int) -> pl.DataFrame:
-        rows = follow_ups.get((name,), nothing).filter(
-            (pl.col("draw") < bound.count("draws")) & (pl.col("repeat") < number))
-        return rows.join(rows.filter(pl.col("status") != "ok"), on="case", how="anti")
-
-    return Evidence(header, pl.DataFrame(), fine(SOURCE, max(repeats, bound.count("sources"))),
-                    fine(rule.transformations[0].id, repeats), dict(bound.values), dict(settings))
+    own = own_equivariance(kind).relation.name
+    rules = [rule for rule in bound_rules(manifest["rules"], kind)
+             if rule.relation is not None and rule.relation.relation.name == own]
+    check_options(options, tuple(rules))
+    if manifest["output"] is None or not rules:
+        return pl.DataFrame(schema=_SCHEMA)
+    bones = Skeleton.from_dict(manifest["output"]["skeleton"])
+    chosen = bones.select(str({**manifest["options"], **options}.get("landmarks") or bones.default))
+    tally = _Tally(len(rules), [i for _, indices in chosen for i in indices], grid)
+    for part in chunks(store):
+        rows = store.predictions(_COLUMNS, where=part)
+        for number, rule in enumerate(rules):
+            held, _ = evidence([rule], rows, pl.DataFrame(), manifest, options)
+            for strayed in pose_pairs(held).strayed():
+                tally.add(number, strayed)
+    names = [(bones.landmarks[i], part.name) for part, indices in chosen for i in indices]
+    return tally.table(rules, names)
 
 
 class _Tally:
@@ -113,15 +87,15 @@ class _Tally:
             self.violated[rule, mine, number] += ((severity >= threshold) & (severity > 0)).sum(0)
         self.bins[rule, mine] += _binned(severity)
 
-    def table(self, rules: Sequence[str], landmarks: Sequence[tuple[str, str]]) -> pl.DataFrame:
+    def table(self, rules: Sequence[Rule], landmarks: Sequence[tuple[str, str]]) -> pl.DataFrame:
         rows: list[tuple[Any, ...]] = []
-        for number, rule in enumerate([*rules, None]):
-            which = slice(None) if rule is None else slice(number, number + 1)
+        changing = [number for number, rule in enumerate(rules) if rule.left != "identity"]
+        for which, rule in [*(([number], rule.id) for number, rule in enumerate(rules)), (changing, None)]:
             violated, bins = self.violated[which].sum(0), self.bins[which].sum(0, dtype=np.int64)
             for (landmark, part), hits, counts in zip(landmarks, violated, bins, strict=True):
-                tries = int(counts.sum())
+                tries, median = int(counts.sum()), _median(counts)
                 rows += [(rule, landmark, part, threshold, tries, int(hit), int(hit) / tries if tries else None,
-                          *wilson(int(hit), tries), _median(counts))
+                          *wilson(int(hit), tries), median)
                          for threshold, hit in zip(self.grid, hits, strict=True)]
         return pl.DataFrame(rows, orient="row", schema=_SCHEMA)
 
@@ -221,23 +195,25 @@ def _typical(points: Floats, pairs: Ints) -> Floats:
     for _ in range(ROUNDS):
         like = poses.conj() @ typical
         near = np.argsort(-np.abs(like), kind="stable")[:max(AT_LEAST, round(ALIKE * len(poses)))]
-        turned = np.where(absent[near], np.nan, poses[near] * np.exp(1j * np.angle(like[near]))[:, None])
-        typical = np.nan_to_num(_medians(turned))
+        turned = np.where(absent, np.nan, poses * np.exp(1j * np.angle(like))[:, None])
+        typical = np.nan_to_num(_medians(turned[near]))
+    middle = _medians(turned[near])
+    middle = np.where(np.isnan(middle), _medians(turned), middle)
     upright = np.exp(-1j * np.angle(np.exp(1j * np.angle(like)).sum()))
-    return _apart(turned * upright, pairs)
+    return _apart(middle * upright, turned[near] * upright, pairs)
 
 
-def _medians(poses: npt.NDArray[np.complex128]) -> npt.NDArray[np.complex128]:
+def _medians(poses: Complexes) -> Complexes:
+    """Each landmark's median over those who show it; NaN where nobody does."""
     return aggregated(poses.real.T, "median") + 1j * aggregated(poses.imag.T, "median")
 
 
-def _apart(poses: npt.NDArray[np.complex128], pairs: Ints) -> Floats:
-    """The median of upright poses, with left and right as far apart as they usually are.
+def _apart(typical: Complexes, poses: Complexes, pairs: Ints) -> Floats:
+    """The typical of some poses, with left and right as far apart as they are in most of them.
 
-    Legs that cross as often one way as the other would be one leg in the median.
+    Legs that cross as often one way as the other would be one leg in a median.
     """
-    middle = _medians(poses)
-    xy = np.stack([middle.real, middle.imag], -1)
+    xy = np.stack([typical.real, typical.imag], -1)
     width = aggregated(np.abs((poses[:, pairs[:, 0]] - poses[:, pairs[:, 1]]).real).T, "median")
     known = ~np.isnan(width)
     (left, right), width = pairs[known].T, width[known]

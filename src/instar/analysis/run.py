@@ -11,10 +11,12 @@ import polars as pl
 
 from instar.analysis.coverage import coverage, violated_counts
 from instar.analysis.forecasts import agreement, displacement, displacement_tests, map_table, preserving_table
+from instar.analysis.landmarks import Figure, landmark_table, typical_pose
 from instar.analysis.rates import any_rule, by_case, curve, group_rates, noise, rates, worst_pairs
 from instar.analysis.selection import costs, selected
 from instar.analysis.severities import COLUMNS, Severities, group_of, severities
 from instar.analysis.slices import described, slices
+from instar.analysis.subjects import subject_columns
 from instar.analysis.truth import classic, classic_vs_metamorphic
 from instar.engine import DEFAULT, SOURCE, Outcome, bound_rules, judge
 from instar.outputs import Forecast, Poses
@@ -35,7 +37,7 @@ class Run:
 
     store: Store
     outcome: Outcome | None = None
-    _held: dict[Any, Severities] = field(default_factory=dict, compare=False, repr=False)
+    _held: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def folder(self) -> Path:
@@ -89,7 +91,8 @@ class Run:
                 raise unknown("landmark group of this run", group, self.groups(judging))
             parts = self.store.verdict_parts(judging, COLUMNS)
             self._held[key] = severities(parts, rules=self.manifest["rules"], by=by, group=group)
-        return self._held[key]
+        found: Severities = self._held[key]
+        return found
 
     def groups(self, judging: str = DEFAULT) -> list[str]:
         """The landmark groups (parts) that verdicts are about, where subjects have several."""
@@ -241,8 +244,25 @@ class Run:
         return slices(self.described(), self.severities(judging), limits)
 
     def described(self) -> pl.DataFrame:
-        """What is known of each case, one column each: what slices are made of."""
-        return described(self.cases())
+        """What is known of each case, one column each: what slices are made of.
+
+        Measured properties of the input, size and place of what was found in it, zones, the dataset's own columns.
+        """
+        key = "described", str(self.store.state("predictions")), str(self.store.state("needs"))
+        if key not in self._held:
+            self._held[key] = described(self.cases(), subject_columns(self.store))
+        found: pl.DataFrame = self._held[key]
+        return found
+
+    def landmarks(self, *, grid: Sequence[float] | None = None, judging: str = DEFAULT) -> pl.DataFrame:
+        """How often each landmark violates each rule, per threshold; rows without a rule are all rules together."""
+        held = self.store.judging_info(judging)
+        relation = own_equivariance(Poses.kind).relation.name
+        return landmark_table(self.store, grid or self.grids()[relation], **(held["options"] if held else {}))
+
+    def figures(self) -> tuple[Figure, ...]:
+        """How the run's subjects typically look, one figure per part of the skeleton: to draw landmarks on."""
+        return typical_pose(self.store)
 
     def tables(self, *, p: float = 0.05, judging: str = DEFAULT) -> dict[str, pl.DataFrame]:
         """The tables of TrajTest for a run of forecasts.

@@ -26,8 +26,11 @@ _SCHEMA: dict[str, Any] = {
     "p_corrected": pl.Float64}
 
 
-def described(cases: pl.DataFrame) -> pl.DataFrame:
-    """What is known of each case, one column each: measured properties, the frame's size, the user's attributes."""
+def described(cases: pl.DataFrame, subjects: pl.DataFrame | None = None) -> pl.DataFrame:
+    """What is known of each case, one column each: measured properties, the frame's size, the user's attributes.
+
+    `subjects` has more columns of each `case`: what was found in it.
+    """
     table = cases.filter(pl.col("status") == "ok").select("case", "width", "height", "properties", "attributes")
     table = table.with_columns(pixels=pl.col("width") * pl.col("height"), aspect=pl.col("width") / pl.col("height"))
     own = pl.DataFrame([json.loads(text) for text in table["attributes"]], infer_schema_length=None, strict=False)
@@ -38,7 +41,11 @@ def described(cases: pl.DataFrame) -> pl.DataFrame:
     for part in parts:
         for column in part.iter_columns():
             seen.setdefault(column.name, column)
-    return pl.DataFrame(list(seen.values()))
+    known = pl.DataFrame(list(seen.values()))
+    if subjects is None:
+        return known
+    fresh = subjects.select("case", *(name for name in subjects.columns if name not in known.columns))
+    return known.join(fresh, on="case", how="left", maintain_order="left")
 
 
 def slices(about: pl.DataFrame, verdicts: Verdicts, thresholds: Mapping[str, float]) -> pl.DataFrame:

@@ -77,8 +77,8 @@ def provided(need: str, source: Provider | None, case: Case, given: Input,
         return NotApplicable(no_provider(need))
     try:
         if isinstance(source.source, System):
-            answer = source.source.answer([given], [0])[0]
-            return answer if not isinstance(answer, Exception) else NotApplicable(f"{source.name}: {answer}")
+            said = source.source.answer([given], [0])[0]
+            return said if not isinstance(said, Exception) else NotApplicable(f"{source.name}: {said}")
         return _zones_of_truth(case, given, source.source)
     except Exception as error:
         return NotApplicable(f"{source.name} failed: {type(error).__name__}: {error}")

@@ -192,7 +192,7 @@ def _manifest(store: Store, info: Mapping[str, Any], suite: Suite, rules: Sequen
     if not store.exists:
         manifest: dict[str, Any] = {
             "instar": __version__, "created": now, "machine": _machine(), "packages": _packages(),
-            **info, "output": None, "truth": None, "need_headers": {}, "seed": seed or 0, "suites": [], "rules": [],
+            **info, "output": None, "truth": None, "seed": seed or 0, "suites": [], "rules": [],
             "options": dict(suite.options), "thresholds": {}, "panels": [], "datasets": []}
     else:
         manifest = store.manifest()
@@ -315,7 +315,7 @@ class _Keeper:
         """The task with what is known by now of its needs and its source output."""
         needs = dict(task.needs)
         for row in self.store.needs(pl.col("case") == task.case.id).iter_rows(named=True):
-            needs[row["need"]] = (self.store.need_value(row, self.manifest["need_headers"]) if row["status"] == "ok"
+            needs[row["need"]] = (self.store.need_value(row) if row["status"] == "ok"
                                   else NotApplicable(row["message"]))
         source = None
         if self._source_needed and (SOURCE, 0, 0) not in task.keys:
@@ -382,10 +382,6 @@ class _Keeper:
     def on_need(self, task: Task, content: dict[str, Any]) -> None:
         """Stored at once: the worker goes on when it is."""
         if content["status"] == "ok":
-            provider, header = content["provider"], content["header"]
-            if self.manifest["need_headers"].get(provider) != header:
-                self.manifest["need_headers"][provider] = header
-                self.store.write_manifest(self.manifest)
             self.store.put_blob(content["hash"], content["data"])
         self.store.append_needs([{**content, "case": task.case.id}])
 

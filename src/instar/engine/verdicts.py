@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -14,7 +14,7 @@ from instar.relations import BoundRelation, Evidence, Relation, Rule
 from instar.spelling import nearest, spell_value
 from instar.store import NoRun, Store
 
-__all__ = ["DEFAULT", "chunks", "judge", "judging_id"]
+__all__ = ["DEFAULT", "check_options", "chunks", "evidence", "judge", "judging_id"]
 
 DEFAULT = "default"
 CHUNK_ROWS = 400_000
@@ -34,7 +34,7 @@ def judge(store: Store, options: Mapping[str, Any] | None = None) -> str:
     given = dict(options or {})
     manifest = store.manifest()
     rules = bound_rules(manifest["rules"], manifest["system"]["kind"])
-    _check(given, rules)
+    check_options(given, rules)
     name = judging_id(given)
     if _is_judged(store, name, _state(store, manifest, given)):
         return name
@@ -58,7 +58,7 @@ def _is_judged(store: Store, judging: str, state: Mapping[str, Any]) -> bool:
     return held is not None and {key: held.get(key) for key in state} == state
 
 
-def _check(options: Mapping[str, Any], rules: tuple[Rule, ...]) -> None:
+def check_options(options: Mapping[str, Any], rules: tuple[Rule, ...]) -> None:
     """Every option must belong to some relation of the run, and be of an allowed value."""
     known = {p.name: p for rule in rules if rule.relation for p in rule.relation.relation.options}
     for name, value in options.items():
@@ -115,13 +115,8 @@ def _judged(rules: list[Rule], predictions: pl.DataFrame, cases: pl.DataFrame, m
     bound = rules[0].relation
     assert bound is not None
     names = pl.DataFrame({"follow_up": [r.transformations[0].id for r in rules], "rule": [r.id for r in rules]})
-    keep = _asked(predictions, names, bound)
-    failed = _failures(keep)
-    fine = keep.join(failed.select("case", "follow_up"), on=["case", "follow_up"], how="anti")
-    evidence = Evidence(manifest["output"] or {}, cases, fine.filter(pl.col("follow_up") == SOURCE),
-                        fine.filter(pl.col("follow_up") != SOURCE), dict(bound.values),
-                        _settings(bound.relation, manifest, given))
-    found = bound.relation.judge(evidence) if manifest["output"] is not None else pl.DataFrame()
+    held, failed = evidence(rules, predictions, cases, manifest, given)
+    found = bound.relation.judge(held) if manifest["output"] is not None else pl.DataFrame()
     if not found.is_empty():
         status = pl.when(pl.col("severity").is_null()).then(pl.lit("not applicable")).otherwise(pl.lit("ok"))
         found = found.with_columns(status=status)
@@ -131,17 +126,30 @@ def _judged(rules: list[Rule], predictions: pl.DataFrame, cases: pl.DataFrame, m
     return merged.join(names, on="follow_up", maintain_order="left").select(list(schema)).cast(schema)  # type: ignore[arg-type]
 
 
+def evidence(rules: Sequence[Rule], predictions: pl.DataFrame, cases: pl.DataFrame, manifest: Mapping[str, Any],
+             given: Mapping[str, Any]) -> tuple[Evidence, pl.DataFrame]:
+    """What rules of one relation are judged by, and the pairs that have nothing to be judged by, with the reason."""
+    bound = rules[0].relation
+    assert bound is not None
+    keep = _asked(predictions, [r.transformations[0].id for r in rules], bound)
+    failed = _failures(keep)
+    fine = keep.join(failed.select("case", "follow_up"), on=["case", "follow_up"], how="anti")
+    return Evidence(manifest["output"] or {}, cases, fine.filter(pl.col("follow_up") == SOURCE),
+                    fine.filter(pl.col("follow_up") != SOURCE), dict(bound.values),
+                    _settings(bound.relation, manifest, given)), failed
+
+
 def _schema(relation: Relation) -> dict[str, Any]:
     return {"case": pl.String, "target": pl.String, "rule": pl.String, "severity": pl.Float64, "kind": pl.String,
             "reason": pl.String, "status": pl.String, "follow_up": pl.String, **relation.measures}
 
 
-def _asked(predictions: pl.DataFrame, names: pl.DataFrame, bound: BoundRelation) -> pl.DataFrame:
+def _asked(predictions: pl.DataFrame, names: Sequence[str], bound: BoundRelation) -> pl.DataFrame:
     """The rows this relation asked for: rules that share predictions may want different numbers of them."""
     repeats = bound.count("repeats")
     sources = max(repeats, bound.count("sources"))
     source = (pl.col("follow_up") == SOURCE) & (pl.col("repeat") < sources)
-    follow_up = (pl.col("follow_up").is_in(names["follow_up"].implode()) & (pl.col("draw") < bound.count("draws"))
+    follow_up = (pl.col("follow_up").is_in(names) & (pl.col("draw") < bound.count("draws"))
                  & (pl.col("repeat") < repeats))
     return predictions.filter(source | follow_up)
 

@@ -295,7 +295,8 @@ class Packer:
                 return what, {"need": name, "status": "not applicable", "message": str(value)}
             (column,) = value.columns
             return what, {"need": name, "status": "ok", "provider": source.fingerprint, "kind": value.kind,
-                          "hash": value.content_hash(), "data": value.row()[column], "header": value.header()}
+                          "hash": value.content_hash(), "data": value.row()[column],
+                          "header": json.dumps(value.header(), ensure_ascii=False)}
         return message
 
     def _rows(self, rows: list[dict[str, Any]]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
+import polars as pl
+
 from instar.case import Input
 from instar.outputs.detections import Detections
 from instar.outputs.forecast import Forecast, HeatMap, Paths, heat_of
@@ -45,6 +47,13 @@ class Output(Protocol):
     @classmethod
     def accept(cls, answer: object, given: Input) -> Output:
         """An answer to a given input, checked at the door; raises where it is not what this kind can be made of."""
+        ...
+
+    @classmethod
+    def subjects(cls, rows: pl.DataFrame, header: Mapping[str, Any]) -> pl.DataFrame | None:
+        """What many stored outputs found, one row each: the number of the output's `row`, the box `x0`, `y0`, `x1`,
+        `y1` in pixels, and the `score`. None for a kind that does not find subjects.
+        """
         ...
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.case import Input
+from instar.outputs.subjects import subject_frame
 from instar.shapes import Shape
 from instar.warp import Warp, warp_pixels
 
@@ -94,3 +95,11 @@ class Detections:
         if isinstance(answer, cls):
             return answer
         raise TypeError(f"expected Detections (see Detections.from_xyxy), got {type(answer).__name__}")
+
+    @classmethod
+    def subjects(cls, rows: pl.DataFrame, header: Mapping[str, Any]) -> pl.DataFrame:
+        """Every object with its box."""
+        counts = rows["scores"].list.len().fill_null(0).to_numpy().astype(np.int64)
+        full = rows.filter(pl.col("scores").list.len() > 0)  # an exploded empty list would be a null
+        return subject_frame(counts, full["boxes"].explode().to_numpy().reshape(-1, 4),
+                             full["scores"].explode().to_numpy())

@@ -190,6 +190,10 @@ class Forecast:
             heat = HeatMap(heat.cells, Warp(heat.warp.matrix, heat.warp.source, given.size))
         return cls(futures, heat)
 
+    @classmethod
+    def subjects(cls, rows: pl.DataFrame, header: Mapping[str, Any]) -> pl.DataFrame | None:
+        return None
+
 
 def _checked(futures: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """Futures (K, T, 2) of finite numbers; one path (T, 2) is a set of one."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.case import Input
+from instar.outputs.subjects import subject_frame
 from instar.shapes import Shape
 from instar.skeleton import Skeleton, skeleton
 from instar.warp import Warp
@@ -125,6 +126,14 @@ class Poses:
         if isinstance(answer, cls):
             return answer
         raise TypeError(f"expected Poses (see Poses.from_array), got {type(answer).__name__}")
+
+    @classmethod
+    def subjects(cls, rows: pl.DataFrame, header: Mapping[str, Any]) -> pl.DataFrame:
+        """Every subject with the box around its landmarks."""
+        batch = PoseBatch.from_frame(rows, len(header["skeleton"]["landmarks"]))
+        # fmin and fmax pass over NaN
+        boxes = np.concatenate([np.fmin.reduce(batch.points, 1), np.fmax.reduce(batch.points, 1)], -1)
+        return subject_frame(batch.counts, boxes, batch.scores)
 
 
 @lru_cache(maxsize=64)

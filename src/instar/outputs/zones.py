@@ -51,6 +51,11 @@ class Zones:
         table[list(self.names[zone])] = 255
         return np.asarray(cv2.LUT(self.labels, table), dtype=np.uint8)
 
+    def shares(self) -> dict[str, float]:
+        """How much of the picture each zone takes, 0 to 1."""
+        counts = cv2.calcHist([self.labels], [0], None, [256], [0, 256]).ravel()
+        return {name: float(counts[list(values)].sum()) / self.labels.size for name, values in self.names.items()}
+
     def warped(self, warp: Warp) -> Zones:
         """Carried by a warp; what comes from outside the source is in no zone (255)."""
         carried = warp_pixels(self.labels, warp, "nearest")
@@ -86,3 +91,7 @@ class Zones:
         if answer.size != given.size:
             raise ValueError(f"the zones are {answer.size}, the image is {given.size}")
         return answer
+
+    @classmethod
+    def subjects(cls, rows: pl.DataFrame, header: Mapping[str, Any]) -> pl.DataFrame | None:
+        return None

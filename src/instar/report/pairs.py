@@ -92,7 +92,7 @@ def load_pair(store: Store, manifest: Mapping[str, Any], verdict: Mapping[str, A
     source = _one(store.predictions(where=mine & (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0)), "source")
     follow = _one(store.predictions(where=mine & (pl.col("follow_up") == changed.id) & (pl.col("draw") == 0)
                                     & (pl.col("repeat") == 0)), changed.id)
-    needs = {row["need"]: store.need_value(row, manifest["need_headers"])
+    needs = {row["need"]: store.need_value(row)
              for row in store.needs(mine & (pl.col("status") == "ok")).iter_rows(named=True)}
     told, said = _output(store, manifest, source), _output(store, manifest, follow)
     if "source" in changed.needs:
