@@ -163,6 +163,19 @@ def test_zones_are_provided_once_stored_and_not_asked_again(photos: Path, tmp_pa
     assert zones.mask("red").any()  # type: ignore[attr-defined]
 
 
+def test_zones_of_annotations_keep_the_names_of_their_own_picture(tmp_path: Path) -> None:
+    def cases() -> Iterator[instar.Case]:
+        for name in ("dog", "cat"):
+            truth = instar.Detections.from_xyxy([[10, 10, 60, 60]], [name])
+            yield instar.Case(name, input=scene(1), truth=truth)
+
+    pets = instar.Dataset("pets", None, cases, truth="detections")
+    run("tests.toys:rectangles", suite("filtered(gamma(0.5), object)"), pets, tmp_path / "run", zones="boxes")
+    store = Store(tmp_path / "run")
+    names = {row["case"]: set(store.need_value(row).names) for row in store.needs().iter_rows(named=True)}  # type: ignore[attr-defined]
+    assert names == {"dog": {"dog", "object", "background"}, "cat": {"cat", "object", "background"}}
+
+
 def test_a_zone_that_cannot_be_had_is_not_applicable_and_says_what_to_do(photos: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     one = run("tests.toys:rectangles", suite("colour_wheel(90, red)", "mirror(h)"), photos, out, zones="none")
