@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -22,8 +24,8 @@ __all__ = ["Detections"]
 class Detections:
     """What a detector says of one input, or what a dataset says is in it.
 
-    `boxes` is (N, 4) as x0, y0, x1, y1 in pixels; `scores` are 0 to 1. `ids` are the dataset's annotation
-    ids; `masks` (N, H, W) of bool belong to ground truth and are not stored with predictions.
+    `boxes` is (N, 4) as x0, y0, x1, y1 in pixels; `scores` are 0 to 1. `ids` are the dataset's annotation ids;
+    `masks` (N, H, W) of bool are there where somebody drew them, a person or an instance segmenter.
     """
 
     boxes: npt.NDArray[np.float32]
@@ -35,7 +37,7 @@ class Detections:
     kind: ClassVar[str] = "detections"
     columns: ClassVar[Mapping[str, Any]] = {
         "boxes": pl.List(pl.Float32), "labels": pl.List(pl.String), "scores": pl.List(pl.Float32),
-        "ids": pl.List(pl.String)}
+        "ids": pl.List(pl.String), "masks": pl.Binary}
     apart: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
@@ -60,6 +62,8 @@ class Detections:
         for part in (array, sure):
             part.setflags(write=False)
         shown = None if masks is None else np.asarray(masks, bool)
+        if shown is not None and (shown.ndim != 3 or len(shown) != len(array)):
+            raise ValueError(f"masks are (N, H, W), one for each of the {len(array)} boxes, got shape {shown.shape}")
         return cls(array, tuple(str(label) for label in labels), sure, tuple(ids), shown)
 
     def __len__(self) -> int:
@@ -73,6 +77,9 @@ class Detections:
 
     def shapes(self, target: str | None = None) -> list[Shape]:
         shapes = [Shape("boxes", self.boxes.astype(np.float64))]
+        for mask in self.masks if self.masks is not None else ():
+            outlines, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+            shapes += [Shape("polygon", outline.reshape(-1, 2) + 0.5) for outline in outlines if len(outline) > 2]
         for box, label, score in zip(self.boxes, self.labels, self.scores, strict=True):
             shapes.append(Shape("text", box[None, :2].astype(np.float64), f"{label} {score:.2f}"))
         return shapes
@@ -82,17 +89,21 @@ class Detections:
 
     def row(self) -> dict[str, Any]:
         return {"boxes": self.boxes.ravel(), "labels": list(self.labels), "scores": self.scores,
-                "ids": list(self.ids)}
+                "ids": list(self.ids), "masks": None if self.masks is None else _packed(self.masks)}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Detections:
         boxes = np.asarray(row["boxes"], np.float32).reshape(-1, 4)
+        masks = _unpacked(row["masks"], len(boxes)) if row.get("masks") else None
         return cls.from_xyxy(boxes, list(row["labels"]), np.asarray(row["scores"], np.float32),
-                             ids=list(row["ids"]))
+                             ids=list(row["ids"]), masks=masks)
 
     @classmethod
     def accept(cls, answer: object, given: Input) -> Detections:
         if isinstance(answer, cls):
+            if answer.masks is not None and answer.masks.shape[1:] != given.size[::-1]:
+                height, width = answer.masks.shape[1:]
+                raise ValueError(f"the masks are {width}×{height}, the image is {given.size[0]}×{given.size[1]}")
             return answer
         raise TypeError(f"expected Detections (see Detections.from_xyxy), got {type(answer).__name__}")
 
@@ -103,3 +114,14 @@ class Detections:
         full = rows.filter(pl.col("scores").list.len() > 0)  # an exploded empty list would be a null
         return subject_frame(counts, full["boxes"].explode().to_numpy().reshape(-1, 4),
                              full["scores"].explode().to_numpy())
+
+
+def _packed(masks: npt.NDArray[np.bool_]) -> bytes:
+    """Height and width, then the bits of all masks."""
+    return np.array(masks.shape[1:], "<i4").tobytes() + zlib.compress(np.packbits(masks).tobytes(), 1)
+
+
+def _unpacked(data: bytes, count: int) -> npt.NDArray[np.bool_]:
+    height, width = np.frombuffer(data[:8], "<i4").tolist()
+    bits = np.unpackbits(np.frombuffer(zlib.decompress(data[8:]), np.uint8), count=count * height * width)
+    return bits.reshape(count, height, width).astype(bool)

@@ -456,8 +456,8 @@ def detections(evidence: Evidence) -> pl.DataFrame:
 
     Every source object is a target of its own; what was invented belongs to the whole.
     """
-    follow = paired(evidence)
-    sources = evidence.sources.to_dicts()
+    follow = paired(evidence).drop("masks", strict=False)
+    sources = evidence.sources.drop("masks", strict=False).to_dicts()
     sure = evidence.options["confidence"]
     rows: list[dict[str, Any]] = []
     for number, row in enumerate(follow.iter_rows(named=True)):

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from instar.case import Case, Image, Input, Track, Unreadable, read_input
-from instar.engine import SOURCE
+from instar.engine import SOURCE, provided
 from instar.outputs import Output, Shape, output_kind
 from instar.relations import rule
 from instar.report.picture import Panel, pair_picture, write_png
@@ -95,17 +95,22 @@ def load_pair(store: Store, manifest: Mapping[str, Any], verdict: Mapping[str, A
     needs = {row["need"]: store.need_value(row)
              for row in store.needs(mine & (pl.col("status") == "ok")).iter_rows(named=True)}
     told, said = _output(store, manifest, source), _output(store, manifest, follow)
-    if "source" in changed.needs:
-        needs["source"] = told
+    needs["source"] = told
+    about = Case(verdict["case"], input=given, truth=_truth(case, manifest))
+    for need in changed.needs - needs.keys():
+        found = provided(need, None, about, given, told)
+        if isinstance(found, NotApplicable):
+            raise found
+        needs[need] = found
     follow_up, change = transformation(changed.id)(
         given, needs=needs, seed=draw_seed(manifest["seed"], verdict["case"], changed, 0))
     relation, target = judged.relation.relation, verdict["target"]
     expected = told.warped(change.warp).shapes(target) if relation.mapping else []
     title = f"{judged.left}   severity {severity_text(verdict['severity'])} {relation.unit}"
-    about = (f"{verdict['case']}   target {verdict['target']}"
+    words = (f"{verdict['case']}   target {verdict['target']}"
              + (f"   {verdict['kind']}" if verdict.get("kind") else "")
              + (f"   worst: {verdict['worst']}" if verdict.get("worst") else ""))
-    return Pair(_panel(given, told.shapes(target)), _panel(follow_up, said.shapes(target), expected), title, about)
+    return Pair(_panel(given, told.shapes(target)), _panel(follow_up, said.shapes(target), expected), title, words)
 
 
 def _panel(given: Input, said: Sequence[Shape], expected: Sequence[Shape] = ()) -> Panel:
@@ -139,6 +144,15 @@ def _one(frame: pl.DataFrame, what: str) -> dict[str, Any]:
 def _output(store: Store, manifest: Mapping[str, Any], row: Mapping[str, Any]) -> Output:
     whole = store.whole(pl.DataFrame([row], schema=store.prediction_schema(manifest["system"]["kind"])))
     return output_kind(manifest["system"]["kind"]).from_row(whole.row(0, named=True), manifest["output"])
+
+
+def _truth(case: Mapping[str, Any], manifest: Mapping[str, Any]) -> Output | None:
+    header = manifest["truth"]
+    if header is None or case.get("status") != "ok":
+        return None
+    kind = output_kind(header["kind"])
+    stored = {name: case.get(f"truth_{name}") for name in kind.columns}
+    return kind.from_row(stored, header) if any(value is not None for value in stored.values()) else None
 
 
 def _input(case: Mapping[str, Any], manifest: Mapping[str, Any], dataset: Path | None) -> Input:
