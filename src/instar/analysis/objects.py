@@ -1,0 +1,49 @@
+"""Object relevance in numbers: per rule, how many objects and images show which outcome."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from instar.relations import rule
+from instar.stats import wilson
+
+__all__ = ["OUTCOMES", "object_table"]
+
+OUTCOMES = ("missing", "incorrect", "persists")
+"""What an unreliable inference is: lost although nothing relevant changed, found only then, found although erased."""
+
+
+def object_table(verdicts: pl.DataFrame, *, threshold: float = 2 / 3) -> pl.DataFrame:
+    """Tables 6 to 10: one row per rule of the relation `presence`, in the order of the verdicts.
+
+    `objects` and `images` count what was judged; `missing`, `incorrect` and `persists` the objects with that outcome in
+    at least `threshold` of their follow-ups, `images_…` the images with such an object: an image counts once in each
+    outcome it shows, and in `images_none` if it shows none. `unreliable` is the share of the objects with any of them,
+    with its 95 % interval. `still_found` is the response curve: of the objects found in the source, how often they are
+    found in follow-ups, also where nothing is judged.
+    """
+    names = [text for text in verdicts["rule"].unique(maintain_order=True)
+             if (one := rule(text).relation) is not None and one.relation.name == "presence"]
+    mine = pl.LazyFrame({"rule": names}, schema={"rule": pl.String}).join(
+        verdicts.lazy(), on="rule", maintain_order="left")
+    judged = pl.col("severity").is_not_null()
+    broken = judged & (pl.col("severity") >= threshold) & (pl.col("severity") > 0)
+    shows = {name: broken & (pl.col("kind") == name) for name in OUTCOMES}
+    images = mine.filter(judged).group_by("rule", "case").agg(
+        **{name: hit.any() for name, hit in shows.items()}, any=broken.any()).group_by("rule").agg(
+        images=pl.len().cast(pl.Int64), **{f"images_{name}": pl.col(name).sum().cast(pl.Int64) for name in OUTCOMES},
+        images_none=(~pl.col("any")).sum().cast(pl.Int64))
+    table = mine.group_by("rule", maintain_order=True).agg(
+        objects=judged.sum().cast(pl.Int64), **{name: hit.sum().cast(pl.Int64) for name, hit in shows.items()},
+        broken=broken.sum().cast(pl.Int64), tried=pl.col("found_source").sum().cast(pl.Int64),
+        still_found=pl.col("found").filter(pl.col("found_source")).mean(),
+    ).join(images, on="rule", how="left", maintain_order="left").with_columns(
+        pl.col("^images.*$").fill_null(0)).collect()
+    ends = [wilson(hits, tries) for hits, tries in table.select("broken", "objects").iter_rows()]
+    share = pl.when(pl.col("objects") > 0)
+    return table.with_columns(
+        unreliable=share.then(pl.col("broken") / pl.col("objects")),
+        low=share.then(pl.Series([low for low, _ in ends], dtype=pl.Float64)),
+        high=share.then(pl.Series([high for _, high in ends], dtype=pl.Float64))).select(
+        "rule", "objects", *OUTCOMES, "unreliable", "low", "high", "images", *(f"images_{name}" for name in OUTCOMES),
+        "images_none", "tried", "still_found")
