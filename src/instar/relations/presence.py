@@ -19,8 +19,10 @@ __all__ = ["RELATIONS"]
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
-MEASURES: dict[str, Any] = {"label": pl.String, "found_source": pl.Boolean, "found": pl.Float64, "tries": pl.Int32}
-"""An object's class, whether it is found in the source, and the share of the follow-ups in which it is."""
+MEASURES: dict[str, Any] = {"label": pl.String, "found_source": pl.Boolean, "found": pl.Float64, "tries": pl.Int32,
+                            "draw": pl.Int32}
+"""An object's class, whether it is found in the source, the share of the follow-ups in which it is, how many there
+are, and the first draw that breaks the relation."""
 
 _OUTSIDE = "no pixel of the object is in the picture"
 _UNTOUCHED = "nothing of the object was changed"
@@ -63,11 +65,12 @@ def _case(case: str, about: Mapping[str, Any], source: Mapping[str, Any], follow
             yield {"case": case, "follow_up": name, "target": target, "severity": severity, "reason": reason,
                    "kind": _kind(str(asked["effect"]), bool(before[number])) if severity else None,
                    "label": labels[number], "found_source": bool(before[number]),
-                   "found": float(after[:, number].mean()), "tries": len(tried)}
+                   "found": float(after[:, number].mean()), "tries": len(tried),
+                   "draw": int(tried[int(broken.argmax())]["draw"]) if severity else None}
         if not ids:
             yield {"case": case, "follow_up": name, "target": "whole", "severity": None, "kind": None,
                    "reason": "no objects in this image", "label": None, "found_source": None, "found": None,
-                   "tries": len(tried)}
+                   "tries": len(tried), "draw": None}
 
 
 def _objects(about: Mapping[str, Any], source: Mapping[str, Any],

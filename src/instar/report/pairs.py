@@ -81,16 +81,16 @@ def load_pair(store: Store, manifest: Mapping[str, Any], verdict: Mapping[str, A
               dataset: str | Path | None = None) -> Pair:
     """A verdict's pair; its follow-up is made anew from the rule. Raises one of `CannotDraw`.
 
-    A verdict has `case`, `rule`, `target` and `severity`, and may have `kind` and `worst`.
+    A verdict has `case`, `rule`, `target` and `severity`, and may have `kind`, `worst` and the `draw` that shows it.
     """
     case = _one(store.cases(where=pl.col("case") == verdict["case"]), f"case {verdict['case']}")
     given = _input(case, manifest, Path(dataset) if dataset else None)
     judged = rule(verdict["rule"])
     assert judged.relation is not None
     (changed,) = judged.transformations
-    mine = pl.col("case") == verdict["case"]
+    mine, draw = pl.col("case") == verdict["case"], verdict.get("draw") or 0
     source = _one(store.predictions(where=mine & (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0)), "source")
-    follow = _one(store.predictions(where=mine & (pl.col("follow_up") == changed.id) & (pl.col("draw") == 0)
+    follow = _one(store.predictions(where=mine & (pl.col("follow_up") == changed.id) & (pl.col("draw") == draw)
                                     & (pl.col("repeat") == 0)), changed.id)
     needs = {row["need"]: store.need_value(row)
              for row in store.needs(mine & (pl.col("status") == "ok")).iter_rows(named=True)}
@@ -103,7 +103,7 @@ def load_pair(store: Store, manifest: Mapping[str, Any], verdict: Mapping[str, A
             raise found
         needs[need] = found
     follow_up, change = transformation(changed.id)(
-        given, needs=needs, seed=draw_seed(manifest["seed"], verdict["case"], changed, 0))
+        given, needs=needs, seed=draw_seed(manifest["seed"], verdict["case"], changed, draw))
     relation, target = judged.relation.relation, verdict["target"]
     expected = told.warped(change.warp).shapes(target) if relation.mapping else []
     title = f"{judged.left}   severity {severity_text(verdict['severity'])} {relation.unit}"
