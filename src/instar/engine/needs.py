@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -86,9 +86,7 @@ def provided(need: str, source: Provider | None, case: Case, given: Input,
 
 def _sure(found: Detections) -> Detections:
     """What the system is sure of, named by its place among all that it said."""
-    kept = np.flatnonzero(found.scores >= SURE)
-    return Detections.from_xyxy(found.boxes[kept], [found.labels[i] for i in kept], found.scores[kept],
-                                ids=[str(i) for i in kept], masks=None if found.masks is None else found.masks[kept])
+    return replace(found, ids=tuple(str(number) for number in range(len(found)))).above(SURE)
 
 
 def _zones_of_truth(case: Case, given: Input, how: Literal["masks", "boxes"]) -> Zones | NotApplicable:

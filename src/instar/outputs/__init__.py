@@ -30,6 +30,10 @@ class Output(Protocol):
     """Binary columns that are large and often equal: stored once, by the hash of their content."""
 
     def warped(self, warp: Warp) -> Output: ...
+    def above(self, confidence: float) -> Output:
+        """Only what scores at least this; itself where nothing has a score."""
+        ...
+
     def shapes(self, target: str | None = None) -> list[Shape]:
         """What to draw of it; of a verdict's target alone where that is a part of the answer."""
         ...

@@ -75,6 +75,12 @@ class Detections:
             masks = np.stack([warp_pixels(m.astype(np.uint8), warp, "nearest").astype(bool) for m in masks])
         return Detections.from_xyxy(warp.boxes(self.boxes), self.labels, self.scores, ids=self.ids, masks=masks)
 
+    def above(self, confidence: float) -> Detections:
+        keep = np.flatnonzero(self.scores >= confidence)
+        return self if len(keep) == len(self) else Detections.from_xyxy(
+            self.boxes[keep], [self.labels[i] for i in keep], self.scores[keep],
+            ids=[self.ids[i] for i in keep] if self.ids else (), masks=None if self.masks is None else self.masks[keep])
+
     def shapes(self, target: str | None = None) -> list[Shape]:
         shapes = [Shape("boxes", self.boxes.astype(np.float64))]
         for mask in self.masks if self.masks is not None else ():

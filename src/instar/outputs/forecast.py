@@ -149,6 +149,9 @@ class Forecast:
         return Forecast(np.asarray(warp.points(self.futures), np.float32),
                         None if self.heat is None else self.heat.warped(warp))
 
+    def above(self, confidence: float) -> Forecast:
+        return self
+
     def shapes(self, target: str | None = None) -> list[Shape]:
         shapes = [] if self.heat is None else [self.heat.shape()]
         steps = self.futures.astype(np.float64)

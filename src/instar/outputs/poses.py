@@ -89,6 +89,11 @@ class Poses:
         return Poses.from_array(warp.points(self.points[:, order]), skeleton=self.skeleton,
                                 visibility=self.visibility[:, order], scores=self.scores)
 
+    def above(self, confidence: float) -> Poses:
+        keep = self.scores >= confidence
+        return self if keep.all() else Poses.from_array(
+            self.points[keep], skeleton=self.skeleton, visibility=self.visibility[keep], scores=self.scores[keep])
+
     def shapes(self, target: str | None = None) -> list[Shape]:
         """Every subject's bones and landmarks; for a target such as `0/left_hand`, of that part only."""
         part = (target or "").partition("/")[2]

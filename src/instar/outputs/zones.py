@@ -64,6 +64,9 @@ class Zones:
             carried = np.where(covered > 0, carried, np.uint8(255))
         return Zones(carried, self.names)
 
+    def above(self, confidence: float) -> Zones:
+        return self
+
     def shapes(self, target: str | None = None) -> list[Shape]:
         width, height = self.size
         return [Shape("heat", np.array([[0.0, 0, width, height]]), text=name,

@@ -462,8 +462,8 @@ def detections(evidence: Evidence) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for number, row in enumerate(follow.iter_rows(named=True)):
         source = sources[row["source"]]
-        told = _above(Detections.from_row(source, evidence.header), sure)
-        said = _above(Detections.from_row(row, evidence.header), sure)
+        told = Detections.from_row(source, evidence.header).above(sure)
+        said = Detections.from_row(row, evidence.header).above(sure)
         matrix = np.reshape(row["warp"], (1, 3, 3))
         size = (row["width"], row["height"])
         corners = told.boxes[:, [[0, 1], [2, 1], [2, 3], [0, 3]]].astype(np.float64).reshape(1, -1, 2)
@@ -473,12 +473,6 @@ def detections(evidence: Evidence) -> pl.DataFrame:
         gone = ((inner[:, 2:] - inner[:, :2]) <= 0).any(1)
         rows += _object_verdicts(number, told, said, inner, gone)
     return per_pair(rows, follow, DETECTION_MEASURES)
-
-
-def _above(found: Detections, confidence: float) -> Detections:
-    keep = found.scores >= confidence
-    return found if keep.all() else Detections.from_xyxy(
-        found.boxes[keep], [label for label, kept in zip(found.labels, keep, strict=True) if kept], found.scores[keep])
 
 
 def _object_verdicts(row: int, told: Detections, said: Detections, expected: Floats,

@@ -95,6 +95,9 @@ def load_pair(store: Store, manifest: Mapping[str, Any], verdict: Mapping[str, A
     needs = {row["need"]: store.need_value(row)
              for row in store.needs(mine & (pl.col("status") == "ok")).iter_rows(named=True)}
     told, said = _output(store, manifest, source), _output(store, manifest, follow)
+    relation, target = judged.relation.relation, verdict["target"]
+    own = {p.name: p.default for p in relation.options}
+    confidence = float({**own, **manifest["options"]}.get("confidence", 0.0))
     needs["source"] = told
     about = Case(verdict["case"], input=given, truth=_truth(case, manifest))
     for need in changed.needs - needs.keys():
@@ -104,7 +107,7 @@ def load_pair(store: Store, manifest: Mapping[str, Any], verdict: Mapping[str, A
         needs[need] = found
     follow_up, change = transformation(changed.id)(
         given, needs=needs, seed=draw_seed(manifest["seed"], verdict["case"], changed, draw))
-    relation, target = judged.relation.relation, verdict["target"]
+    told, said = told.above(confidence), said.above(confidence)
     expected = told.warped(change.warp).shapes(target) if relation.mapping else []
     title = f"{judged.left}   severity {severity_text(verdict['severity'])} {relation.unit}"
     words = (f"{verdict['case']}   target {verdict['target']}"
