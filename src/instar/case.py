@@ -23,7 +23,7 @@ from instar.shapes import Shape
 from instar.warp import Resampling, Size, Warp, warp_pixels
 
 __all__ = ["Case", "Image", "Input", "Scene", "Track", "Unreadable", "case_id", "count_frames", "decode_image",
-           "image_properties", "read_image", "read_input"]
+           "image_properties", "picture_size", "read_image", "read_input"]
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -492,6 +492,18 @@ def _class_map(path: str) -> tuple[Classes, str]:
     except (OSError, ValueError) as error:
         raise Unreadable(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     return _decoded_map(path, about.st_mtime_ns, about.st_size)
+
+
+def picture_size(path: str) -> Size | None:
+    """Width and height of a picture as it is read, upright; from its first bytes where they tell. None: unreadable."""
+    try:
+        header = _header(Path(path).read_bytes())
+        if header.size is None:
+            return read_image(path).size
+    except (OSError, Unreadable):
+        return None
+    width, height = header.size
+    return (height, width) if header.orientation in (5, 6, 7, 8) else (width, height)
 
 
 @lru_cache(maxsize=32)

@@ -58,7 +58,7 @@ def test_a_folder_called_like_a_kind_is_a_folder(here: Path, picture: Write) -> 
     ("photso", FileNotFoundError, r"there is no file or folder 'photso'; did you mean 'photos'\?"),
     ("away/further/x", FileNotFoundError, r"there is no file or folder 'away/further/x'"),
     ("photos/sub/x.png", FileNotFoundError, r"'photos/sub/x.png'.*'photos' is the last that exists"),
-    ("foldr", FileNotFoundError, r"did you mean 'folder'\?.*coco, eth-ucy, flic, folder, ind, list, lsp,"),
+    ("foldr", FileNotFoundError, r"did you mean 'folder'\?.*coco, egohands, eth-ucy, flic, folder, ind, list, lsp,"),
     ("video", ValueError, "needs path"),
     ("foldr(x)", KeyError, "unknown dataset 'foldr'; did you mean 'folder'"),
     ("folder(x, y)", ValueError, "takes 1 parameter"),

@@ -69,7 +69,8 @@ def same(a: Any, b: Any) -> bool:
     return np.array_equal(content(a), content(b), equal_nan=isinstance(a, Poses))
 
 
-ELSEWHERE = {"constant-velocity", "goalmap", "process", "social-force"}
+ELSEWHERE = {"constant-velocity", "efficientdet-lite0", "efficientdet-lite1", "efficientdet-lite2", "goalmap",
+             "huggingface-detector", "onnx-detector", "process", "social-force"}
 """Systems with a file of tests each."""
 
 

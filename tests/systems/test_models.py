@@ -165,7 +165,8 @@ def test_the_table() -> None:
         assert model.member.startswith("package/")
         assert "@" in model.package[1:]
         assert model.state == "missing"
-    assert [model.name for model in models()] == ["efficientdet-lite0", "pose-landmark-heavy",
+    assert [model.name for model in models()] == ["efficientdet-lite0", "efficientdet-lite1",
+                                                  "efficientdet-lite2", "pose-landmark-heavy",
                                                   "pose-landmark-lite", "selfie-multiclass"]
 
 

@@ -3,6 +3,7 @@
 from instar.analysis.coverage import coverage, default_bins, violated_counts
 from instar.analysis.forecasts import agreement, displacement, displacement_tests, map_table, preserving_table
 from instar.analysis.landmarks import Figure, landmark_table, typical_pose
+from instar.analysis.objects import object_table
 from instar.analysis.rates import any_rule, by_case, curve, group_rates, noise, rates, violated, worst, worst_pairs
 from instar.analysis.run import ANY, Run, open_run
 from instar.analysis.selection import costs, selected
@@ -14,5 +15,5 @@ from instar.analysis.truth import TRUTH, classic, classic_vs_metamorphic
 __all__ = ["ANY", "TRUTH", "Figure", "Run", "Severities", "Verdicts", "agreement", "any_rule", "by_case", "classic",
            "classic_vs_metamorphic", "costs", "coverage", "curve", "default_bins", "described",
            "displacement", "displacement_tests", "group_of", "group_rates", "landmark_table", "map_table",
-           "noise", "open_run", "preserving_table", "rates", "selected", "severities", "slices",
+           "noise", "object_table", "open_run", "preserving_table", "rates", "selected", "severities", "slices",
            "subject_columns", "typical_pose", "violated", "violated_counts", "worst", "worst_pairs"]

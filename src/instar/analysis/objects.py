@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import polars as pl
 
 from instar.relations import rule
@@ -13,8 +16,8 @@ OUTCOMES = ("missing", "incorrect", "persists")
 """What an unreliable inference is: lost although nothing relevant changed, found only then, found although erased."""
 
 
-def object_table(verdicts: pl.DataFrame, *, threshold: float = 2 / 3) -> pl.DataFrame:
-    """Tables 6 to 10: one row per rule of the relation `presence`, in the order of the verdicts.
+def object_table(verdicts: pl.DataFrame, rules: Sequence[str], *, threshold: float = 2 / 3) -> pl.DataFrame:
+    """Tables 6 to 10: one row per rule of the relation `presence`, in the order of the rules.
 
     `objects` and `images` count what was judged; `missing`, `incorrect` and `persists` the objects with that outcome in
     at least `threshold` of their follow-ups, `images_…` the images with such an object: an image counts once in each
@@ -22,8 +25,10 @@ def object_table(verdicts: pl.DataFrame, *, threshold: float = 2 / 3) -> pl.Data
     with its 95 % interval. `still_found` is the response curve: of the objects found in the source, how often they are
     found in follow-ups, also where nothing is judged.
     """
-    names = [text for text in verdicts["rule"].unique(maintain_order=True)
-             if (one := rule(text).relation) is not None and one.relation.name == "presence"]
+    names = [text for text in rules if (one := rule(text).relation) is not None and one.relation.name == "presence"]
+    measures: dict[str, Any] = {"found_source": pl.Boolean, "found": pl.Float64}
+    verdicts = verdicts.with_columns(pl.lit(None, kind).alias(name) for name, kind in measures.items()
+                                     if name not in verdicts.columns)
     mine = pl.LazyFrame({"rule": names}, schema={"rule": pl.String}).join(
         verdicts.lazy(), on="rule", maintain_order="left")
     judged = pl.col("severity").is_not_null()

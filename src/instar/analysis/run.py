@@ -12,6 +12,7 @@ import polars as pl
 from instar.analysis.coverage import coverage, violated_counts
 from instar.analysis.forecasts import agreement, displacement, displacement_tests, map_table, preserving_table
 from instar.analysis.landmarks import Figure, landmark_table, typical_pose
+from instar.analysis.objects import object_table
 from instar.analysis.rates import any_rule, by_case, curve, group_rates, noise, rates, worst_pairs
 from instar.analysis.selection import costs, selected
 from instar.analysis.severities import COLUMNS, Severities, group_of, severities
@@ -284,6 +285,15 @@ class Run:
         return {"preserving": preserving_table(verdicts, truth, p=p), "map": map_table(verdicts),
                 "agreement": agreement(verdicts, truth),
                 "displacement": apart.filter(follow_up=SOURCE).drop("follow_up", "draw")}
+
+    def objects(self, *, threshold: float | None = None, judging: str = DEFAULT) -> pl.DataFrame:
+        """The tables of object relevance: per rule of `presence` how many objects and images show which outcome."""
+        mine = self.rules().filter(relation="presence")["rule"].to_list()
+        if not mine:
+            raise ValueError(f"{self.folder} has no rules about the presence of objects; `instar run DETECTOR "
+                             "object-relevance DATASET` makes such a run")
+        limit = self.thresholds(threshold)[mine[0]]
+        return object_table(self.verdicts(judging), mine, threshold=limit)
 
     def worst(self, count: int = 10, *, judging: str = DEFAULT, rule: str | None = None,
               case: str | None = None, group: str | None = None) -> pl.DataFrame:

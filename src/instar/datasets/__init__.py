@@ -6,6 +6,7 @@ from pathlib import Path
 
 from instar.datasets.coco import COCO
 from instar.datasets.dataset import Dataset, DatasetFamily, missing
+from instar.datasets.egohands import EGOHANDS, holds_egohands
 from instar.datasets.ethucy import ETH_UCY, is_track_text
 from instar.datasets.flic import FLIC
 from instar.datasets.folder import FOLDER, is_picture
@@ -18,12 +19,16 @@ from instar.datasets.sample import SAMPLE
 from instar.datasets.sdd import SDD, holds_sdd
 from instar.datasets.tracks import TRACKS, is_tracks_header
 from instar.datasets.video import VIDEO, VIDEOS
+from instar.datasets.voc import VOC, holds_voc
+from instar.datasets.yolo import YOLO, holds_yolo
 from instar.registry import find, from_entry_points, loaded_object
 from instar.spelling import Call, bind, nearest, parse_call, spell
 
 __all__ = ["Dataset", "DatasetFamily", "dataset", "datasets"]
 
-_FAMILIES = (COCO, ETH_UCY, FLIC, FOLDER, IND, LIST, LSP, SAMPLE, SDD, TRACKS, VIDEO)
+_FAMILIES = (COCO, EGOHANDS, ETH_UCY, FLIC, FOLDER, IND, LIST, LSP, SAMPLE, SDD, TRACKS, VIDEO, VOC, YOLO)
+_FOLDERS = (("sdd", holds_sdd), ("ind", holds_ind), ("egohands", holds_egohands), ("voc", holds_voc),
+            ("yolo", holds_yolo))
 _BUILT_IN: dict[str, DatasetFamily] = {family.name: family for family in _FAMILIES}
 
 
@@ -35,8 +40,8 @@ def datasets() -> dict[str, DatasetFamily]:
 def dataset(spelling: str | Path) -> Dataset:
     """Open a dataset: a path, `coco("annotations.json", images="photos")`, or `package.module:function`.
 
-    A path that exists is recognised by what lies there: a folder, a picture, a list, a video, COCO's JSON,
-    the files of FLIC and LSP, the tracks of SDD, inD, ETH and UCY and your own.
+    A path that exists is recognised by what lies there: a folder, a picture, a list, a video, COCO's JSON, the files
+    of FLIC, LSP and EgoHands, the folders of YOLO and Pascal VOC, the tracks of SDD, inD, ETH and UCY and your own.
     """
     text = str(spelling)
     if not text:
@@ -84,20 +89,22 @@ def _recognised(path: Path) -> str:
     """The kind of dataset that lies at an existing path."""
     ending = path.suffix.lower().removeprefix(".")
     if path.is_dir():
-        return "sdd" if holds_sdd(path) else "ind" if holds_ind(path) else "folder"
+        return next((kind for kind, holds in _FOLDERS if holds(path)), "folder")
     if is_picture(path.name):
         return "folder"
     if ending in VIDEOS:
         return "video"
     if ending == "json":
         return "coco"
+    if ending in ("yaml", "yml"):
+        return "yolo"
     if ending == "mat":
         names = variables(path)
-        for variable, kind in (("examples", "flic"), ("joints", "lsp")):
+        for variable, kind in (("examples", "flic"), ("joints", "lsp"), ("video", "egohands")):
             if variable in names:
                 return kind
-        raise ValueError(f"{path}: a .mat file is FLIC's (with 'examples') or LSP's (with 'joints'), "
-                         f"this one has {', '.join(names) or 'nothing'}")
+        raise ValueError(f"{path}: a .mat file is FLIC's (with 'examples'), LSP's (with 'joints') or EgoHands' (with "
+                         f"'video'), this one has {', '.join(names) or 'nothing'}")
     if not path.is_file():
         raise ValueError(f"{path}: neither a folder nor a regular file")
     with path.open("rb") as file:

@@ -243,6 +243,9 @@ def _read_things(annotations: list[Entry], pictures: dict[Any, _Picture], catego
         except (KeyError, TypeError, ValueError):
             left("whose bbox is not x, y, width, height", entry)
             continue
+        if not width or not height:
+            left("whose bbox has no area", entry)
+            continue
         try:
             shape = _shape(entry.get("segmentation"), picture.size) if masks else None
         except (TypeError, ValueError):

@@ -7,7 +7,7 @@ from typing import Any
 
 from instar.registry import find, from_entry_points, loaded_object
 from instar.spelling import bind, parse_call, spell
-from instar.systems import goalmap, litert, mediapipe, process, walkers
+from instar.systems import efficientdet, goalmap, huggingface, litert, mediapipe, onnx, process, walkers
 from instar.systems.function import declare, from_function
 from instar.systems.models import (
     Model,
@@ -27,7 +27,7 @@ __all__ = ["MissingExtra", "Model", "ModelError", "System", "SystemFamily", "dec
            "system", "system_name", "systems", "use", "verify"]
 
 # Families only: a third-party library is imported when one of its systems is loaded.
-_ADAPTERS = (mediapipe, litert, walkers, goalmap, process)
+_ADAPTERS = (mediapipe, litert, efficientdet, onnx, huggingface, walkers, goalmap, process)
 _BUILT_IN: dict[str, SystemFamily] = {family.name: family for adapter in _ADAPTERS for family in adapter.FAMILIES}
 
 

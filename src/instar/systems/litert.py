@@ -62,7 +62,7 @@ def litert_installed() -> bool:
     return find_spec("ai_edge_litert") is not None
 
 
-class _Model:
+class Model:
     """One loaded .tflite file with one input. A single thread: workers are the parallelism here."""
 
     def __init__(self, path: Path) -> None:
@@ -91,7 +91,7 @@ class _Model:
         return [np.asarray(self._interpreter.get_tensor(o["index"]), np.float32) for o in self.outputs]
 
 
-def _given(model: str, name: str) -> Path:
+def model_file(model: str, name: str) -> Path:
     path = Path(model).expanduser()
     if not path.is_file():
         raise FileNotFoundError(f"{name}: there is no model file {path}")
@@ -125,8 +125,8 @@ def letterbox(size: Size, side: int) -> tuple[Warp, Size]:
 # --- MoveNet ---------------------------------------------------------------------------------------
 
 def _movenet(name: str, *, model: str, floor: float) -> System:
-    path = _given(model, name)
-    run = _Model(path)
+    path = model_file(model, name)
+    run = Model(path)
     if len(run.shape) != 4 or run.shape[1] != run.shape[2] or run.shape[3] != 3:
         raise ValueError(f"{name}: {path} takes {run.shape}; MoveNet single-pose takes (1, side, side, 3)")
     if len(run.outputs) != 1 or tuple(run.outputs[0]["shape"]) != (1, 1, 17, 3):
@@ -160,8 +160,8 @@ SELFIE_ZONES = {"background": (0,), "hair": (1,), "skin": (2, 3), "clothes": (4,
 
 
 def _selfie_multiclass(name: str, *, model: str | None) -> System:
-    path = model_path("selfie-multiclass") if model is None else _given(model, name)
-    run = _Model(path)
+    path = model_path("selfie-multiclass") if model is None else model_file(model, name)
+    run = Model(path)
     if len(run.shape) != 4 or run.shape[3] != 3 or run.outputs[0]["shape"][-1] != 6:
         raise ValueError(f"{name}: {path} takes {run.shape} and returns "
                          f"{tuple(int(n) for n in run.outputs[0]['shape'])}; "

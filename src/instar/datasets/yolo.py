@@ -1,0 +1,282 @@
+"""YOLO's folders: `images/`, and `labels/` with a text file for each picture."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import numpy.typing as npt
+
+from instar.case import Case, picture_size
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc, shortened
+from instar.datasets.folder import FOLDER
+from instar.datasets.objects import Left, Thing, counted, truth_of, within
+from instar.outputs import Detections
+from instar.spelling import Parameter
+from instar.warp import Size
+
+__all__ = ["YOLO", "holds_yolo"]
+
+_NAMES = ("classes.txt", "obj.names")
+_SPLITS = ("train", "val", "valid", "test")
+
+Floats = npt.NDArray[np.float64]
+Told = Mapping[str, "str | list[str] | dict[int, str]"]
+
+
+def holds_yolo(path: Path) -> bool:
+    """Whether a folder is one of YOLO's: it says so itself, or has text files in `labels/` beside `images/`."""
+    return _described(path) is not None or any(
+        (folder / "images").is_dir() and next((folder / "labels").rglob("*.txt"), None) is not None
+        for folder in (path, *(path / split for split in _SPLITS)))
+
+
+# --- data.yaml -------------------------------------------------------------------------------------
+
+def _described(root: Path) -> Path | None:
+    """The file in a folder that names classes and where the pictures are."""
+    for file in sorted(root.glob("*.y*ml")):
+        told = _told(file)
+        if told.get("names") and any(split in told for split in _SPLITS):
+            return file
+    return None
+
+
+def _told(file: Path) -> Told:
+    """As much of YAML as such files are written in: values, lists and numbered names, in a line or below it."""
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return {}
+    blocks: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        plain = re.sub(r"(^|\s)#.*", "", line).rstrip()
+        key = re.match(r"([A-Za-z]\w*)\s*:(?:\s+(.+))?$", plain)
+        if key:
+            blocks[key[1]] = [key[2]] if key[2] else []
+        elif plain and blocks:
+            blocks[list(blocks)[-1]].append(plain.strip())
+    return {key: _value(lines) for key, lines in blocks.items()}
+
+
+def _value(lines: list[str]) -> str | list[str] | dict[int, str]:
+    whole = " ".join(lines)
+    if whole[:1] in ("[", "{"):
+        items = [part.strip() for part in re.findall(r"""(?:[^,'"]|'[^']*'|"[^"]*")+""", whole.strip("[]{} "))]
+    elif all(line.startswith("- ") for line in lines):
+        items = [line[2:] for line in lines]
+    else:
+        items = lines
+    numbered = [re.match(r"""['"]?(\d+)['"]?\s*:\s*(.+)$""", item) for item in items]
+    if items and all(numbered):
+        return {int(each[1]): _bare(each[2]) for each in numbered if each}
+    return _bare(whole) if items is lines else [_bare(item) for item in items if item]
+
+
+def _bare(text: str) -> str:
+    text = text.strip()
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
+
+
+# --- reading ---------------------------------------------------------------------------------------
+
+@dataclass(slots=True)
+class _Row:
+    """A line of a label file: a box as x0, y0, x1, y1, or an outline; in shares of the picture's size."""
+
+    line: int
+    label: str
+    box: tuple[float, float, float, float]
+    outline: Floats | None
+
+
+@dataclass(slots=True)
+class _Picture:
+    id: str
+    path: str
+    rows: list[_Row] | None
+    """None where its label file cannot be read."""
+
+
+def _open(name: str, *, path: str, split: str, names: str | None, masks: bool) -> Dataset:
+    given = Path(path).absolute()
+    if not given.exists():
+        raise missing(Path(path))
+    if given.is_file() and not _told(given).get("names"):
+        raise ValueError(f"{path}: a file for yolo is its data.yaml, which has names; this has none")
+    about = given if given.is_file() else _described(given)
+    told = _told(about) if about else {}
+    root = _root(given, about, told)
+    pictures = _pictures(root, split, about, told)
+    called = _names(root, names, told)
+    left = Left()
+    files = {picture.id: _label_file(root, picture) for picture in pictures}
+    there = {key: file for key, file in files.items() if file.is_file()}
+    if not there:
+        raise ValueError(f"{path}: none of its {counted(len(pictures), 'picture')} has a label file; that of "
+                         f"{pictures[0].id} should be {files[pictures[0].id]}")
+    damaged = []
+    for picture in pictures:
+        if picture.id in there:
+            picture.rows = _rows(there[picture.id], root, called, left, posed="kpt_shape" in told)
+            if picture.rows is None:
+                damaged.append(nfc(there[picture.id].name))
+    notes = []
+    if len(there) < len(pictures):
+        bare = [picture.id for picture in pictures if picture.id not in there]
+        notes.append(f"{counted(len(bare), 'picture')} without a label file, so without objects: {shortened(bare)}")
+    if damaged:
+        notes.append(f"{counted(len(damaged), 'label file')} that cannot be read, so no truth: {shortened(damaged)}")
+    if split == "all" and (lone := _lone(root, set(there.values()))):
+        notes.append(f"{counted(len(lone), 'label file')} without a picture: {shortened(lone)}")
+    if not called:
+        notes.append('no names of its classes were found, so their numbers stand for them; say names="classes.txt"')
+    return Dataset(name, str(root), partial(_cases, pictures, masks), Detections.kind, tuple(notes + left.notes()))
+
+
+def _root(given: Path, about: Path | None, told: Told) -> Path:
+    """Where ids begin: the folder that was given; for a file, the folder it speaks of where that is here."""
+    if given.is_dir() or about is None:
+        return given
+    inner = told.get("path")
+    spoken = (about.parent / inner).resolve() if isinstance(inner, str) and inner else about.parent
+    return spoken if spoken.is_dir() else about.parent
+
+
+def _pictures(root: Path, split: str, about: Path | None, told: Told) -> list[_Picture]:
+    every = [_Picture(case.id, str(case.path), []) for case in FOLDER.open("", path=str(root)).cases()]
+    pictures = [picture for picture in every if "images" in PurePosixPath(picture.id).parts[:-1]] or every
+    if split == "all":
+        return pictures
+    entry = told.get(split)
+    if entry and about:
+        places = [_place(str(each), root, about) for each in (entry if isinstance(entry, list) else [entry])]
+        listed = {file for place in places if place.is_file() for file in _listed(place)}
+        found = [picture for picture in pictures if Path(picture.path).resolve() in listed
+                 or any(Path(picture.path).is_relative_to(place) for place in places)]
+    else:
+        found = [picture for picture in pictures if split in PurePosixPath(picture.id).parts[:-1]]
+    if not found:
+        parts = {part for picture in pictures for part in PurePosixPath(picture.id).parts[:-1]} - {"images"}
+        there = sorted({*(key for key in _SPLITS if key in told), *parts})
+        raise ValueError(f"{root}: there are no pictures in split={split}; it takes "
+                         f"{shortened([*there, 'all'], 8)}")
+    return found
+
+
+def _place(entry: str, root: Path, about: Path) -> Path:
+    """A folder or list of pictures; many such files were written for another folder than the one they lie in."""
+    inner = re.sub(r"^(\.\./)+", "", entry.replace("\\", "/"))
+    near = [about.parent / entry, root / entry, about.parent / inner, root / inner]
+    return next((place.resolve() for place in near if place.exists()), root / inner)
+
+
+def _listed(file: Path) -> Iterator[Path]:
+    for line in file.read_text("utf-8-sig", errors="replace").splitlines():
+        if line.strip():
+            yield (file.parent / line.strip()).resolve()
+
+
+def _names(root: Path, given: str | None, told: Told) -> dict[int, str]:
+    if given:
+        file = next((place for place in (Path(given), root / given) if place.is_file()), None)
+        if file is None:
+            raise missing(Path(given), "file of names")
+    else:
+        names = told.get("names")
+        if names:
+            return names if isinstance(names, dict) else dict(enumerate([names] if isinstance(names, str) else names))
+        places = [root / name for name in _NAMES] + [root / "labels" / name for name in _NAMES]
+        file = next((place for place in places if place.is_file()), None)
+        if file is None:
+            return {}
+    lines = file.read_text("utf-8-sig", errors="replace").strip().splitlines()
+    return {number: line.strip() for number, line in enumerate(lines)}
+
+
+def _label_file(root: Path, picture: _Picture) -> Path:
+    """Its path with the last `images` replaced by `labels`; else beside the picture."""
+    path = Path(picture.path)
+    parts = list(path.relative_to(root).parts)
+    if "images" in parts[:-1]:
+        parts[max(i for i, part in enumerate(parts[:-1]) if part == "images")] = "labels"
+    inner = Path(*parts).with_suffix(".txt")
+    # accents may be written in one way in the picture's name and in another in this one
+    spelled = [inner] if inner.name.isascii() else [inner, *(inner.with_name(unicodedata.normalize(form, inner.name))
+                                                             for form in ("NFC", "NFD"))]
+    return next((root / each for each in spelled if (root / each).is_file()), root / inner)
+
+
+def _lone(root: Path, used: set[Path]) -> list[str]:
+    files = (file for file in root.rglob("*.txt") if "labels" in file.relative_to(root).parts[:-1])
+    return sorted(nfc(file.relative_to(root).as_posix()) for file in files
+                  if file not in used and file.name not in _NAMES)
+
+
+def _rows(file: Path, root: Path, called: Mapping[int, str], left: Left, *, posed: bool) -> list[_Row] | None:
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return None
+    rows = []
+    for number, line in enumerate(text.splitlines(), 1):
+        fields = line.split()
+        if not fields:
+            continue
+        place = f"{nfc(file.relative_to(root).as_posix())} line {number}"
+        try:
+            values = np.array(fields[:5] if posed else fields, np.float64)
+            label = int(fields[0])
+        except ValueError:
+            values, label = np.array([]), -1
+        outlined = len(values) >= 7 and len(values) % 2 == 1
+        if not (len(values) == 5 or outlined) or not np.isfinite(values).all():
+            left("neither class, x, y, width, height nor class and the corners of an outline", place)
+            continue
+        if label < 0 or (called and label not in called):
+            left(f"of classes that are not among the {len(called)} names", place)
+            continue
+        outline = values[1:] if outlined else None
+        if outline is not None:
+            xy = outline.reshape(-1, 2)
+            box = [*xy.min(0), *xy.max(0)]
+        else:
+            x, y, width, height = values[1:].tolist()
+            box = [x - width / 2, y - height / 2, x + width / 2, y + height / 2]
+        cut = within([float(edge) for edge in box], (1, 1))
+        if isinstance(cut, str):
+            left(f"{cut} (numbers are shares of its size)" if "outside" in cut else cut, place)
+        else:
+            rows.append(_Row(number, called.get(label, str(label)), cut, outline))
+    return rows
+
+
+# --- cases -----------------------------------------------------------------------------------------
+
+def _cases(pictures: list[_Picture], masks: bool) -> Iterator[Case]:
+    for picture in pictures:
+        size = picture_size(picture.path) if picture.rows else None
+        truth = None
+        if picture.rows is not None and (size or not picture.rows):
+            truth = truth_of((_thing(row, size) for row in picture.rows if size), size, masks=masks)
+        yield Case(picture.id, picture.path, truth=truth)
+
+
+def _thing(row: _Row, size: Size) -> Thing:
+    (width, height), (x0, y0, x1, y1) = size, row.box
+    outline = None if row.outline is None else (row.outline.reshape(-1, 2) * size).ravel()
+    return Thing(str(row.line), row.label, (x0 * width, y0 * height, x1 * width, y1 * height), outline)
+
+
+YOLO = DatasetFamily("yolo", _open, (
+    PATH,
+    Parameter("split", "text", "all", help="train, val, test as data.yaml names them, or a folder's name; or all"),
+    Parameter("names", "text", None, help="a text file of the classes, one a line, where data.yaml or classes.txt "
+                                          "does not tell"),
+    Parameter("masks", "bool", True, help="whether objects with an outline have masks"),
+), "YOLO's images/ and labels/, with boxes or outlines")

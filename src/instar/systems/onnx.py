@@ -1,0 +1,325 @@
+"""Detectors in ONNX files: the layouts that YOLO and TensorFlow detectors are exported in."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from instar.case import Image
+from instar.outputs import Detections
+from instar.spelling import Parameter
+from instar.systems.boxes import COCO, COCO_NUMBERS, FLOOR, Fit, carried_back, fitted, names_in, suppressed
+from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
+from instar.warp import Size
+
+__all__ = ["FAMILIES"]
+
+_ADAPTER = "1"
+"""Part of the fingerprint; changes when the adapter's answers do."""
+
+_STRIDES = ((8, 16, 32), (8, 16, 32, 64), (4, 8, 16, 32))
+"""Pixels from cell to cell in the grids of usual networks, of those for large images and of those for small objects."""
+
+_MOST = 300
+"""Detections of one image."""
+
+Floats = npt.NDArray[np.float64]
+Floats32 = npt.NDArray[np.float32]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How an image goes in. How boxes come out is in `_decoded`."""
+
+    fit: Fit
+    bgr: bool = False
+    unit: bool = True
+    """Whether colours are 0 to 1, and not 0 to 255."""
+    pad: int = 114
+
+
+_LAYOUTS = {
+    "yolox": _Layout("corner", bgr=True, unit=False),
+    "yolox-decoded": _Layout("corner", bgr=True, unit=False),
+    "yolov5": _Layout("middle"),
+    "yolov8": _Layout("middle"),
+    "nms": _Layout("middle"),
+    "tf": _Layout("stretch", unit=False),
+}
+_GIVES = """\
+yolox: (1, cells, 5 + classes), yolov5: (1, 3 × cells, 5 + classes), yolov8: (1, 4 + classes, cells), nms: (1, n, 6), \
+tf: boxes (1, n, 4), classes (1, n), scores (1, n) and their number"""
+
+
+# --- the network -----------------------------------------------------------------------------------
+
+class _Network:
+    """A loaded .onnx file with one input. A single thread: workers are the parallelism here."""
+
+    def __init__(self, path: Path, owner: str) -> None:
+        try:
+            onnxruntime: Any = import_module("onnxruntime")
+        except ImportError as error:
+            if find_spec("onnxruntime") is not None:
+                raise MissingExtra(f"onnxruntime is installed but cannot be imported: {error}") from error
+            raise MissingExtra("this system needs onnxruntime: pip install 'instar[onnx]'") from None
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+        options.log_severity_level = 3
+        try:
+            self._session: Any = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # its exceptions have no common class but this
+            raise ValueError(f"{owner}: {path} is not a model onnxruntime can load: {error}") from None
+        inputs = self._session.get_inputs()
+        shape = [*inputs[0].shape] or [0]
+        several = isinstance(shape[0], int) and shape[0] != 1
+        if len(inputs) != 1 or len(shape) != 4 or 3 not in (shape[1], shape[3]) or several:
+            raise ValueError(f"{owner}: {path} takes {[each.shape for each in inputs]}; "
+                             "a detector takes one image, (1, 3, height, width) or (1, height, width, 3)")
+        self._input: str = inputs[0].name
+        kind = inputs[0].type.removeprefix("tensor(").removesuffix(")")
+        self._dtype = {"float": np.float32, "float16": np.float16, "uint8": np.uint8}.get(kind)
+        if self._dtype is None:
+            raise ValueError(f"{owner}: {path} takes {kind}; it should take float, float16 or uint8")
+        self._first = shape[1] == 3
+        height, width = shape[2:] if self._first else shape[1:3]
+        self.size: Size | None = (width, height) if isinstance(width, int) and isinstance(height, int) else None
+        self.outputs: list[str] = [each.name for each in self._session.get_outputs()]
+        self.about: dict[str, str] = self._session.get_modelmeta().custom_metadata_map
+
+    def __call__(self, frame: npt.NDArray[np.uint8], layout: _Layout) -> list[Floats32]:
+        pixels: npt.NDArray[Any] = frame[..., ::-1] if layout.bgr else frame
+        pixels = np.ascontiguousarray(pixels.transpose(2, 0, 1) if self._first else pixels)[None]
+        if self._dtype is not np.uint8:
+            pixels = pixels.astype(np.float32)
+            if layout.unit:
+                pixels /= 255
+            pixels = pixels.astype(self._dtype, copy=False)
+        found = [np.asarray(each, np.float32) for each in self._session.run(None, {self._input: pixels})]
+        if not all(np.isfinite(each).all() for each in found):
+            raise ValueError("the model returned numbers that are not finite")
+        return found
+
+
+def _cells(size: Size, strides: Sequence[int]) -> int:
+    return sum((size[0] // stride) * (size[1] // stride) for stride in strides)
+
+
+def _recognised(found: Sequence[Floats32], size: Size) -> str | None:
+    """The layout of an answer to a frame of this size, by its shapes alone."""
+    if len(found) == 4:
+        return "tf"
+    shape = found[0].shape
+    if len(found) != 1 or len(shape) != 3:
+        return None
+    cells = [_cells(size, strides) for strides in _STRIDES]
+    if shape[1] in cells and shape[2] > 5:
+        return "yolox"
+    if shape[1] in [3 * count for count in cells] and shape[2] > 5:
+        return "yolov5"
+    if shape[2] in cells and shape[1] > 4:
+        return "yolov8"
+    return "nms" if shape[2] == 6 else None
+
+
+# --- out of the network ----------------------------------------------------------------------------
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found:
+    """Boxes (N, 4) in pixels of the network's frame, with the number of their class."""
+
+    boxes: Floats
+    classes: npt.NDArray[np.intp]
+    scores: Floats
+
+
+def _decoded(layout: str, found: Sequence[Floats32], size: Size, floor: float) -> _Found:
+    """What a network says with a score of at least `floor`."""
+    if layout == "nms":
+        rows = found[0][0].astype(np.float64)
+        rows = rows[rows[:, 4] >= floor]
+        return _Found(rows[:, :4], rows[:, 5].astype(np.intp), rows[:, 4])
+    table = found[0][0].T if layout == "yolov8" else found[0][0]
+    chances = table[:, 4 if layout == "yolov8" else 5:]
+    scores = chances.max(1) if layout == "yolov8" else chances.max(1) * table[:, 4]
+    sure = np.flatnonzero(scores >= floor)
+    middle, sides = np.split(table[sure, :4].astype(np.float64), 2, axis=1)
+    if layout == "yolox":
+        corner, stride = _grid(size, len(table))
+        with np.errstate(over="ignore"):  # a box that large is refused, in words
+            middle, sides = (middle + corner[sure]) * stride[sure, None], np.exp(sides) * stride[sure, None]
+    return _Found(np.concatenate([middle - sides / 2, middle + sides / 2], 1), chances[sure].argmax(1),
+                  scores[sure].astype(np.float64))
+
+
+def _grid(size: Size, count: int) -> tuple[Floats, Floats]:
+    """The number (N, 2) of each cell's column and row, and its width (N,) in pixels."""
+    strides = next(each for each in _STRIDES if _cells(size, each) == count)
+    corners, widths = [], []
+    for stride in strides:
+        rows, columns = np.divmod(np.arange(_cells(size, (stride,))), size[0] // stride)
+        corners.append(np.stack([columns, rows], 1))
+        widths.append(np.full(len(rows), stride))
+    return np.concatenate(corners).astype(np.float64), np.concatenate(widths).astype(np.float64)
+
+
+def _tf_order(outputs: Sequence[str], found: Sequence[Floats32]) -> list[int] | None:
+    """Where boxes, classes, scores and their number are, by the outputs' names."""
+    order = [next((i for i, name in enumerate(outputs) if word in name.lower()), -1)
+             for word in ("box", "class", "score", "num")]
+    shapes = [found[i].shape for i in order]
+    sound = sorted(order) == [0, 1, 2, 3] and len(shapes[0]) == 3 and shapes[0][2] == 4 \
+        and shapes[1] == shapes[2] == shapes[0][:2]
+    return order if sound else None
+
+
+def _of_tf(found: Sequence[Floats32], order: Sequence[int], size: Size, floor: float) -> _Found:
+    boxes, classes, scores, number = (found[i].reshape(-1, 4) if k == 0 else found[i].ravel()
+                                      for k, i in enumerate(order))
+    sure = np.flatnonzero(scores[:int(number[0])] >= floor)
+    corners = boxes[sure][:, [1, 0, 3, 2]].astype(np.float64) * [*size, *size]
+    return _Found(corners, classes[sure].astype(np.intp), scores[sure].astype(np.float64))
+
+
+# --- the system ------------------------------------------------------------------------------------
+
+def _onnx_detector(name: str, *, model: str, layout: str, names: str | None, size: int | None, floor: float,
+                   overlap: float) -> System:
+    path = Path(model).expanduser()
+    if not path.is_file():
+        raise FileNotFoundError(f"{name}: there is no model file {path}")
+    network = _Network(path, name)
+    frame = network.size or ((size, size) if size else _told_size(network.about))
+    if network.size and size and network.size != (size, size):
+        raise ValueError(f"{name}: {path} takes images of {network.size[0]}×{network.size[1]}, not size={size}")
+    given = names_in(names, name) if names else _told_names(network.about)
+    layout, tf = _settled(name, path, network, layout, frame, given)
+    how = _LAYOUTS[layout]
+    called = _called(layout, given)
+
+    def one(image: Image) -> Detections:
+        target = frame or image.size
+        pixels, warp = fitted(image, target, how.fit, how.pad)
+        answer = network(pixels, how)
+        found = _of_tf(answer, tf, target, floor) if tf else _decoded(layout, answer, target, floor)
+        if len(found.scores) and found.scores.max() > 1.001:
+            raise ValueError(f"the model returned a score of {found.scores.max():.3g}; scores are 0 to 1, "
+                             f"so layout={layout} is not its own, or it was exported without its last sigmoid")
+        kept = np.argsort(-found.scores, kind="stable")[:_MOST] if layout in ("nms", "tf") else suppressed(
+            found.boxes, found.classes, found.scores, overlap, _MOST)
+        unknown = next((int(label) for label in found.classes[kept] if int(label) not in called), None)
+        if unknown is not None:
+            raise ValueError(f"the model returned class {unknown}, and there are {len(called)} names; "
+                             'give them all with names="classes.txt", one a line')
+        return carried_back(found.boxes[kept], [called[int(label)] for label in found.classes[kept]],
+                            found.scores[kept], warp)
+
+    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Detections]:
+        return [one(image) for image in inputs]
+
+    beside = path.with_name(path.name + ".data")  # where exporters put weights that they keep out of the file
+    weights = [hash_file(str(file)) for file in (path, beside) if file.is_file()]
+    fingerprint = fingerprint_of("onnx-detector", _ADAPTER, layout, sorted(called.items()), frame, floor, overlap,
+                                 *weights)
+    return System(name, Detections.kind, predict, fingerprint)
+
+
+def _told(about: dict[str, str], key: str) -> object:
+    """What a file says of itself, as those that Ultralytics exports do."""
+    try:
+        return ast.literal_eval(about.get(key, ""))
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def _told_names(about: dict[str, str]) -> tuple[str, ...] | None:
+    names = _told(about, "names")
+    if not isinstance(names, dict) or names.keys() != set(range(len(names))):
+        return None
+    return tuple(str(names[i]) for i in range(len(names)))
+
+
+def _told_size(about: dict[str, str]) -> Size | None:
+    size = _told(about, "imgsz")
+    if not isinstance(size, list) or len(size) != 2 or not all(isinstance(side, int) and side > 0 for side in size):
+        return None
+    return size[1], size[0]
+
+
+def _called(layout: str, given: tuple[str, ...] | None) -> dict[int, str]:
+    """Classes by their number: from 1 in TensorFlow's layout, in which COCO's have the numbers of its own files."""
+    if layout == "tf":
+        return dict(zip(COCO_NUMBERS, COCO, strict=True)) if given is None else dict(enumerate(given, 1))
+    return dict(enumerate(COCO if given is None else given))
+
+
+def _settled(name: str, path: Path, network: _Network, layout: str, frame: Size | None,
+             given: tuple[str, ...] | None) -> tuple[str, list[int] | None]:
+    """The layout, and for TensorFlow's the order of the outputs, once an evenly grey image was answered in it."""
+    asked = "" if layout == "auto" else layout
+    if frame is None and layout != "tf" and (asked or len(network.outputs) != 4):
+        raise ValueError(f"{name}: {path} takes images of any size; say the one it was trained on, e.g. size=640")
+    size = frame or (320, 320)
+    try:
+        found = network(np.full((size[1], size[0], 3), 114, np.uint8), _LAYOUTS[asked or "yolov8"])
+    except Exception as error:  # onnxruntime's have no common class but this
+        raise ValueError(f"{name}: {path} cannot answer an image of {size[0]}×{size[1]}: {error}") from None
+    shapes = [each.shape for each in found]
+    layout = asked or _recognised(found, size) or ""
+    if layout == "tf" and (order := _tf_order(network.outputs, found)):
+        return layout, order
+    classes = _classes(layout, shapes, size)
+    if classes is None:
+        what = f"layout={asked} does not fit" if asked else "no layout fits"
+        raise ValueError(f"{name}: {what}: for {size[0]}×{size[1]} pixels {path} returns "
+                         f"{', '.join(f'{n} {s}' for n, s in zip(network.outputs, shapes, strict=True))}. "
+                         f"There are {_GIVES}; here there are {_cells(size, _STRIDES[0]):,} cells")
+    if layout == "yolox" and np.median(np.abs(found[0][0, :, :2])) > 8:
+        raise ValueError(f"{name}: the boxes of {path} are decoded already; say layout=yolox-decoded, or layout=yolov5 "
+                         "if it takes RGB from 0 to 1 in the middle of the frame, as YOLOv6 does")
+    count = len(_called(layout, given))
+    if classes and classes != count:
+        raise ValueError(f"{name}: {path} tells {classes} classes apart, and there are {count} names"
+                         f"{'' if given else ' (those of COCO)'}; give its own with names=\"classes.txt\", one a line")
+    return layout, None
+
+
+def _classes(layout: str, shapes: Sequence[Shape], size: Size) -> int | None:
+    """How many classes an answer of this shape tells apart, 0 where it does not show; None where it has another."""
+    if layout in ("", "tf") or len(shapes) != 1 or len(shapes[0]) != 3 or shapes[0][0] != 1:
+        return None
+    _, lines, columns = shapes[0]
+    if layout == "nms":
+        return 0 if columns == 6 else None
+    if layout == "yolox" and lines not in [_cells(size, strides) for strides in _STRIDES]:
+        return None
+    classes = lines - 4 if layout == "yolov8" else columns - 5
+    return classes if classes > 0 else None
+
+
+FAMILIES = (
+    SystemFamily("onnx-detector", Detections.kind, _onnx_detector, (
+        Parameter("model", "text", help="the .onnx file"),
+        Parameter("layout", "choice", "auto", choices=("auto", *_LAYOUTS),
+                  help="how it takes images and returns boxes; found out from the shapes it returns, if not given"),
+        Parameter("names", "text", None, help="a text file of its classes, one a line; if not given, the names in the "
+                                              "model's own metadata, else COCO's 80"),
+        Parameter("size", "int", None, low=32, high=4096, help="side of the square it takes, where its file does "
+                                                              "not tell"),
+        FLOOR,
+        Parameter("overlap", "float", 0.65, low=0, high=1,
+                  help="a detection that overlaps a better one of its class by more is left out (intersection over "
+                       "union); not where the model does so itself"),
+    ), help="A detector in an ONNX file: YOLOX, YOLOv5 to YOLO11, with or without NMS inside, TensorFlow's.",
+        extra="onnx"),
+)
