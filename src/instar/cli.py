@@ -392,6 +392,62 @@ def draw(
 
 
 @app.command()
+def view(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders; two can be compared.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
+    dataset: Annotated[Path | None, typer.Option(help="Where the pictures are now, if they were moved.")] = None,
+) -> None:
+    """Look at runs in the browser: a gallery of pairs to filter, every case, every rule, two runs side by side.
+
+    It serves this machine alone, needs no network, and follows a run that still goes on.
+
+    Examples:
+
+        instar view runs/first
+
+        instar view runs/before runs/after --port 8000 --no-browser
+    """
+    from instar.report.viewer import serve
+
+    serve(runs, port=port, browser=browser, dataset=dataset)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="A run folder, or several to compare.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page; other formats go beside it.")
+                   ] = Path("report.html"),
+    formats: Annotated[list[str] | None, typer.Option("--format", help="html, md, svg or png; several: --format "
+                                                      "html,svg. svg and png are the figures, for papers.")] = None,
+    images: Annotated[int, typer.Option(min=0, help="How many of the worst pairs the page shows.")] = 24,
+    threshold: Threshold = None,
+    judging: Judging = "default",
+    dataset: Annotated[Path | None, typer.Option(help="Where the pictures are now, if they were moved.")] = None,
+) -> None:
+    """What a run found, as one page that works without a network; several runs are compared.
+
+    Examples:
+
+        instar report runs/first --out report.html
+
+        instar report runs/first runs/second --out both.html --images 40
+
+        instar report runs/first --format md,svg --threshold 0.2 --out paper/report.md
+    """
+    from instar.api import open_run
+    from instar.report import write_report
+
+    asked = [name.strip() for given in formats or ["html"] for name in given.split(",") if name.strip()]
+    for path in write_report([open_run(folder) for folder in runs], out, formats=asked, threshold=threshold,
+                             judging=judging, images=images, dataset=dataset):
+        print(f"{path}  {path.stat().st_size / 1e6:.1f} MB" if path.stat().st_size >= 1e5 else
+              f"{path}  {path.stat().st_size / 1e3:.1f} kB")
+        if path.suffix in (".html", ".htm"):
+            print(f"open it in a browser: {path.resolve().as_uri()}")
+
+
+@app.command()
 def preview(
     suite: SuiteArgument,
     picture: Annotated[str, typer.Argument(metavar="PICTURE", help="A picture of yours, or a dataset of scenes.")],

@@ -172,8 +172,10 @@ class Run:
 
     def any_rule(self, threshold: float | None = None, *, p: float | None = None, judging: str = DEFAULT,
                  group: str | None = None) -> dict[str, Any]:
-        """The share of cases that violate at least one rule, with its 95 % interval."""
-        return any_rule(self.severities(judging, group=group), self.thresholds(threshold), alphas=self.alphas(p))
+        """The share of cases that violate at least one rule (identity is none), with its 95 % interval."""
+        limits = self.thresholds(threshold)
+        mine = {rule: limits[rule] for rules in self.families().values() for rule in rules}
+        return any_rule(self.severities(judging, group=group), mine, alphas=self.alphas(p))
 
     def curves(self, relation: str, *, grid: Sequence[float] | None = None, judging: str = DEFAULT,
                group: str | None = None) -> pl.DataFrame:

@@ -9,7 +9,7 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["show_tables"]
+__all__ = ["markdown_lines", "prepared", "show_tables"]
 
 _WORDS = {"best_ade": "best ADE", "best_fde": "best FDE", "mean_ade": "mean ADE", "mean_fde": "mean FDE"}
 
@@ -17,12 +17,12 @@ _WORDS = {"best_ade": "best ADE", "best_fde": "best FDE", "mean_ade": "mean ADE"
 def show_tables(console: Console, tables: Mapping[str, pl.DataFrame], *, p: float, markdown: bool = False) -> None:
     """Print the tables, each with a line that says what its numbers are."""
     wide = Console(file=console.file, width=max(console.width, 110))  # a table is read whole or not at all
-    for title, heads, rows in _prepared(tables, p):
+    for title, heads, rows in prepared(tables, p):
         if not rows:
             continue
         if markdown:
             print(f"**{title}**\n")
-            print("\n".join(_markdown(heads, rows)), end="\n\n")
+            print("\n".join(markdown_lines(heads, rows)), end="\n\n")
             continue
         table = Table(box=None, pad_edge=False, header_style="bold")
         for number, head in enumerate(heads):
@@ -34,12 +34,14 @@ def show_tables(console: Console, tables: Mapping[str, pl.DataFrame], *, p: floa
         wide.print()
 
 
-def _markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def markdown_lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table in Markdown."""
     lines = ["| " + " | ".join(heads) + " |", "|" + "|".join(["---"] + ["---:"] * (len(heads) - 1)) + "|"]
     return lines + ["| " + " | ".join(row) + " |" for row in rows]
 
 
-def _prepared(tables: Mapping[str, pl.DataFrame], p: float) -> list[tuple[str, list[str], list[list[str]]]]:
+def prepared(tables: Mapping[str, pl.DataFrame], p: float) -> list[tuple[str, list[str], list[list[str]]]]:
+    """Each table as text: a line that says what its numbers are, the heads, the rows."""
     prepared = [_preserving(tables["preserving"], p), _map(tables["map"])]
     if "agreement" in tables:
         prepared += [_agreement(tables["agreement"]), _displacement(tables["displacement"])]

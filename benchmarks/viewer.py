@@ -1,0 +1,129 @@
+"""How long the viewer takes over a large run: to start, for its first page, and for every filter.
+
+    python benchmarks/viewer.py [--cases 10000] [--rules 100]
+
+The last line is one JSON object. Times are whole answers of the application, in seconds; no network lies between.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from starlette.testclient import TestClient
+
+import instar
+from instar.engine import bound_rules
+from instar.report.viewer import application
+from instar.skeleton import skeleton
+from instar.store import Store
+from instar.suites import suite
+
+PORT = 8000
+PART = 400_000
+FILTERS = (
+    "status=violated", "status=kept", "status=not applicable", "status=failed", "status=violated&threshold=0.5",
+    "threshold=inf&status=violated", "kind=lost", "family=gamma", "rule={rule}", "rule={rule}&status=violated",
+    "sort=case", "sort=rule", "sort=least", "q=00123", "q=7&status=violated&sort=case", "slice=brightness > median",
+    "slice=place = street&status=violated", "slice=sharpness ≤ lower quartile&kind=invented&sort=rule", "page=9999",
+    "group=body&status=violated")
+
+
+def made(folder: Path, cases: int, rules: int) -> tuple[Store, list[str], int]:
+    """A run folder as the engine and the judge leave it, with verdicts by chance and hardly any predictions."""
+    rng = np.random.default_rng(0)
+    names = [one.id for one in bound_rules(suite("met-pose").rules, "poses")][:rules]
+    store = Store(folder)
+    header = instar.Poses.from_array(np.zeros((1, 33, 2)), skeleton=skeleton("mediapipe-pose-33")).header()
+    store.write_manifest({"instar": instar.__version__, "output": header, "truth": None, "seed": 0, "suites": ["bench"],
+                          "rules": names, "options": {}, "thresholds": {}, "providers": {}, "need_headers": {},
+                          "datasets": [{"name": "bench", "root": ""}],
+                          "system": {"name": "bench", "kind": "poses", "fingerprint": "", "deterministic": True,
+                                     "seedable": True}})
+    ids = [f"{number:06d}.jpg" for number in range(cases)]
+    places = ("street", "park", "room", "shop")
+    store.append_cases([{"case": name, "status": "ok", "width": 640, "height": 480, "hash": name,
+                         "attributes": json.dumps({"place": places[number % 4]}),
+                         "properties": dict(zip(("brightness", "contrast", "sharpness", "saturation"),
+                                                rng.uniform(0, 1, 4), strict=True))}
+                        for number, name in enumerate(ids)], None)
+    store.append_predictions([{"case": ids[0], "follow_up": "source", "draw": 0, "repeat": 0, "status": "ok",
+                               "points": np.zeros(66, np.float32)}], "poses")
+    total = cases * len(names)
+
+    def parts():  # type: ignore[no-untyped-def]
+        for start in range(0, total, PART):
+            place = np.arange(start, min(total, start + PART))
+            severity = rng.lognormal(-2.5, 1.2, len(place))
+            chance = rng.uniform(0, 1, len(place))
+            severity[chance < 0.05] = 0.0
+            severity[chance > 0.96] = np.inf
+            bare = (chance > 0.05) & (chance < 0.07)
+            failed = bare & (chance > 0.065)
+            yield pl.DataFrame({
+                "case": pl.Series(ids).gather(place // len(names)),
+                "target": pl.Series(np.where(bare, "whole", "0/body")),
+                "rule": pl.Series(names).gather(place % len(names)),
+                "severity": pl.Series(severity).set(pl.Series(bare), None),
+                "kind": pl.Series(np.where(np.isinf(severity), np.where(chance > 0.98, "lost", "invented"), ""),
+                                  dtype=pl.String).replace("", None),
+                "reason": pl.Series(np.where(failed, "too bright for me", np.where(bare, "no hair in this image", "")),
+                                    dtype=pl.String).replace("", None),
+                "status": pl.Series(np.where(failed, "error", np.where(bare, "not applicable", "ok")))})
+
+    state = {"options": {}, "rules": names, "predictions": store.state("predictions"), "cases": store.state("cases")}
+    store.replace_verdicts("default", parts(), state)
+    return store, names, total
+
+
+def measured(folder: Path, rule: str) -> dict[str, float]:
+    begun = time.perf_counter()
+    app = application([folder], port=PORT)
+    with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
+
+        def asked(address: str) -> float:
+            at = time.perf_counter()
+            answer = client.get(address)
+            assert answer.status_code == 200, answer.text
+            return time.perf_counter() - at
+
+        first = asked("/gallery?run=0")
+        while "data-waiting" in client.get("/gallery?run=0").text:
+            time.sleep(0.01)
+        start = time.perf_counter() - begun
+        again = asked("/gallery?run=0")
+        spent = {f: asked("/gallery?run=0&" + f.format(rule=rule)) for f in FILTERS}
+        for name, seconds in sorted(spent.items(), key=lambda item: -item[1])[:5]:
+            print(f"{1000 * seconds:7.1f} ms  {name}")
+        others = {name: asked(address) for name, address in (
+            ("overview", "/"), ("rule", f"/rule?run=0&rule={rule}"), ("case", "/case?run=0&case=000123.jpg"),
+            ("compare", "/compare?a=0&b=0"))}
+        return {"first_answer_s": first, "start_s": start, "first_page_s": again,
+                "filter_median_s": statistics.median(spent.values()), "filter_worst_s": max(spent.values()),
+                **{f"{name}_s": seconds for name, seconds in others.items()}}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=10_000)
+    parser.add_argument("--rules", type=int, default=100)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        _, names, total = made(Path(folder), asked.cases, asked.rules)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        found = measured(Path(folder), names[7])
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps({"benchmark": "viewer", "verdicts": total, "rules": len(names), "filters": len(FILTERS),
+                      **{name: round(value, 3) for name, value in found.items()},
+                      "memory_peak_mb": round(held / 1024), "memory_peak_before_mb": round(before / 1024)}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""Writing a report: one page, Markdown with its figures beside it, or the figures alone."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from instar.analysis import Run
+from instar.engine import DEFAULT
+from instar.report.chart import Chart, printed
+from instar.report.compared import Comparison
+from instar.report.page import Report, RunPart, make_report, page
+from instar.report.pairs import severity_text
+from instar.report.tables import markdown_lines
+from instar.report.words import headline, interval, p_text, percent, slice_words
+from instar.spelling import unknown
+
+__all__ = ["FORMATS", "write_report"]
+
+FORMATS = ("html", "md", "svg", "png")
+
+
+def write_report(runs: Sequence[Run], out: str | Path, *, formats: Sequence[str] = ("html",),
+                 threshold: float | None = None, judging: str = DEFAULT, images: int = 24,
+                 dataset: str | Path | None = None) -> list[Path]:
+    """Write the report of one or several runs; returns the files.
+
+    `out` names the page, and with another suffix the Markdown; figures go into a folder beside it that ends in
+    `-figures`, at the threshold at which the page starts. Formats: html, md, svg, png.
+    """
+    for name in formats:
+        if name not in FORMATS:
+            raise unknown("format of a report", name, FORMATS)
+    base = Path(out)
+    base = base.with_suffix("") if base.suffix.lower() in (".html", ".htm", ".md", ".svg", ".png") else base
+    drawn = images if "html" in formats else 0
+    report = make_report(runs, threshold=threshold, judging=judging, images=drawn, dataset=dataset)
+    base.parent.mkdir(parents=True, exist_ok=True)
+    figures = base.with_name(f"{base.name}-figures")
+    written: list[Path] = []
+    if "html" in formats:
+        given = Path(out).suffix.lower() in (".html", ".htm")
+        place = Path(out) if given else base.with_name(f"{base.name}.html")
+        written.append(_placed(place, page(report).encode("utf-8")))
+    wanted = [kind for kind in ("svg", "png") if kind in formats]
+    if "md" in formats and not wanted:
+        wanted = ["png"]
+    for kind in wanted:
+        written += _write_figures(report, figures, kind)
+    if "md" in formats:
+        text = "\n".join(_markdown(report, f"{figures.name}", wanted[-1]))
+        written.append(_placed(base.with_name(f"{base.name}.md"), text.encode("utf-8")))
+    return written
+
+
+def _placed(path: Path, data: bytes) -> Path:
+    """Written beside and renamed into place."""
+    part = path.with_name(f".{uuid.uuid4().hex}.part")
+    try:
+        part.write_bytes(data)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    return path
+
+
+# --- figures ---------------------------------------------------------------------------------------
+
+def _named(report: Report) -> Iterator[tuple[str, Chart]]:
+    """The figures of a report, with the names of their files: run, relation and figure."""
+    for _, one, made in report.comparisons:
+        for chart in made:
+            yield _plain(one.section.relation, chart.name), chart
+    for run in report.runs:
+        own = (run.name,) if len(report.runs) > 1 else ()
+        for part in run.parts:
+            for chart in (*part.charts, *(chart for panel in part.panels for chart in panel.charts)):
+                yield _plain(*own, part.section.relation, chart.name), chart
+
+
+def _plain(*names: str) -> str:
+    return "-".join(re.sub(r"\W+", "_", name)[:60] for name in names)
+
+
+def _write_figures(report: Report, folder: Path, kind: str) -> list[Path]:
+    import vl_convert
+
+    folder.mkdir(parents=True, exist_ok=True)
+    version = vl_convert.get_vegalite_versions()[-1]
+    draw: dict[str, Callable[[dict[str, Any]], bytes]] = {
+        "svg": lambda spec: vl_convert.vegalite_to_svg(spec, vl_version=version).encode("utf-8"),
+        "png": lambda spec: vl_convert.vegalite_to_png(spec, vl_version=version, scale=2)}
+    return [_placed(folder / f"{name}.{kind}", draw[kind](printed(chart))) for name, chart in _named(report)]
+
+
+# --- Markdown --------------------------------------------------------------------------------------
+
+def _escaped(text: object) -> str:
+    """Text that Markdown leaves as it is, in a table too."""
+    flat = " ".join(str(text).split())
+    return re.sub(r"([\\`*_{}\[\]<>#|&~])", r"\\\1", flat)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    return [*markdown_lines([_escaped(head) for head in heads], [[_escaped(cell) for cell in row] for row in rows]), ""]
+
+
+def _markdown(report: Report, folder: str, kind: str) -> Iterator[str]:
+    yield from (f"# {_escaped(report.title)}", "")
+    pictures = {id(chart): f"{folder}/{name}.{kind}" for name, chart in _named(report)}
+
+    def figure(chart: Chart) -> list[str]:
+        return [f"![{_escaped(chart.title)}]({quote(pictures[id(chart)])})", "", f"*{_escaped(chart.caption)}*", ""]
+
+    if report.comparisons:
+        yield from ("## Comparison", "", f"On the {report.common:,} cases that all runs have.", "")
+    for _, one, made in report.comparisons:
+        yield from (f"### Relation {one.section.relation}", "")
+        for chart in made:
+            yield from figure(chart)
+        yield from _differences(one, report.names[0])
+    for run in report.runs:
+        yield from _run(run, figure)
+
+
+def _differences(one: Comparison, first: str) -> list[str]:
+    table = one.differences[one.section.start]
+    return [f"At {one.section.with_unit(one.section.grid[one.section.start])}:", "", *_table(
+        ["rule", "run", "cases", first, "this run", f"only {first}", "only this run", "corrected p"],
+        [[row["rule"], row["run"], row["cases"], row["first"], row["other"], row["first_only"], row["other_only"],
+          p_text(row["p_corrected"])] for row in table.iter_rows(named=True)])]
+
+
+def _run(run: RunPart, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
+    yield from (f"## {_escaped(run.name)}", "", *_table(["what", "which"], run.facts))
+    for part in run.parts:
+        section = part.section
+        yield from (f"### Relation {section.relation}, in {section.unit}", "",
+                    _escaped(" ".join(headline(section, section.start))), "")
+        for chart in part.charts:
+            yield from figure(chart)
+        yield from _table(
+            ["rule", "violated", "rate", "95 % interval", "median", "worst", "not applicable", "failed"],
+            [[row["name"], f"{row['violated']}/{row['judged']}", percent(row["rate"]),
+              interval(row["low"], row["high"]) if row["judged"] else "–", severity_text(row["median"]),
+              severity_text(row["worst"]), row["not_applicable"], row["failed"]]
+             for row in section.rates.filter(t=section.start).iter_rows(named=True)])
+        sure = [row for row in section.slices[section.start].iter_rows(named=True) if row["p_corrected"] <= 0.05]
+        if sure:
+            yield from ("#### Where it breaks", "", *_table(["what differs", "corrected p"], [
+                [slice_words(row), p_text(row["p_corrected"])] for row in sure]))
+        chosen, _ = section.selections[section.start]
+        if len(chosen):
+            yield from ("#### Which rules are enough", "", *_table(["rule", "new cases", "found so far", "share"], [
+                [section.names[row["rule"]], row["found"], row["total"], percent(row["share"])]
+                for row in chosen.iter_rows(named=True)]))
+        for panel in part.panels:
+            yield from (f"#### {panel.title}", "", _escaped(panel.text), "")
+            for chart in panel.charts:
+                yield from figure(chart)
+            for table in panel.tables:
+                yield from (f"{_escaped(table.caption)}:", "", *_table(table.heads, table.rows))
+    for panel in run.panels:
+        yield from (f"### {panel.title}", "")
+        for table in panel.tables:
+            yield from (f"{_escaped(table.caption)}:", "", *_table(table.heads, table.rows))
+    if run.over_cases:
+        yield from ("### Rules over many cases", "", *_table(["rule", "severity", "unit", "threshold"], [
+            [row["rule"], severity_text(row["severity"]), row["unit"], severity_text(row["threshold"])]
+            for row in run.over_cases]))
+    if len(run.unjudged):
+        yield from ("### Not applicable and failed", "", *_table(["status", "reason", "pairs", "rules"], [
+            [row["status"], row["reason"] or "–", row["pairs"], row["rules"]]
+            for row in run.unjudged.iter_rows(named=True)]))
+    yield from ("### How to reproduce this", "", *(f"    {' '.join(line.splitlines())}" for line in run.commands), "")

@@ -1,0 +1,127 @@
+"""The worst pairs of a run as pictures that a page holds in itself."""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from instar.analysis import Run, Severities, worst_pairs
+from instar.engine import DEFAULT
+from instar.report.pairs import CannotDraw, load_pair, load_source
+from instar.report.picture import Panel, encoded, panel_picture
+from instar.report.section import Section
+
+__all__ = ["Example", "PairShown", "examples", "pairs_shown"]
+
+WIDE = 420
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairShown:
+    """A verdict with its pictures, as data addresses, or `why` they cannot be drawn.
+
+    `last` is the place in the relation's grid of the highest threshold that it violates, −1 where there is none;
+    `expects` says whether the follow-up shows what was expected.
+    """
+
+    verdict: Mapping[str, Any]
+    name: str
+    last: int
+    source: str
+    follow_up: str
+    notes: tuple[str, str]
+    expects: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Example:
+    """A case that could not be judged: its picture, or `why` that cannot be drawn."""
+
+    case: str
+    reason: str
+    picture: str
+    why: str
+
+
+def pairs_shown(run: Run, sections: Sequence[Section], count: int, *, judging: str = DEFAULT,
+                dataset: Path | None = None) -> dict[str, list[PairShown]]:
+    """The worst pairs by relation: answers on one side only and those that strayed, the worst of each rule in turn."""
+    manifest = run.manifest
+    found: dict[str, list[PairShown]] = {section.relation: [] for section in sections}
+    owner = {one: section for section in sections for rules in section.families.values() for one in rules}
+    for verdict in run.verdicts_of(_chosen(run, owner, count, judging), judging=judging).iter_rows(named=True):
+        section = owner[verdict["rule"]]
+        severity = verdict["severity"]
+        last = sum(severity >= value and severity > 0 for value in section.grid) - 1
+        source = follow_up = why = ""
+        notes, expects = ("", ""), False
+        try:
+            pair = load_pair(run.store, manifest, verdict, dataset=dataset)
+            source, follow_up = _address(pair.source, "source"), _address(pair.follow_up, "follow-up")
+            notes, expects = (_size(pair.source), _size(pair.follow_up)), bool(pair.follow_up.expected)
+        except CannotDraw as error:
+            why = str(error)
+        found[section.relation].append(PairShown(verdict, section.names[verdict["rule"]], last, source, follow_up,
+                                                 notes, expects, why))
+    return found
+
+
+def _chosen(run: Run, owner: Mapping[str, Section], count: int, judging: str) -> pl.DataFrame:
+    """Answers on one side only beside those that strayed: either alone would hide the other."""
+    held = run.severities(judging)
+    alone = np.isinf(held.severity)
+    used: Counter[str] = Counter()
+    parts = [replace(held, severity=np.where(kept, held.severity, np.nan)) for kept in (alone, ~alone)]
+    queues = [_in_turn(part, owner, run.thresholds(), count, used) for part in parts]
+    taken = [row for rows in zip_longest(*queues) for row in rows if row is not None][:count]
+    return pl.DataFrame(taken, schema={"case": pl.String, "rule": pl.String, "severity": pl.Float64})
+
+
+def _in_turn(held: Severities, owner: Mapping[str, Section], limits: Mapping[str, float], count: int,
+             used: Counter[str]) -> list[dict[str, Any]]:
+    """The worst pair of each rule in turn, then the next of each; among equals, of a case that was seen least."""
+    queues = {one: list(worst_pairs(held.only([one]), count).iter_rows(named=True)) for one in owner}
+    turns = sorted((one for one, queue in queues.items() if queue),
+                   key=lambda one: -queues[one][0]["severity"] / (limits[one] or 1.0))
+    taken: list[dict[str, Any]] = []
+    while turns and len(taken) < count:
+        for one in turns[:count - len(taken)]:
+            queue = queues[one]
+            equals = [row for row in queue if row["severity"] == queue[0]["severity"]]
+            row = min(equals, key=lambda each: used[each["case"]])
+            queue.remove(row)
+            used[row["case"]] += 1
+            taken.append(row)
+        turns = [one for one in turns if queues[one]]
+    return taken
+
+
+def examples(run: Run, unjudged: pl.DataFrame, count: int, *, dataset: Path | None = None) -> list[Example]:
+    """A case for each of the most frequent reasons why pairs were not judged."""
+    found = []
+    rows = unjudged.unique("case", keep="first", maintain_order=True).head(count)
+    for row in rows.iter_rows(named=True):
+        try:
+            picture, why = _address(load_source(run.store, run.manifest, row["case"], dataset=dataset), "source"), ""
+        except CannotDraw as error:
+            picture, why = "", str(error)
+        found.append(Example(row["case"], row["reason"] or row["status"], picture, why))
+    return found
+
+
+def _size(panel: Panel) -> str:
+    return panel.note.replace(" x ", " × ") or f"{panel.image.size[0]} × {panel.image.size[1]} px"
+
+
+def _address(panel: Panel, side: Literal["source", "follow-up"]) -> str:
+    picture = panel_picture(panel, side=side, wide=WIDE, high=WIDE)
+    return "data:image/webp;base64," + base64.b64encode(encoded(picture, "webp", 80)).decode("ascii")

@@ -1,0 +1,206 @@
+"""The report of one or several runs as one page that needs nothing but itself."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from instar import __version__
+from instar.analysis import Run
+from instar.engine import DEFAULT
+from instar.report.chart import PAGE_FONT, STATIC, Chart, columns, config
+from instar.report.compared import Comparison, common_cases, compare, run_names
+from instar.report.figures import charts, comparison
+from instar.report.gallery import Example, PairShown, examples, pairs_shown
+from instar.report.pairs import severity_text
+from instar.report.panels import SuitePanel, panels_of_relation, panels_of_run
+from instar.report.section import Section, make_section
+from instar.report.words import count_of, headline, interval, p_text, percent, points, slice_words
+
+__all__ = ["Part", "Report", "RunPart", "make_report", "page", "script_json"]
+
+TEMPLATES = Path(__file__).parent / "templates"
+EXAMPLES = 6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A relation's section with its figures, panels and pairs."""
+
+    id: str
+    section: Section
+    charts: Sequence[Chart]
+    panels: Sequence[SuitePanel]
+    pairs: Sequence[PairShown]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunPart:
+    """A run of a report."""
+
+    id: str
+    name: str
+    facts: Sequence[tuple[str, str]]
+    parts: Sequence[Part]
+    panels: Sequence[SuitePanel]
+    over_cases: Sequence[Mapping[str, Any]]
+    unjudged: pl.DataFrame
+    examples: Sequence[Example]
+    commands: Sequence[str]
+    versions: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Report:
+    """All that a report says, ready to be written in any format."""
+
+    title: str
+    runs: Sequence[RunPart]
+    names: Sequence[str]
+    common: int
+    comparisons: Sequence[tuple[str, Comparison, Sequence[Chart]]]
+
+
+def make_report(runs: Sequence[Run], *, threshold: float | None = None, judging: str = DEFAULT, images: int = 24,
+                dataset: str | Path | None = None) -> Report:
+    """Ask runs everything that a report shows.
+
+    Args:
+        runs: one run, or several to compare.
+        threshold: where the page starts; each relation's own by default.
+        judging: which judging.
+        images: how many of the worst pairs are drawn, over all runs and relations.
+        dataset: where the pictures are now, if they were moved.
+    """
+    if not runs:
+        raise ValueError("a report needs at least one run")
+    sections = [[make_section(run, relation, threshold=threshold, judging=judging) for relation in run.grids()]
+                for run in runs]
+    names = run_names(runs)
+    share = [images // len(runs) + (number < images % len(runs)) for number in range(len(runs))]
+    made = [_run_part(number, run, name, mine, count, judging, Path(dataset) if dataset else None)
+            for number, (run, name, mine, count) in enumerate(zip(runs, names, sections, share, strict=True))]
+    compared = compare(runs, sections, judging=judging) if len(runs) > 1 else []
+    suites = ", ".join(runs[0].manifest["suites"])
+    title = (f"{names[0]} under {suites}" if len(runs) == 1
+             else " and ".join(names) if len(names) < 4 else f"{len(names)} runs")
+    return Report(title, made, names,
+                  len(common_cases(runs, judging)) if len(runs) > 1 else 0,
+                  [(f"c{number}", one, comparison(one.curves, one.rates, one.section, names))
+                   for number, one in enumerate(compared)])
+
+
+def _run_part(number: int, run: Run, name: str, sections: Sequence[Section], images: int, judging: str,
+              dataset: Path | None) -> RunPart:
+    pairs = pairs_shown(run, sections, images, judging=judging, dataset=dataset)
+    parts = [Part(f"r{number}-{place}", section, charts(section), panels_of_relation(run, section, judging),
+                  pairs[section.relation]) for place, section in enumerate(sections)]
+    unjudged = run.unjudged(judging)
+    units = run.units()
+    limits = run.thresholds()
+    relations = dict(run.rules().select("rule", "relation").iter_rows())
+    over = [{**row, "unit": units[relations[row["rule"]]], "threshold": limits[row["rule"]]}
+            for row in run.over_cases(judging).iter_rows(named=True) if row["rule"] in relations]
+    manifest = run.manifest
+    return RunPart(f"r{number}", name, _facts(run, judging), parts, panels_of_run(run, judging), over, unjudged,
+                   examples(run, unjudged, EXAMPLES if images else 0, dataset=dataset), _commands(run, judging),
+                   ", ".join(f"{name} {version}" for name, version in manifest["packages"].items()))
+
+
+def _facts(run: Run, judging: str) -> list[tuple[str, str]]:
+    """What was tested, from named fields of the manifest only."""
+    manifest, cases = run.manifest, run.cases()
+    system, machine = manifest["system"], manifest["machine"]
+    unreadable = cases.filter(pl.col("status") != "ok").height
+    options = {**manifest["options"], **(run.store.judging_info(judging) or {"options": {}})["options"]}
+    spelled = ", ".join(f"{key}={value}" for key, value in sorted(options.items())) or "no options"
+    facts = [("System", f"{system['name']} (answers with {system['kind']}, fingerprint {system['fingerprint']})"),
+             ("Suite", f"{', '.join(manifest['suites'])} ({count_of(len(manifest['rules']), 'rule')})"),
+             ("Dataset", ", ".join(source["name"] for source in manifest["datasets"])),
+             ("Cases", f"{len(cases):,}" + (f", {unreadable:,} of them unreadable" if unreadable else "")),
+             ("Judging", f"{judging}, {spelled}"), ("Seed", str(manifest["seed"]))]
+    facts += [(f"Finds {need}", provider["name"]) for need, provider in manifest["providers"].items()]
+    return [*facts, ("Made", f"{manifest['created'][:10]} with Instar {manifest['instar']}"),
+            ("Machine", f"{machine['system']} {machine['machine']}, Python {machine['python']}, "
+                        f"{count_of(machine['cores'], 'core')}")]
+
+
+def _commands(run: Run, judging: str) -> list[str]:
+    """What made this run, and this page."""
+    manifest, folder = run.manifest, run.folder.name
+    datasets = [source["name"] for source in manifest["datasets"]]
+    commands = [shlex.join(["instar", "run", manifest["system"]["name"], "+".join(manifest["suites"]), dataset, "--out",
+                            folder, "--seed", str(manifest["seed"])]) for dataset in datasets]
+    options = (run.store.judging_info(judging) or {"options": {}})["options"]
+    if judging != DEFAULT:
+        asked = [part for key, value in options.items() for part in (f"--{key}", str(value))]
+        commands.append(shlex.join(["instar", "judge", folder, *asked]))
+    chosen = ["--judging", judging] if judging != DEFAULT else []
+    return [*commands, shlex.join(["instar", "report", folder, *chosen, "--out", "report.html"])]
+
+
+# --- the page --------------------------------------------------------------------------------------
+
+def page(report: Report) -> str:
+    """The report as HTML. It asks nobody for anything, and works from a file without a network."""
+    import jinja2
+
+    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True,
+                                     lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    environment.globals.update(percent=percent, interval=interval, severity_text=severity_text, headline=headline,
+                               slice_words=slice_words, points=points, p_text=p_text, count_of=count_of)
+    styles = "".join((STATIC / name).read_text("utf-8") for name in ("base.css", "report.css"))
+    script = (STATIC / "report.js").read_text("utf-8")
+    return environment.get_template("report.html").render(
+        report=report, version=__version__, styles=styles, data=script_json(_data(report)), script=script,
+        library=_library()).lstrip()
+
+
+def _data(report: Report) -> dict[str, Any]:
+    """What the page's script needs: figures, their tables, and where each slider starts."""
+    held: dict[str, pl.DataFrame] = {}
+    figures: dict[str, Any] = {}
+    sliders: dict[str, Any] = {}
+
+    def add(place: str, section: Section, made: Sequence[Chart]) -> None:
+        sliders[place] = {"start": section.start, "labels": [section.with_unit(value) for value in section.grid],
+                          "noise": section.below_noise}
+        for chart in made:
+            names = {name: f"{place}-{name}" for name in chart.tables}
+            for name, table in chart.tables.items():
+                if held.setdefault(names[name], table) is not table and not held[names[name]].equals(table):
+                    raise ValueError(f"two tables are called {names[name]}")
+            spec = {**chart.spec, "description": f"{chart.title}. {chart.caption}"}
+            figures[f"{place}-{chart.name}"] = {"spec": spec, "tables": names}
+
+    for place, one, made in report.comparisons:
+        add(place, one.section, made)
+    for run in report.runs:
+        for part in run.parts:
+            add(part.id, part.section, [*part.charts, *(c for panel in part.panels for c in panel.charts)])
+    return {"figures": figures, "tables": {name: columns(table) for name, table in held.items()},
+            "sliders": sliders, "config": config(PAGE_FONT)}
+
+
+def script_json(value: object) -> str:
+    """JSON that stays data inside a script element, whatever its texts are."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+@lru_cache(maxsize=1)
+def _library() -> str:
+    """Vega, Vega-Lite and vega-embed as one script."""
+    import vl_convert
+
+    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")

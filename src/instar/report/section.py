@@ -1,0 +1,190 @@
+"""What a report says of one relation of a run, at every threshold of its grid. Every number comes from `analysis`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from instar.analysis import ANY, Run, Severities, costs, coverage, rates, selected, slices
+from instar.engine import DEFAULT
+from instar.relations import rule
+
+__all__ = ["MANY", "Section", "make_section", "rates_per_threshold", "start_of", "threshold_text"]
+
+MANY = 40
+"""With more rules, figures show the most violated of them, or families."""
+SEARCHED = 20_000
+"""Rules × cases up to which the search for the cheapest set of rules is made at every threshold."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Section:
+    """One relation of a run. Frames have a column `t`: the place of their threshold in `grid`.
+
+    `rates` has a row per rule and threshold, with `order`, its place among the most violated ones there; identity is in
+    it, and nowhere else but in `curves`. `names` has what each rule is called, `strayed` counts the pairs with a
+    severity above 0. `coverage` is between rules, or between families where `by_family`.
+    """
+
+    relation: str
+    unit: str
+    grid: tuple[float, ...]
+    start: int
+    names: Mapping[str, str]
+    families: Mapping[str, Sequence[str]]
+    strayed: int
+    noise: Mapping[str, Any] | None
+    rates: pl.DataFrame
+    curves: pl.DataFrame
+    coverage: pl.DataFrame
+    by_family: bool
+    groups: pl.DataFrame
+    slices: Sequence[pl.DataFrame]
+    selections: Mapping[int, tuple[pl.DataFrame, bool]]
+
+    @property
+    def labels(self) -> list[str]:
+        """The thresholds as text."""
+        return [threshold_text(value) for value in self.grid]
+
+    @property
+    def rules(self) -> int:
+        """How many rules have verdicts, without identity."""
+        return self.at(self.start).height
+
+    @property
+    def below_noise(self) -> list[int]:
+        """Which thresholds are not above the system's own noise."""
+        floor = self.noise["floor"] if self.noise else None
+        return [t for t, value in enumerate(self.grid) if floor and value <= floor]
+
+    def at(self, t: int) -> pl.DataFrame:
+        """The rates at a threshold, most violated first, without identity."""
+        return self.rates.filter((pl.col("t") == t) & (pl.col("family") != "identity")).sort("order")
+
+    def whole(self, t: int) -> dict[str, Any]:
+        """How many cases violate at least one rule at a threshold."""
+        return self.curves.filter((pl.col("t") == t) & (pl.col("group") == ANY)).row(0, named=True)
+
+    def with_unit(self, value: float) -> str:
+        """A threshold with its unit."""
+        return "∞ (an answer on one side only)" if math.isinf(value) else f"{value:g} {self.unit}"
+
+
+def threshold_text(value: float) -> str:
+    """A threshold as people read it."""
+    return "∞" if math.isinf(value) else f"{value:g}"
+
+
+def start_of(grid: Sequence[float], thresholds: Sequence[float]) -> int:
+    """Which threshold of a grid is nearest to the most frequent one of these."""
+    wanted = max(thresholds, key=list(thresholds).count, default=grid[0])
+    apart = [0.0 if value == wanted else abs(value - wanted) for value in grid]
+    return apart.index(min(apart))
+
+
+def make_section(run: Run, relation: str, *, threshold: float | None = None, judging: str = DEFAULT) -> Section:
+    """Ask a run everything that a report shows of a relation. A threshold given is added to the relation's grid."""
+    grid = run.grids()[relation]
+    if threshold is not None:
+        grid = tuple(sorted({*grid, threshold}))
+    known = _named(run.rules().filter((pl.col("relation") == relation) & (pl.col("over") == "case")))
+    held = run.severities(judging).only(known["rule"].to_list())
+    families = {name: [one for one in rules if one in held.rules] for name, rules in run.families(relation).items()}
+    families = {name: rules for name, rules in families.items() if rules}
+    mine = [one for rules in families.values() for one in rules]
+    limits = run.thresholds(threshold)
+    start = start_of(grid, [limits[one] for one in mine or known["rule"]])
+    noise = run.noise(judging).filter(relation=relation)
+    by_family = len(mine) > MANY
+    cases = held.only(mine)
+    return Section(
+        relation, run.units()[relation], grid, start, dict(known.select("rule", "name").iter_rows()), families,
+        int((cases.severity > 0).sum()), noise.row(0, named=True) if len(noise) else None,
+        rates_per_threshold(held, known, grid), _curves(run, relation, grid, judging, mine),
+        _coverage(_by_family(cases, families) if by_family else cases, known, grid), by_family,
+        _groups(run, relation, grid, judging, mine), _slices(run, cases, grid),
+        _selections(run, cases, grid, start))
+
+
+def _named(known: pl.DataFrame) -> pl.DataFrame:
+    """Rules of one relation by their transformations alone, where that tells them apart."""
+    left = pl.col("rule").str.split(" => ").list.first()
+    return known.with_columns(name=pl.when(left.is_unique()).then(left).otherwise(pl.col("rule")))
+
+
+def _with_t(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat([frame.with_columns(t=pl.lit(t, pl.Int32)) for t, frame in enumerate(frames)])
+
+
+def rates_per_threshold(held: Severities, known: pl.DataFrame, grid: Sequence[float]) -> pl.DataFrame:
+    """Rates of rules for each threshold of a grid, with name, family and order among the most violated."""
+    about = known.select("rule", "name", "family")
+    found = []
+    for value in grid:
+        table = rates(held, dict.fromkeys(held.rules, value)).join(about, on="rule", maintain_order="left")
+        ranked = table.sort("rate", "median", "name", descending=[True, True, False], nulls_last=True,
+                            maintain_order=True)
+        place = (pl.col("family") != "identity").cast(pl.Int32).cum_sum() - 1
+        found.append(ranked.with_columns(order=place))
+    return _with_t(found)
+
+
+def _curves(run: Run, relation: str, grid: Sequence[float], judging: str, mine: Sequence[str]) -> pl.DataFrame:
+    numbered = pl.DataFrame({"threshold": list(grid), "t": range(len(grid))},
+                            schema={"threshold": pl.Float64, "t": pl.Int32})
+    found = run.curves(relation, grid=grid, judging=judging) if mine else _no_curve(grid)
+    return found.join(numbered, on="threshold", maintain_order="left")
+
+
+def _no_curve(grid: Sequence[float]) -> pl.DataFrame:
+    rows = [(ANY, float(value), 0, 0, None, 0.0, 1.0) for value in grid]
+    return pl.DataFrame(rows, orient="row", schema={
+        "group": pl.String, "threshold": pl.Float64, "judged": pl.Int64, "violated": pl.Int64, "rate": pl.Float64,
+        "low": pl.Float64, "high": pl.Float64})
+
+
+def _groups(run: Run, relation: str, grid: Sequence[float], judging: str, mine: Sequence[str]) -> pl.DataFrame:
+    """The share of cases that violate at least one rule, by landmark group; no row where there is only one."""
+    groups = run.groups(judging)
+    if len(groups) < 2 or not mine:
+        return pl.DataFrame(schema={"group": pl.String, "t": pl.Int32})
+    frames = []
+    for group in groups:
+        found = run.curves(relation, grid=grid, judging=judging, group=group).filter(group=ANY)
+        frames.append(found.with_columns(pl.lit(group).alias("group"), t=pl.int_range(pl.len(), dtype=pl.Int32)))
+    return pl.concat(frames)
+
+
+def _by_family(held: Severities, families: Mapping[str, Sequence[str]]) -> Severities:
+    """One row per family: the worst over its rules, so that it is violated where at least one of them is."""
+    parts = [held.only(list(rules)) for rules in families.values()]
+    worst = np.array([np.fmax.reduce(part.severity, 0) for part in parts]).reshape(len(parts), len(held.cases))
+    status = np.array([np.where(np.isnan(row), part.status.max(0), 1) for row, part in zip(worst, parts, strict=True)],
+                      np.uint8).reshape(worst.shape)
+    return Severities(tuple(families), held.cases, worst, status, np.zeros(worst.shape, np.uint8), ("",))
+
+
+def _coverage(held: Severities, known: pl.DataFrame, grid: Sequence[float]) -> pl.DataFrame:
+    found = _with_t([coverage(held, dict.fromkeys(held.rules, value)) for value in grid])
+    names = dict(known.select("rule", "name").iter_rows())
+    return found.with_columns(pl.col("of", "by").replace(names))
+
+
+def _slices(run: Run, held: Severities, grid: Sequence[float]) -> list[pl.DataFrame]:
+    about = run.described()
+    return [slices(about, held, dict.fromkeys(held.rules, value)) for value in grid]
+
+
+def _selections(run: Run, held: Severities, grid: Sequence[float],
+                start: int) -> dict[int, tuple[pl.DataFrame, bool]]:
+    """The cheapest rules that find all failing cases; of a large run only where the page starts: it takes seconds."""
+    asked = range(len(grid)) if held.severity.size <= SEARCHED else [start]
+    needed = {one: [t.id for t in rule(one).transformations] for one in held.rules}
+    cost = costs(run.store)
+    return {t: selected(held, dict.fromkeys(held.rules, grid[t]), needed, cost) for t in asked}

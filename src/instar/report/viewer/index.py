@@ -1,0 +1,315 @@
+"""What a judging says, in memory and in numbers: filters over millions of verdicts take milliseconds."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from instar.analysis import Run, Severities, described, noise, rates
+from instar.engine import DEFAULT, bound_rules, judge, make_plan
+from instar.store import Store
+
+__all__ = ["FAILED", "Group", "Index", "Pairs", "RuleFacts", "Slice", "build"]
+
+Bools = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.int32]
+
+COLUMNS = ("case", "target", "rule", "severity", "kind", "status", "reason")
+STATUSES = ("ok", "not applicable", "error", "timeout", "crashed")
+OK, NOT_APPLICABLE = 0, 1
+FAILED = STATUSES[2:]
+MOST_VALUES = 20
+"""A column with more different texts is a name, not a slice."""
+_SHOWN = ("case", "path", "hash", "width", "height", "status", "message", "attributes", "properties")
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFacts:
+    """One rule of a run, and from where on it is violated."""
+
+    id: str
+    name: str
+    family: str
+    relation: str
+    unit: str
+    over: str
+    threshold: float
+    help: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slice:
+    """The cases that have something in common: a property, in words which part of it, and which cases."""
+
+    property: str
+    part: str
+    cases: Bools
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """Verdicts by case and then by rule, as numbers of the index's lists. A severity is NaN where there is none."""
+
+    case: Codes
+    rule: Codes
+    target: Codes
+    severity: npt.NDArray[np.float64]
+    kind: Codes
+    status: Codes
+    reason: Codes
+
+    def __len__(self) -> int:
+        return len(self.case)
+
+    def at(self, where: npt.NDArray[Any]) -> Pairs:
+        return Pairs(self.case[where], self.rule[where], self.target[where], self.severity[where], self.kind[where],
+                     self.status[where], self.reason[where])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """The worst verdict of each pair, and their order by severity, worst first."""
+
+    pairs: Pairs
+    by_severity: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Index:
+    """One judging of a run as it was at one moment. Never changes: a newer one takes its place."""
+
+    version: str
+    judging: str
+    parts: tuple[int, int]
+    manifest: Mapping[str, Any]
+    rules: tuple[RuleFacts, ...]
+    grids: Mapping[str, tuple[float, ...]]
+    cases: pl.Series
+    facts: pl.DataFrame
+    targets: Sequence[str]
+    kinds: Sequence[str]
+    statuses: Sequence[str]
+    reasons: Sequence[str]
+    groups: tuple[str, ...]
+    slices: Mapping[str, Slice]
+    described: pl.DataFrame
+    over_cases: pl.DataFrame
+    predictions: Mapping[str, int]
+    planned: int
+    judgings: tuple[str, ...]
+    verdicts: Pairs
+    _groups: dict[str, Group] = field(default_factory=dict)
+    _matrices: dict[str, Severities] = field(default_factory=dict)
+    _lock: RLock = field(default_factory=RLock)
+
+    def group(self, name: str = "") -> Group:
+        """The pairs, by their worst target; with a name only targets of that landmark group count."""
+        with self._lock:
+            if name not in self._groups:
+                self._groups[name] = self._grouped(name)
+            return self._groups[name]
+
+    def _grouped(self, name: str) -> Group:
+        rows = self.verdicts
+        if name:
+            of_group = np.array([target.rpartition("/")[2] == name for target in self.targets] or [False])
+            mine = of_group[rows.target]
+            if self.group().pairs is rows:  # one target each: the order of all of them is that of some of them
+                order = self.group().by_severity
+                return Group(rows.at(mine), (np.cumsum(mine) - 1)[order[mine[order]]])
+            rows = rows.at(mine)
+        pairs = _worst(rows)
+        limits = np.array([rule.threshold or 1.0 for rule in self.rules] or [1.0])
+        return Group(pairs, _by_severity(pairs.case, pairs.severity / limits[pairs.rule]))
+
+    def matrix(self, group: str = "") -> Severities:
+        """The pairs as the analyses take them."""
+        with self._lock:
+            if group not in self._matrices:
+                self._matrices[group] = self._matrix(self.group(group).pairs)
+            return self._matrices[group]
+
+    def _matrix(self, pairs: Pairs) -> Severities:
+        shape = len(self.rules), len(self.cases)
+        severity = np.full(shape, np.nan)
+        status, kind = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
+        at = pairs.rule, pairs.case
+        severity[at], kind[at] = pairs.severity, pairs.kind
+        status[at] = np.minimum(pairs.status, 2) + 1  # 0 is absent; whatever failed, failed
+        return Severities(tuple(rule.id for rule in self.rules), self.cases, severity, status, kind, tuple(self.kinds))
+
+    def thresholds(self, threshold: float | None = None) -> dict[str, float]:
+        """Each rule's threshold: the one given, else its own. A rule over many cases keeps its own."""
+        return {rule.id: rule.threshold if threshold is None or rule.over == "cases" else threshold
+                for rule in self.rules}
+
+    def rates(self, threshold: float | None = None, group: str = "") -> pl.DataFrame:
+        """As `Run.rates` has them, of the rules over one case."""
+        limits = self.thresholds(threshold)
+        limits = {name: limits[name] for name in self.rule_ids("case")}
+        return rates(self.matrix(group), limits)
+
+    def noise(self) -> pl.DataFrame:
+        identity = {rule.relation: rule.id for rule in self.rules if rule.family == "identity"}
+        return noise(self.matrix(), identity)
+
+    def rule(self, name: str) -> RuleFacts | None:
+        return next((rule for rule in self.rules if rule.id == name), None)
+
+    def rule_ids(self, over: str) -> list[str]:
+        """The rules over one case, or those over many cases."""
+        return [rule.id for rule in self.rules if rule.over == over]
+
+    def case_number(self, case: str) -> int | None:
+        place = self.cases.search_sorted(case) if len(self.cases) else 0
+        return int(place) if place < len(self.cases) and self.cases[int(place)] == case else None
+
+    def case_facts(self, case: str) -> dict[str, Any] | None:
+        found = self.facts.filter(pl.col("case") == case)
+        return None if found.is_empty() else found.row(0, named=True)
+
+
+class Rejudged(OSError):
+    """Verdicts were replaced while they were read: what was read may lack some."""
+
+
+def build(store: Store, judging: str = DEFAULT) -> Index:
+    """Judge what is not judged yet, and read it. Raises `NoRun` where there is nothing to read."""
+    manifest = store.manifest()
+    held = store.judging_info(judging)
+    try:
+        judge(store, held["options"] if held else {})
+    except PermissionError:
+        if held is None:
+            raise
+    run = Run(store)
+    first, end = (store.judging_info(judging) or {"parts": (0, 0)})["parts"]
+    limits = run.thresholds()
+    bound = bound_rules(manifest["rules"], manifest["system"]["kind"])
+    about = {one.id: one.relation.relation.help.partition(" ⚠")[0] for one in bound if one.relation}
+    rules = tuple(RuleFacts(id=row.pop("rule"), **row, threshold=limits[one.id], help=about[one.id])
+                  for one, row in zip(bound, run.rules().to_dicts(), strict=True))
+    facts = store.cases()
+    facts = facts.select(name for name in _SHOWN if name in facts.columns)
+    numbers = {"case": _Numbers(), "rule": _Numbers(rule.id for rule in rules), "target": _Numbers(),
+               "kind": _Numbers([""]), "status": _Numbers(STATUSES), "reason": _Numbers([""])}
+    parts = []
+    for part in store.verdict_parts(judging, COLUMNS):
+        kept = part.filter(pl.col("case").is_not_null()) if part["case"].null_count() else part
+        parts.append(_coded(kept, numbers))
+    many = any(rule.over == "cases" for rule in rules)
+    over = [part.filter(pl.col("case").is_null()) for part in store.verdict_parts(judging)] if many else []
+    cases, rows = _sorted_cases(numbers["case"].known, facts["case"], parts)
+    about_cases = described(facts) if facts.height else pl.DataFrame({"case": pl.Series([], dtype=pl.String)})
+    counted = store.predictions(["status"], query=lambda lazy: lazy.group_by("status").agg(pl.len()))
+    keys = make_plan(bound, seed=0, deterministic=manifest["system"]["deterministic"]).keys()
+    targets = numbers["target"].known
+    made = Index(
+        version=_digest(manifest.get("created"), judging, first, end, store.state("predictions"), cases.to_list()),
+        judging=judging, parts=(first, end), manifest=manifest, rules=rules, grids=run.grids(), cases=cases,
+        facts=facts, targets=targets, kinds=numbers["kind"].known, statuses=numbers["status"].known,
+        reasons=numbers["reason"].known,
+        groups=tuple(sorted({target.rpartition("/")[2] for target in targets if "/" in target})),
+        slices=dict(_slices(about_cases, cases)), described=about_cases,
+        over_cases=pl.concat(over, how="diagonal") if over else pl.DataFrame(),
+        predictions=dict(counted.iter_rows()), planned=len(keys) * facts.filter(pl.col("status") == "ok").height,
+        judgings=tuple(store.judgings()), verdicts=rows)
+    if (store.judging_info(judging) or {"parts": None})["parts"] != [first, end]:
+        raise Rejudged(f"{store.folder}: judged anew while it was read")
+    made.matrix()  # here, where nobody waits for it
+    return made
+
+
+def _digest(*what: object) -> str:
+    return hashlib.blake2b(repr(what).encode(), digest_size=8).hexdigest()
+
+
+class _Numbers:
+    """Numbers for texts, in the order in which they come."""
+
+    def __init__(self, known: Any = ()) -> None:
+        self.known: list[str] = list(known)
+        self._place = {text: number for number, text in enumerate(self.known)}
+
+    def __call__(self, texts: pl.Series) -> Codes:
+        different = texts.unique()
+        for text in different:
+            if text not in self._place:
+                self._place[text] = len(self.known)
+                self.known.append(text)
+        local = texts.cast(pl.Enum(different)).to_physical().to_numpy()
+        return np.asarray(np.array([self._place[text] for text in different], np.int32)[local])
+
+
+def _coded(part: pl.DataFrame, numbers: Mapping[str, _Numbers]) -> Pairs:
+    columns = {name: numbers[name](part[name].fill_null("")) if name in part.columns else np.zeros(len(part), np.int32)
+               for name in COLUMNS if name != "severity"}
+    return Pairs(severity=part["severity"].fill_null(np.nan).to_numpy().astype(np.float64), **columns)
+
+
+def _sorted_cases(known: Sequence[str], stored: pl.Series, parts: list[Pairs]) -> tuple[pl.Series, Pairs]:
+    """All cases by id, also those without a verdict, and the verdicts with their numbers, by case and rule."""
+    found = pl.Series("case", known, dtype=pl.String)
+    cases = pl.concat([found, stored.cast(pl.String)]).unique().sort()
+    place = cases.search_sorted(found).to_numpy() if len(found) else np.empty(0, np.int64)
+    rows = {name: np.concatenate([getattr(part, name) for part in parts] or [np.empty(0, np.int32)])
+            for name in COLUMNS}
+    rows["case"] = place.astype(np.int32)[rows["case"]]
+    rows["severity"] = rows["severity"].astype(np.float64)
+    order = np.argsort(_keys(rows["case"], rows["rule"]), kind="stable")
+    return cases, Pairs(**rows).at(order)
+
+
+def _keys(case: Codes, rule: Codes) -> npt.NDArray[np.int64]:
+    return np.asarray(case.astype(np.int64) * (int(rule.max(initial=0)) + 1) + rule)
+
+
+def _worst(rows: Pairs) -> Pairs:
+    """The first among the worst of each pair; what has no severity comes last."""
+    keys = _keys(rows.case, rows.rule)
+    if not len(keys) or (np.diff(keys) > 0).all():
+        return rows
+    order = np.lexsort((np.where(np.isnan(rows.severity), 1.0, -rows.severity), keys))
+    return rows.at(order[np.concatenate([[True], np.diff(keys[order]) > 0])])
+
+
+def _by_severity(case: Codes, severity: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Worst first; among equals each case's first, then each case's second …, so that no case crowds out the others."""
+    rank = np.where(np.isnan(severity), 1.0, -severity)
+    order = np.argsort(rank, kind="stable")
+    if not len(order):
+        return order
+    ranked, owner = rank[order], case[order]
+    fresh = np.concatenate([[True], ranked[1:] != ranked[:-1]])
+    starts = np.flatnonzero(fresh | np.concatenate([[True], owner[1:] != owner[:-1]]))
+    turn = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    return np.asarray(order[np.argsort(np.cumsum(fresh) * (int(turn.max()) + 1) + turn, kind="stable")])
+
+
+def _slices(about: pl.DataFrame, cases: pl.Series) -> Iterator[tuple[str, Slice]]:
+    """Parts of the cases by what is known of them: numbers by median and quartiles, texts by value."""
+    known = pl.DataFrame({"case": cases}).join(about, on="case", how="left", maintain_order="left")
+    for name in known.columns[1:]:
+        column = known[name]
+        if column.dtype.is_numeric():
+            values = column.cast(pl.Float64).fill_null(np.nan).to_numpy()
+            finite = values[np.isfinite(values)]
+            if len(np.unique(finite)) < 2:
+                continue
+            for share, end in ((0.5, "median"), (0.25, "lower quartile"), (0.75, "upper quartile")):
+                limit = float(np.quantile(finite, share))
+                # the words alone are the id: a number would change with every case that a live run adds
+                if share <= 0.5:
+                    yield f"{name} ≤ {end}", Slice(name, f"≤ {limit:.3g} ({end})", values <= limit)
+                if share >= 0.5:
+                    yield f"{name} > {end}", Slice(name, f"> {limit:.3g} ({end})", values > limit)
+        elif 2 <= column.drop_nulls().n_unique() <= MOST_VALUES:
+            for value in column.drop_nulls().unique().sort():
+                yield f"{name} = {value}", Slice(name, str(value), (column == value).fill_null(False).to_numpy())

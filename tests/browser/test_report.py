@@ -1,0 +1,199 @@
+"""The report in a real browser, opened as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import instar
+from instar.report import write_report
+from tests.missing import module
+
+HOSTILE = "eine <b>große<b> & 'böse' 100% Datei.png"
+
+
+def written(folder: Path, *runs: Path, **options: Any) -> Path:
+    module("vl_convert")
+    (path,) = write_report([instar.open_run(run) for run in runs], folder / "the report.html", **options)
+    return path
+
+
+@pytest.fixture(scope="session")
+def poses(pose_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("report"), pose_run)
+
+
+@pytest.fixture(scope="session")
+def scenes(scene_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("report"), scene_run, images=4)
+
+
+@pytest.fixture(scope="session")
+def several(pose_run: Path, other_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("report"), pose_run, other_run, images=4)
+
+
+def opened(page: Any, path: Path) -> Any:
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-ready]", state="attached")
+    return page
+
+
+def picture(page: Any, figure: str) -> str:
+    """What a figure shows, once it has come to rest."""
+    page.wait_for_timeout(150)
+    return str(page.locator(f'[data-figure="{figure}"] svg').inner_html())
+
+
+def headline(page: Any, place: str) -> str:
+    return str(page.locator(f'[data-place="{place}"] .lead [data-t]:not([hidden])').inner_text())
+
+
+def test_the_slider_moves_everything(page: Any, poses: Path) -> None:
+    opened(page, poses)
+    figures = ["r0-0-curves", "r0-0-rates", "r0-0-heat", "r0-0-coverage", "r0-0-landmarks-worst"]
+    before = headline(page, "r0-0"), [picture(page, figure) for figure in figures]
+    frame = page.locator('[data-figure="r0-0-heat"] path[stroke="var(--orange)"]')
+    place = frame.bounding_box()["x"]
+    page.locator("#r0-0-t").focus()
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+    assert headline(page, "r0-0") != before[0]
+    assert headline(page, "r0-0").startswith("At 0.7 body lengths")
+    assert page.locator('[data-place="r0-0"] .bar output').inner_text() == "0.7 body lengths"
+    assert page.locator("#r0-0-t").get_attribute("aria-valuetext") == "0.7 body lengths"
+    for figure, was in zip(figures, before[1], strict=True):
+        assert picture(page, figure) != was, figure
+    assert frame.bounding_box()["x"] > place
+    assert page.locator("th.current").inner_text() == "0.7"
+    page.keyboard.press("End")
+    assert headline(page, "r0-0").startswith("At ∞")
+
+
+def test_each_relation_has_its_own_slider(page: Any, scenes: Path) -> None:
+    opened(page, scenes)
+    places = page.locator("[data-place]").evaluate_all("all => all.map(one => one.dataset.place)")
+    assert len(places) == 3
+    before = {place: (headline(page, place), picture(page, f"{place}-curves")) for place in places}
+    page.locator(f"#{places[1]}-t").focus()
+    page.keyboard.press("Home")
+    after = {place: (headline(page, place), picture(page, f"{place}-curves")) for place in places}
+    assert {place for place in places if after[place] != before[place]} == {places[1]}
+
+
+def test_figures_say_what_they_are(page: Any, poses: Path) -> None:
+    opened(page, poses)
+    labels = page.locator(".chart").evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
+    assert labels and all(label and len(label) > 20 for label in labels)
+    assert not page.locator(".vega-actions").count()
+
+
+def test_the_gallery_is_sifted(page: Any, poses: Path) -> None:
+    opened(page, poses)
+    shown = page.locator(".pair:visible")
+    everything = shown.count()
+    choice = page.locator("[data-filter]")
+    choice.select_option("rotation(5)")
+    assert 0 < shown.count() < everything
+    assert set(shown.locator(".rule").all_inner_texts()) == {"rotation(5)"}
+    choice.select_option("")
+    assert shown.count() == everything
+    page.locator("#r0-0-t").focus()
+    page.keyboard.press("End")
+    assert shown.count() < everything
+    assert page.locator(".gallery .shown").inner_text().startswith(f"{shown.count()} of ")
+
+
+def test_a_pair_opens_large(page: Any, poses: Path) -> None:
+    opened(page, poses)
+    pairs = page.locator(".pair:visible")
+    pairs.nth(0).focus()
+    page.keyboard.press("Enter")
+    dialog = page.locator("dialog")
+    assert dialog.is_visible()
+    first = dialog.locator(".about").inner_text()
+    large, small = (one.locator("img").first.bounding_box()["width"] for one in (dialog, pairs.nth(0)))
+    assert large > small
+    page.keyboard.press("ArrowRight")
+    assert (dialog.locator(".about").inner_text(), dialog.locator(".rule").inner_text()) == (
+        pairs.nth(1).locator(".about").inner_text(), pairs.nth(1).locator(".rule").inner_text())
+    page.keyboard.press("ArrowLeft")
+    assert dialog.locator(".about").inner_text() == first
+    page.keyboard.press("Escape")
+    assert not dialog.is_visible()
+    assert page.evaluate("document.activeElement.classList.contains('pair')")
+
+
+def test_a_hostile_name_is_text(page: Any, poses: Path) -> None:
+    opened(page, poses)
+    assert HOSTILE in page.locator("main").inner_text()
+    assert not page.locator("main .about b, main .reason b").count()
+
+
+def test_the_theme_is_chosen_and_remembered(page: Any, poses: Path) -> None:
+    opened(page, poses)
+
+    def ground() -> str:
+        return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+    light = ground()
+    page.get_by_role("button", name="dark").click()
+    assert ground() != light
+    ink = page.locator('[data-figure="r0-0-rates"] text').first.evaluate("one => getComputedStyle(one).fill")
+    opened(page, poses)
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+    page.get_by_role("button", name="light").click()
+    assert ground() == light
+    assert page.locator('[data-figure="r0-0-rates"] text').first.evaluate("one => getComputedStyle(one).fill") != ink
+
+
+@pytest.mark.parametrize("which", ["poses", "scenes", "several"])
+def test_it_fits_a_phone(page: Any, which: str, request: pytest.FixtureRequest) -> None:
+    page.set_viewport_size({"width": 400, "height": 800})
+    opened(page, request.getfixturevalue(which))
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def test_landmarks_of_one_rule(page: Any, poses: Path) -> None:
+    opened(page, poses)
+    before = picture(page, "r0-0-landmarks-worst")
+    page.locator("[data-rule-choice]").select_option("mirror(h)")
+    assert picture(page, "r0-0-landmarks-worst") != before
+
+
+def test_several_runs_are_compared(page: Any, several: Path) -> None:
+    opened(page, several)
+    assert "on the 12 cases that all runs have" in page.locator("main").inner_text()
+    assert page.locator("details.run").count() == 2
+    folded = page.locator("details.run").nth(1)
+    assert not folded.locator(".chart").first.is_visible()
+    folded.locator("summary").first.click()
+    page.wait_for_timeout(200)
+    width = folded.locator(".chart svg").first.bounding_box()["width"]
+    assert width > 300
+    before = picture(page, "c0-compare-rates"), headline(page, "r0-0")
+    page.locator("#c0-t").focus()
+    page.keyboard.press("Home")
+    assert picture(page, "c0-compare-rates") != before[0]
+    assert headline(page, "r0-0") == before[1]
+
+
+def test_without_javascript_it_says_something(browser: Any, poses: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(poses.as_uri())
+    text = page.locator("main").inner_text()
+    assert "Without JavaScript" in text and "violate at least one of" in text
+    page.locator("summary", has_text="rules in a table").click()
+    assert page.locator("table:visible td.rule", has_text="rotation(5)").count()
+    context.close()
+
+
+def test_it_prints_in_light_colours(page: Any, poses: Path) -> None:
+    opened(page, poses)
+    page.get_by_role("button", name="dark").click()
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(27, 30, 36)"
+    assert page.locator(".bar").first.evaluate("one => getComputedStyle(one).position") == "static"

@@ -1,0 +1,230 @@
+"""The viewer in a real browser, served as `instar view` serves it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+import instar
+from tests.missing import module
+from tests.toys import steady, write_scenes
+
+STRETCH = "stretch(1, 0.8) => poses"
+
+
+@pytest.fixture
+def served() -> Iterator[Callable[..., str]]:
+    """Serves runs on a free port of loopback; a test asks for it before its page, so that it outlives the page."""
+    uvicorn = module("uvicorn")
+    from instar.report.viewer import application
+
+    ends: list[Callable[[], None]] = []
+
+    def serve(*folders: Path) -> str:
+        bound = socket.socket()
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+        server = uvicorn.Server(uvicorn.Config(application(folders, port=port), log_level="error", access_log=False,
+                                               timeout_graceful_shutdown=1))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
+        thread.start()
+
+        def end() -> None:
+            server.should_exit = True
+            thread.join(10)
+
+        ends.append(end)
+        while not server.started:
+            time.sleep(0.01)
+        return f"http://127.0.0.1:{port}"
+
+    yield serve
+    for end in ends:
+        end()
+
+
+@pytest.fixture
+def base(served: Callable[..., str], pose_run: Path, other_run: Path, scene_run: Path) -> str:
+    return served(pose_run, other_run, scene_run)
+
+
+def total(page: Any) -> int:
+    return int(page.locator("[data-total]").inner_text().replace(",", ""))
+
+
+def until(page: Any, condition: str, seconds: float = 10) -> None:
+    """Playwright's own way to wait is an eval, which the viewer's pages forbid."""
+    end = time.monotonic() + seconds
+    while True:
+        with suppress(module("playwright.sync_api").Error):  # of a page that is just being left
+            if page.evaluate(condition):
+                return
+        assert time.monotonic() < end, condition
+        page.wait_for_timeout(50)
+
+
+def whole_pictures(page: Any) -> list[bool]:
+    """Whether each picture that is in sight has come."""
+    page.wait_for_load_state("networkidle")
+    return page.evaluate("""() => [...document.images].filter(i => i.getBoundingClientRect().top < innerHeight)
+        .map(i => i.complete && i.naturalWidth > 0)""")
+
+
+def test_filters_change_the_count_and_the_address_and_back_restores_both(base: str, page: Any) -> None:
+    page.goto(f"{base}/gallery?run=0")
+    every = total(page)
+    page.select_option("[name=rule]", label="gamma(0.5)")
+    until(page, f"document.querySelector('[data-total]').textContent != '{every}'")
+    assert total(page) == 12 and "rule=gamma(0.5)" in page.url
+    page.locator(".states a", has_text="violated").first.click()
+    until(page, "location.search.includes('status=violated')")
+    violated = total(page)
+    assert violated < 12 and page.locator(".chip").count() == 2
+    page.go_back()
+    until(page, "!location.search.includes('status=violated')")
+    until(page, "document.querySelector('[data-total]').textContent == '12'")
+    assert page.locator("[name=rule]").input_value() == "gamma(0.5) => poses"
+    page.go_back()
+    until(page, f"document.querySelector('[data-total]').textContent == '{every}'")
+    assert page.url == f"{base}/gallery?run=0" and page.locator("[name=rule]").input_value() == ""
+
+
+def test_the_search_narrows_while_one_types_and_keeps_the_focus(base: str, page: Any) -> None:
+    page.goto(f"{base}/gallery?run=0")
+    page.keyboard.press("/")
+    page.keyboard.type("große", delay=30)
+    until(page, "location.search.includes('q=')")
+    until(page, "document.querySelectorAll('[data-card]').length == 11")
+    assert page.evaluate("document.activeElement.name") == "q" and page.locator("#search").input_value() == "große"
+    assert page.locator("[data-card] .of").nth(1).inner_text() == "eine <b>große<b> & 'böse' 100% Datei.png"
+    page.locator(".chip").click()
+    until(page, "!location.search.includes('q=')")
+    assert page.locator("#search").input_value() == ""
+
+
+def test_a_case_opens_by_keyboard_and_escape_leads_back(base: str, page: Any) -> None:
+    page.goto(f"{base}/gallery?run=0&status=violated")
+    for key in ("j", "j", "k", "ArrowRight"):
+        page.keyboard.press(key)
+    name = page.evaluate("document.activeElement.closest('[data-card]').querySelector('.of.small').textContent")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/case?**")
+    assert page.locator("h1").inner_text() == name
+    assert page.locator("#shown figure").count() == 2 and all(whole_pictures(page))
+    place = page.locator(".crumbs").inner_text()
+    page.keyboard.press("]")
+    until(page, f"![{place!r}, undefined].includes(document.querySelector('.crumbs')?.innerText)")
+    page.keyboard.press("Escape")
+    page.wait_for_url("**/gallery?run=0&status=violated")
+    page.keyboard.press("?")
+    assert page.locator("#keys").is_visible()
+    page.keyboard.press("Escape")
+    assert not page.locator("#keys").is_visible()
+
+
+def test_a_hostile_case_opens(base: str, page: Any) -> None:
+    page.goto(f"{base}/gallery?run=0&q={quote('große')}")
+    page.locator("[data-card] .open").first.click()
+    page.wait_for_url("**/case?**")
+    assert page.locator("h1").inner_text() == "eine <b>große<b> & 'böse' 100% Datei.png"
+    assert all(whole_pictures(page)) and page.locator("h1 b").count() == 0
+
+
+def test_thumbnails_load_without_moving_anything(base: str, page: Any) -> None:
+    page.goto(f"{base}/gallery?run=0")
+    boxes = "[...document.querySelectorAll('[data-card]')].map(c => c.getBoundingClientRect().top)"
+    before = page.evaluate(boxes)
+    found = whole_pictures(page)
+    assert len(found) >= 6 and all(found)
+    assert page.evaluate(boxes) == before
+
+
+def test_a_rule_shows_its_histogram_and_follows_the_threshold(base: str, page: Any) -> None:
+    page.goto(f"{base}/rule?run=0&rule={quote(STRETCH)}")
+    page.wait_for_selector(".chart.wide svg", timeout=20000)
+    text = page.locator(".chart.wide").inner_text()
+    assert "threshold 0.2" in text and "noise floor" in text and "∞" in text
+    ink = page.evaluate("getComputedStyle(document.querySelector('.chart.wide text')).fill")
+    page.locator("[data-theme-toggle]").click()
+    assert page.evaluate("getComputedStyle(document.querySelector('.chart.wide text')).fill") != ink
+    headline = page.locator(".headline").inner_text()
+    page.fill("[name=threshold]", "0.01")
+    page.keyboard.press("Enter")
+    until(page, "location.search.includes('threshold=0.01')")
+    assert page.locator(".headline").inner_text() != headline
+    assert page.locator("[data-card]").count() == 9 and all(whole_pictures(page))
+    page.reload()
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_two_runs_side_by_side(base: str, page: Any) -> None:
+    page.goto(f"{base}/compare?a=0&b=1")
+    assert page.locator(".versus tbody tr").count() == 9
+    assert "12 cases" in page.locator("#results").inner_text()
+    page.locator(".versus a.rule").first.click()
+    until(page, "location.search.includes('rule=')")
+    assert page.locator(".versus tbody tr").count() == 1
+    assert all(whole_pictures(page)) and page.locator("[data-card]").count() > 0
+
+
+def test_a_live_run_updates_by_itself(served: Callable[..., str], page: Any, tmp_path: Path) -> None:
+    data, out = write_scenes(tmp_path / "data", 3), tmp_path / "run"
+    rules = instar.Suite("looks", (instar.rule("mirror(h)"),))
+    instar.run(steady, rules, data, out=out, workers=0, zones="none")
+    page.goto(f"{served(out)}/gallery?run=0")
+    assert total(page) == 3 and not page.locator("[data-live]").is_visible()
+    page.evaluate("document.querySelector('[data-card] img').kept = true")
+    write_scenes(data, 6)
+    instar.run(steady, rules, data, out=out, workers=0, zones="none")
+    until(page, "document.querySelector('[data-total]').textContent == '6'", 30)
+    assert page.locator("[data-live]").is_visible() and "updated" in page.locator("[data-live]").inner_text()
+    assert page.evaluate("document.querySelector('[data-card] img').kept")  # what stays the same does not flicker
+
+
+def test_a_viewer_opened_before_the_run_shows_it_when_it_is_there(served: Callable[..., str], page: Any, tmp_path: Path
+                                                                  ) -> None:
+    (tmp_path / "run").mkdir()
+    page.goto(f"{served(tmp_path / 'run')}/gallery?run=0")
+    assert "holds no run" in page.locator("main").inner_text()
+    instar.run(steady, instar.Suite("looks", (instar.rule("mirror(h)"),)), write_scenes(tmp_path / "data", 2),
+               out=tmp_path / "run", workers=0, zones="none")
+    until(page, "document.querySelector('[data-total]')?.textContent == '2'", 30)
+
+
+@pytest.mark.parametrize("path", ["/", "/gallery?run=0", "/gallery?run=2&status=violated",
+                                  f"/rule?run=0&rule={quote(STRETCH)}", "/compare?a=0&b=1", "/case?run=0&case=00.png",
+                                  f"/case?run=0&case=00.png&shown={quote(STRETCH)}",
+                                  "/gallery?run=0&q=nothing-like-it"])
+def test_a_phone_does_not_scroll_sideways(base: str, page: Any, path: str) -> None:
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.goto(base + path)
+    whole_pictures(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    panel = page.locator("[data-panel]")
+    if panel.count():
+        assert panel.get_attribute("open") is None
+        panel.locator("summary").click()
+        assert page.locator("[name=rule]").is_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def test_everything_works_without_script(browser: Any, base: str) -> None:
+    context = browser.new_context(java_script_enabled=False, viewport={"width": 1400, "height": 900})
+    page = context.new_page()
+    page.goto(f"{base}/gallery?run=0")
+    every = total(page)
+    page.select_option("[name=status]", "violated")
+    page.locator("[data-apply]").click()
+    assert page.url == f"{base}/gallery?run=0&status=violated" and total(page) < every
+    page.locator(".pages a[rel=next]").click() if page.locator(".pages a[rel=next]").count() else None
+    page.locator("[data-card] .open").first.click()
+    assert page.locator("#shown figure").count() == 2
+    context.close()
