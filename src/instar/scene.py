@@ -126,7 +126,7 @@ class Scene:
 
     def picture(self) -> npt.NDArray[np.uint8]:
         """The map as colours, RGB, to draw on."""
-        return np.asarray(_palette(self.names)[self.classes])
+        return np.asarray(cv2.applyColorMap(self.classes, _palette(self.names)[:, None]), np.uint8)
 
     def shapes(self) -> list[Shape]:
         """The past, to draw on the map."""

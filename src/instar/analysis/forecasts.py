@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -70,19 +71,24 @@ def displacement_tests(table: pl.DataFrame) -> pl.DataFrame:
 
     By the test of the relation `wvc`, on the differences of the numbers that `displacement` gives.
     """
-    rows: list[dict[str, Any]] = []
+    keys: list[tuple[str, str]] = []
+    values: list[tuple[npt.NDArray[np.float64], int]] = []
     for case in table.partition_by("case", maintain_order=True):
         sources = case.filter(pl.col("follow_up") == SOURCE).select(DISPLACEMENTS).to_numpy()
         for (name,), runs in case.filter(pl.col("follow_up") != SOURCE).group_by("follow_up", maintain_order=True):
-            if len(sources) < 2:
-                continue
-            values = np.concatenate([sources, runs.select(DISPLACEMENTS).to_numpy()])
-            apart = [told_apart(np.abs(np.subtract.outer(column, column))) for column in values.T]
-            tested = {_P[measure]: permutation_test(gaps, len(sources))[1]
-                      for measure, gaps in zip(DISPLACEMENTS, apart, strict=True)}
-            rows.append({"case": case["case"][0], "follow_up": name, **tested})
-    return pl.DataFrame(rows, schema={"case": pl.String, "follow_up": pl.String, **dict.fromkeys(_P.values(),
-                                                                                                 pl.Float64)})
+            if len(sources) >= 2:
+                keys.append((case["case"][0], str(name)))
+                values.append((np.concatenate([sources, runs.select(DISPLACEMENTS).to_numpy()]), len(sources)))
+    with ThreadPoolExecutor() as pool:  # numpy lets others work while it sums
+        tested = list(pool.map(_displacement_tests, values))
+    return pl.DataFrame([(*key, *p) for key, p in zip(keys, tested, strict=True)], orient="row", schema={
+        "case": pl.String, "follow_up": pl.String, **dict.fromkeys(_P.values(), pl.Float64)})
+
+
+def _displacement_tests(given: tuple[npt.NDArray[np.float64], int]) -> list[float]:
+    values, sources = given
+    gaps = (told_apart(np.abs(np.subtract.outer(column, column))) for column in values.T)
+    return [permutation_test(apart, sources)[1] for apart in gaps]
 
 
 def _by_relation(verdicts: pl.DataFrame, name: str) -> pl.DataFrame:

@@ -81,28 +81,29 @@ def _chosen(run: Run, owner: Mapping[str, Section], count: int, judging: str) ->
     alone = np.isinf(held.severity)
     used: Counter[str] = Counter()
     parts = [replace(held, severity=np.where(kept, held.severity, np.nan)) for kept in (alone, ~alone)]
-    queues = [_in_turn(part, owner, run.thresholds(), count, used) for part in parts]
-    taken = [row for rows in zip_longest(*queues) for row in rows if row is not None][:count]
+    rounds = zip_longest(*(_rounds(part, owner, run.thresholds(), count, used) for part in parts), fillvalue=())
+    taken = [row for both in rounds for rows in zip_longest(*both) for row in rows if row is not None][:count]
     return pl.DataFrame(taken, schema={"case": pl.String, "rule": pl.String, "severity": pl.Float64})
 
 
-def _in_turn(held: Severities, owner: Mapping[str, Section], limits: Mapping[str, float], count: int,
-             used: Counter[str]) -> list[dict[str, Any]]:
-    """The worst pair of each rule in turn, then the next of each; among equals, of a case that was seen least."""
+def _rounds(held: Severities, owner: Mapping[str, Section], limits: Mapping[str, float], count: int,
+            used: Counter[str]) -> list[list[dict[str, Any]]]:
+    """The worst pair of each rule, then the next of each …; among equals, of a case that was seen least."""
     queues = {one: list(worst_pairs(held.only([one]), count).iter_rows(named=True)) for one in owner}
     turns = sorted((one for one, queue in queues.items() if queue),
                    key=lambda one: -queues[one][0]["severity"] / (limits[one] or 1.0))
-    taken: list[dict[str, Any]] = []
-    while turns and len(taken) < count:
-        for one in turns[:count - len(taken)]:
+    rounds: list[list[dict[str, Any]]] = []
+    while turns and sum(map(len, rounds)) < count:
+        rounds.append([])
+        for one in turns:
             queue = queues[one]
             equals = [row for row in queue if row["severity"] == queue[0]["severity"]]
             row = min(equals, key=lambda each: used[each["case"]])
             queue.remove(row)
             used[row["case"]] += 1
-            taken.append(row)
+            rounds[-1].append(row)
         turns = [one for one in turns if queues[one]]
-    return taken
+    return rounds
 
 
 def examples(run: Run, unjudged: pl.DataFrame, count: int, *, dataset: Path | None = None) -> list[Example]:
