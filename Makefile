@@ -17,7 +17,8 @@ demo: $(VENV)/ready
 		echo "Install one and run: make clean demo PYTHON=python3.12"; exit 1; }
 	@$(BIN)/instar run mediapipe-holistic met-pose/sub sample-photos --out runs/demo --threshold 0.2
 	@echo
-	@$(BIN)/instar draw runs/demo --worst 3 --out runs/demo-pictures
+	@$(BIN)/instar report runs/demo --threshold 0.2 --out runs/demo-report.html
+	@echo "or look at it in the viewer: $(BIN)/instar view runs/demo"
 
 test: $(VENV)/ready-dev
 	$(BIN)/python -m pytest -n auto
@@ -41,4 +42,4 @@ $(VENV)/ready-dev: $(VENV)/ready requirements/dev.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) runs/demo runs/demo-pictures
+	rm -rf $(VENV) runs/demo runs/demo-report.html

@@ -343,22 +343,32 @@ def tables(
     as_json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
 ) -> None:
-    """The tables of TrajTest for a run of forecasts: what moves all alike, what changes the map, and the truth.
+    """The tables of a paper for a run: TrajTest's for forecasts, object relevance's for detectors.
 
     Examples:
 
         instar tables runs/walkers --p 0.01
 
+        instar tables runs/objects
+
         instar tables runs/walkers --markdown > tables.md
     """
     from instar.api import open_run
-    from instar.report import show_tables
+    from instar.report import objects_prepared, prepared, show_tables
 
-    found = open_run(run).tables(p=p, judging=judging)
+    opened = open_run(run)
+    if opened.manifest["system"]["kind"] == "detections":
+        objects = opened.objects(judging=judging)
+        if as_json:
+            _print_json(objects.to_dicts())
+        else:
+            show_tables(_console(), [objects_prepared(objects)], markdown=markdown)
+        return
+    found = opened.tables(p=p, judging=judging)
     if as_json:
         _print_json({name: table.to_dicts() for name, table in found.items() if name != "displacement"})
     else:
-        show_tables(_console(), found, p=p, markdown=markdown)
+        show_tables(_console(), prepared(found, p), markdown=markdown)
 
 
 @app.command()
@@ -389,6 +399,58 @@ def draw(
         return
     for path, label in draw_pairs(opened.store, chosen, out, dataset=dataset):
         print(f"{path}  {label}" if path else f"not drawn: {label}")
+
+
+@app.command()
+def repair(
+    run: RunArgument,
+    train: Annotated[str, typer.Option(help="The training set that RUN is a run of, with annotated objects.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where sets, weights and results go.")],
+    val: Annotated[str | None, typer.Option(help="The validation set: what is searched for is decided there.")] = None,
+    test: Annotated[str | None, typer.Option(help="The test set, evaluated once, at the end.")] = None,
+    share: Annotated[float, typer.Option(min=0, max=1, help="Mutants in the training set, at most.")] = 0.15,
+    seeds: Annotated[int, typer.Option(min=1, help="Trainings with and without mutants, of each.")] = 3,
+    trainer: Annotated[str, typer.Option(help="package.module:function")] = "instar.repair.reference:train",
+    start: Annotated[Path | None, typer.Option(help="Weights that every training starts from.")] = None,
+    rules: Annotated[list[str] | None, typer.Option("--rule", help="Mutants of this rule alone; may be given several "
+                                                    "times.")] = None,
+    search: Annotated[bool, typer.Option("--search", help="Try every ratio and σ on a sample of the training set and "
+                                         "take what is best on the validation set.")] = False,
+    threshold: Threshold = None,
+    judging: Judging = "default",
+    export_only: Annotated[bool, typer.Option("--export-only", help="Write the training set with mutants, for a "
+                                              "trainer of yours, and train nothing.")] = False,
+) -> None:
+    """Train a detector anew with the follow-ups that exposed it, and compare before and after.
+
+    RUN is a run of the detector before repair on its training set, with rules of the relation presence (the suite
+    object-relevance). The same command again goes on where it stopped.
+
+    Examples:
+
+        instar repair runs/train --train train.json --val val.json --test test.json --out repaired
+
+        instar repair runs/train --train train.json --val val.json --out augmented --export-only --share 0.2
+    """
+    from instar.api import open_run
+    from instar.repair import augment, markdown
+    from instar.repair import repair as repaired
+
+    opened = open_run(run)
+    if export_only:
+        chosen = augment(opened, train, out, validation=val, share=share, threshold=threshold, judging=judging,
+                         rules=rules)
+    elif val is None or test is None:
+        raise typer.BadParameter("a repair needs --val and --test; --export-only does without", param_hint="--test")
+    else:
+        done = repaired(opened, train=train, val=val, test=test, out=out, share=share, seeds=seeds, by=trainer,
+                        start=start, rules=rules, searching=search, threshold=threshold, judging=judging,
+                        say=lambda text: print(text, file=sys.stderr, flush=True))
+        chosen = done.chosen
+    print(f"{chosen.mutants.height:,} of {chosen.available:,} mutants taken")
+    for name, available, taken in chosen.counts.iter_rows():
+        print(f"{taken:6,} of {available:6,}  {name}")
+    print(f"\n{out}" if export_only else f"\n{markdown(done.table)}\n{out / 'result.md'}")
 
 
 @app.command()
@@ -445,6 +507,42 @@ def report(
               f"{path}  {path.stat().st_size / 1e3:.1f} kB")
         if path.suffix in (".html", ".htm"):
             print(f"open it in a browser: {path.resolve().as_uri()}")
+
+
+@app.command()
+def explain(
+    run: RunArgument,
+    case: Annotated[str, typer.Argument(metavar="CASE", help="A case of the run.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="A PNG of the source and of what speaks against "
+                                             "it.")] = None,
+    dataset: Annotated[Path | None, typer.Option(help="Where the pictures are now, if they were moved.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Of a detector: which objects of an image are found because of themselves, which are not, and why.
+
+    Example:
+
+        instar explain runs/objects 000000116270.jpg --out why.png
+    """
+    from dataclasses import asdict
+
+    from instar.api import open_run
+    from instar.report import explain as explained
+    from instar.report import explanation_picture, write_png
+
+    opened = open_run(run)
+    found = explained(opened, case)
+    if as_json:
+        _print_json([asdict(one) for one in found])
+    else:
+        for one in found:
+            word = {True: "reliable", False: "[bold]unreliable[/]", None: "not judged"}[one.reliable]
+            _console().print(f"{word}: {one.label} (target {one.target}): {one.why}", highlight=False)
+        if not found:
+            print("no objects in this image")
+    if out is not None:
+        write_png(out, explanation_picture(opened, case, dataset=dataset))
+        print(out)
 
 
 @app.command()

@@ -261,7 +261,7 @@ def test_a_hostile_case_id_is_text_and_its_addresses_work(client: Any) -> None:
     drawn = client.get(picture)
     assert drawn.status_code == 200 and drawn.headers["content-type"] == "image/jpeg"
     pixels = cv2.imdecode(np.frombuffer(drawn.content, np.uint8), cv2.IMREAD_COLOR)
-    assert pixels.shape[:2] == (180, 240)
+    assert pixels.shape[:2] == (360, 480)
 
 
 def test_hostile_search_text_and_reasons_are_text(client: Any) -> None:

@@ -132,7 +132,8 @@ def dot_layers(y: Spec, colour: Spec, title: str, tips: Sequence[Spec]) -> list[
     """Rates with their intervals, and the counts at the right."""
     x = rate_axis(title)
     return [
-        {"mark": {"type": "rule", "strokeWidth": 2.2, "opacity": 0.55},
+        {"transform": [{"filter": "isValid(datum.rate)"}],  # where nothing was judged
+         "mark": {"type": "rule", "strokeWidth": 2.2, "opacity": 0.55},
          "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour}},
         {"mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
          "encoding": {"x": x, "y": y, "color": colour, "tooltip": list(tips)}},

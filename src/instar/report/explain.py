@@ -63,7 +63,8 @@ def _why(rows: pl.DataFrame, judged: pl.DataFrame, broken: pl.DataFrame, before:
     if judged.is_empty():
         return f"{seen}; no rule says anything about it ({rows['reason'][0]})"
     if broken.is_empty():
-        return f"{seen}, and {_count(judged.height, 'rule')} found nothing against it"
+        return f"{seen}, and stays so under {_count(judged.height, 'rule')}" if not before else (
+            f"{seen}, for its own sake: {_count(judged.height, 'rule')} found nothing against it")
     worst = broken.row(0, named=True)
     times = f"in {round(worst['severity'] * worst['tries'])} of {worst['tries']} follow-ups"
     left = rule(worst["rule"]).left

@@ -126,7 +126,8 @@ def _facts(run: Run, judging: str) -> list[tuple[str, str]]:
              ("Dataset", ", ".join(source["name"] for source in manifest["datasets"])),
              ("Cases", f"{len(cases):,}" + (f", {unreadable:,} of them unreadable" if unreadable else "")),
              ("Judging", f"{judging}, {spelled}"), ("Seed", str(manifest["seed"]))]
-    facts += [(f"Finds {need}", provider["name"]) for need, provider in manifest["providers"].items()]
+    if run.store.state("needs"):
+        facts += [(f"Finds {need}", provider["name"]) for need, provider in manifest["providers"].items()]
     return [*facts, ("Made", f"{manifest['created'][:10]} with Instar {manifest['instar']}"),
             ("Machine", f"{machine['system']} {machine['machine']}, Python {machine['python']}, "
                         f"{count_of(machine['cores'], 'core')}")]

@@ -11,9 +11,9 @@ import polars as pl
 from instar.analysis import Run
 from instar.relations import own_equivariance
 from instar.report.chart import Chart
-from instar.report.panel_figures import classic_bars, classic_shares, skeleton, worst_landmarks
+from instar.report.panel_figures import classic_bars, classic_shares, object_curves, skeleton, worst_landmarks
 from instar.report.section import Section
-from instar.report.tables import prepared
+from instar.report.tables import objects_prepared, prepared
 from instar.report.words import interval, percent
 from instar.spelling import unknown
 from instar.suites.met_pose import PAPER_BINS
@@ -110,6 +110,21 @@ def _landmarks(run: Run, section: Section, judging: str) -> SuitePanel | None:
          worst_landmarks(shown, section, ALL_RULES)], rules=[ALL_RULES, *sorted(set(table["rule"]))] if few else ())
 
 
+def _objects(run: Run, section: Section, judging: str) -> SuitePanel | None:
+    if section.relation != "presence":
+        return None
+    table = run.objects(judging=judging)
+    own = "" if run.manifest["truth"] else (" Nothing is annotated: objects are what the system found in the source "
+                                            "with a score of at least 0.5.")
+    return SuitePanel(
+        "Is it found because of itself?",
+        "An inference is unreliable where at least two of three follow-ups break the relation: an object that nothing "
+        "relevant happened to is missing, or incorrectly found; one that was erased persists. An image counts once in "
+        "each outcome it shows." + own,
+        object_curves(table, section),
+        [Table(*objects_prepared(table))])
+
+
 def _trajtest(run: Run, judging: str) -> SuitePanel | None:
     p = 0.05
     tables = [Table(title, heads, rows) for title, heads, rows in prepared(run.tables(p=p, judging=judging), p) if rows]
@@ -120,7 +135,7 @@ OfRelation = Callable[[Run, Section, str], SuitePanel | None]
 OfRun = Callable[[Run, str], SuitePanel | None]
 _OF_RELATION: dict[str, OfRelation] = {
     "violated-counts": _violated_counts, "violated-counts@paper": _paper_counts, "classic": _classic,
-    "landmarks": _landmarks}
+    "landmarks": _landmarks, "objects": _objects}
 _OF_RUN: dict[str, OfRun] = {"trajtest": _trajtest}
 
 

@@ -73,12 +73,12 @@ class Section:
 
     def with_unit(self, value: float) -> str:
         """A threshold with its unit."""
-        return "∞ (an answer on one side only)" if math.isinf(value) else f"{value:g} {self.unit}"
+        return "∞ (an answer on one side only)" if math.isinf(value) else f"{threshold_text(value)} {self.unit}"
 
 
 def threshold_text(value: float) -> str:
     """A threshold as people read it."""
-    return "∞" if math.isinf(value) else f"{value:g}"
+    return "∞" if math.isinf(value) else f"{value:.3g}"
 
 
 def start_of(grid: Sequence[float], thresholds: Sequence[float]) -> int:

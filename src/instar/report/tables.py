@@ -1,4 +1,4 @@
-"""Tables of a run of forecasts, for a terminal or as Markdown."""
+"""The papers' tables of a run, for a terminal or as Markdown."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["markdown_lines", "prepared", "show_tables"]
+__all__ = ["Prepared", "markdown_lines", "objects_prepared", "prepared", "show_tables"]
+
+Prepared = tuple[str, list[str], list[list[str]]]
+"""A table as text: a line that says what its numbers are, the heads, the rows."""
 
 _WORDS = {"best_ade": "best ADE", "best_fde": "best FDE", "mean_ade": "mean ADE", "mean_fde": "mean FDE"}
 
 
-def show_tables(console: Console, tables: Mapping[str, pl.DataFrame], *, p: float, markdown: bool = False) -> None:
+def show_tables(console: Console, tables: Sequence[Prepared], *, markdown: bool = False) -> None:
     """Print the tables, each with a line that says what its numbers are."""
-    wide = Console(file=console.file, width=max(console.width, 110))  # a table is read whole or not at all
-    for title, heads, rows in prepared(tables, p):
+    wide = Console(file=console.file, width=max(console.width, 130))  # a table is read whole or not at all
+    for title, heads, rows in tables:
         if not rows:
             continue
         if markdown:
@@ -40,8 +43,24 @@ def markdown_lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[
     return lines + ["| " + " | ".join(row) + " |" for row in rows]
 
 
-def prepared(tables: Mapping[str, pl.DataFrame], p: float) -> list[tuple[str, list[str], list[list[str]]]]:
-    """Each table as text: a line that says what its numbers are, the heads, the rows."""
+_OBJECTS = ("objects", "missing", "incorrect", "persists")
+_IMAGES = ("images", "images_missing", "images_incorrect", "images_persists", "images_none")
+
+
+def objects_prepared(table: pl.DataFrame) -> Prepared:
+    """The outcomes of object relevance, by object and by image."""
+    rows = [[row["rule"].partition(" => ")[0], *(f"{row[name]:,}" for name in _OBJECTS),
+             _with_interval({**row, "unreliable_low": row["low"], "unreliable_high": row["high"]}, "unreliable"),
+             *(f"{row[name]:,}" for name in _IMAGES), _percent(row["still_found"])]
+            for row in table.iter_rows(named=True)]
+    return ("Objects by outcome, the unreliable in % with their 95 % interval; images by outcome; of the objects found "
+            "in the source, those still found in %",
+            ["change", *_OBJECTS, "unreliable", "images", *(name.removeprefix("images_") for name in _IMAGES[1:]),
+             "still found"], rows)
+
+
+def prepared(tables: Mapping[str, pl.DataFrame], p: float) -> list[Prepared]:
+    """The tables of TrajTest."""
     prepared = [_preserving(tables["preserving"], p), _map(tables["map"])]
     if "agreement" in tables:
         prepared += [_agreement(tables["agreement"]), _displacement(tables["displacement"])]

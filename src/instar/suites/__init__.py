@@ -26,7 +26,7 @@ DETECTIONS = (
 
 
 def _of(name: str, spellings: tuple[str, ...], help: str, output: str, **options: object) -> Suite:
-    panels = _PANELS.get((output, bool(options)), ())
+    panels = ("objects",) if name.startswith("object-relevance") else _PANELS.get((output, bool(options)), ())
     return Suite(name, tuple(rule(spelling) for spelling in spellings), help, output, options, panels=panels)
 
 

@@ -91,7 +91,7 @@ def _pairs(viewer: Viewer, asked: Filters, numbers: list[int], indexes: list[Ind
         sides = []
         for number, held in zip(numbers, (first, second), strict=True):
             drawn = {"run": number, "judging": "" if asked.judging == DEFAULT else asked.judging, "case": case,
-                     "rule": rule, "side": "follow-up", "w": 240}
+                     "rule": rule, "side": "follow-up", "w": 480}
             severity = float(held.severity[row, column])
             sides.append({"severity": severity, "violated": severity >= limits[rule] and severity > 0,
                           "picture": address("/picture", drawn),

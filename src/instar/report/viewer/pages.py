@@ -105,7 +105,7 @@ def _told(index: Index, pairs: Pairs, at: int) -> dict[str, Any]:
             "reason": index.reasons[int(pairs.reason[at])]}
 
 
-def card(index: Index, asked: Filters, pairs: Pairs, at: int, *, width: int = 240) -> dict[str, Any]:
+def card(index: Index, asked: Filters, pairs: Pairs, at: int, *, width: int = 480) -> dict[str, Any]:
     """A pair with its addresses."""
     told = _told(index, pairs, at)
     rule = index.rules[int(pairs.rule[at])]
