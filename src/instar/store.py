@@ -37,7 +37,8 @@ CASE: dict[str, Any] = {
 APART: dict[str, Any] = {"hash": pl.String, "content": pl.Binary}
 NEED: dict[str, Any] = {
     "case": pl.String, "need": pl.String, "provider": pl.String, "status": pl.String, "message": pl.String,
-    "kind": pl.String, "hash": pl.String, "header": pl.String}
+    "kind": pl.String, "hash": pl.String, "header": pl.String,
+    "facts": pl.String}
 
 _NUMPY: dict[Any, Any] = {pl.Float32: np.float32, pl.Float64: np.float64}
 _PART = re.compile(r"(\d{10})-(\d{10})\.parquet")

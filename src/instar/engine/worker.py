@@ -22,7 +22,7 @@ import xxhash
 from instar.case import Case, Input, Unreadable, read_input
 from instar.engine.needs import STORED, Provider, provided, provider, with_source
 from instar.engine.plan import SOURCE, Key
-from instar.outputs import Output
+from instar.outputs import Output, Zones
 from instar.systems import System, fingerprint_of, system
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed, transformation
 
@@ -296,7 +296,8 @@ class Packer:
             (column,) = value.columns
             return what, {"need": name, "status": "ok", "provider": source.fingerprint, "kind": value.kind,
                           "hash": value.content_hash(), "data": value.row()[column],
-                          "header": json.dumps(value.header(), ensure_ascii=False)}
+                          "header": json.dumps(value.header(), ensure_ascii=False),
+                          "facts": json.dumps(value.shares() if isinstance(value, Zones) else {}, ensure_ascii=False)}
         return message
 
     def _rows(self, rows: list[dict[str, Any]]

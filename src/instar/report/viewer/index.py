@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.analysis import Run, Severities, described, noise, rates
+from instar.analysis import Run, Severities, noise, rates
 from instar.engine import DEFAULT, bound_rules, judge, make_plan
 from instar.store import Store
 
@@ -207,7 +207,7 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
     many = any(rule.over == "cases" for rule in rules)
     over = [part.filter(pl.col("case").is_null()) for part in store.verdict_parts(judging)] if many else []
     cases, rows = _sorted_cases(numbers["case"].known, facts["case"], parts)
-    about_cases = described(facts) if facts.height else pl.DataFrame({"case": pl.Series([], dtype=pl.String)})
+    about_cases = run.described() if facts.height else pl.DataFrame({"case": pl.Series([], dtype=pl.String)})
     counted = store.predictions(["status"], query=lambda lazy: lazy.group_by("status").agg(pl.len()))
     keys = make_plan(bound, seed=0, deterministic=manifest["system"]["deterministic"]).keys()
     targets = numbers["target"].known

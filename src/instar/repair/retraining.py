@@ -1,0 +1,183 @@
+"""Repair a detector: find what exposes it, train with that, and measure once on pictures never used before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from instar.analysis import Run
+from instar.datasets import Dataset, dataset
+from instar.engine import DEFAULT
+from instar.relations import rule
+from instar.repair.evaluate import measured
+from instar.repair.export import examples, export, placed
+from instar.repair.measures import Measured, before_after, markdown
+from instar.repair.mutants import SHARE, Chosen, choose, exposing, mutants, presence_rules
+from instar.repair.search import NOTHING, search
+from instar.repair.splits import check_disjoint
+from instar.repair.trainer import REFERENCE, Trainer, trained, trainer
+from instar.spelling import unknown
+from instar.suites import Suite
+
+__all__ = ["Repaired", "augment", "repair"]
+
+Say = Callable[[str], None]
+SIDES = ("before", "after")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repaired:
+    """What a repair did: the mutants it took, and the before/after table of the test set."""
+
+    folder: Path
+    chosen: Chosen
+    table: pl.DataFrame
+    searched: pl.DataFrame | None = None
+
+
+def augment(run: Run, training: str | Path | Dataset, out: Path, *, validation: str | Path | Dataset | None = None,
+            share: float = SHARE, threshold: float | None = None, judging: str = DEFAULT, seed: int = 0,
+            rules: Sequence[str] | None = None) -> Chosen:
+    """Export the training set with the mutants that exposed violations, for COCO's and YOLO's trainers.
+
+    `rules` are those whose mutants may be taken; all rules of the relation presence by default.
+    """
+    data, checked = _opened(training), None if validation is None else _opened(validation)
+    if checked is not None:
+        check_disjoint({"train": data, "val": checked})
+    available = exposing(run, threshold=threshold, judging=judging)
+    chosen = _chosen(run, available, data, share=share, seed=seed, rules=rules)
+    export(out, chain(examples(data.cases()), mutants(run, chosen.mutants, data)), checked)
+    return chosen
+
+
+def _chosen(run: Run, available: pl.DataFrame, data: Dataset, *, share: float, seed: int = 0,
+            rules: Sequence[str] | None = None) -> Chosen:
+    mine = available.filter(pl.col("rule").is_in(_named(run, rules)))
+    return choose(mine, sum(1 for _ in data.cases()), share=share, seed=seed)
+
+
+def repair(run: Run, *, train: str | Path | Dataset, val: str | Path | Dataset, test: str | Path | Dataset,
+           out: str | Path, share: float = SHARE, seeds: int = 3, by: str | Trainer = REFERENCE,
+           start: Path | None = None, rules: Sequence[str] | None = None, searching: bool = False,
+           threshold: float | None = None, judging: str = DEFAULT, say: Say = print) -> Repaired:
+    """Train with and without the mutants of a run, once for each seed, and compare on the test set.
+
+    Both sides have the same trainer, seeds and start; they differ in the mutants alone. The same call again goes on
+    where it stopped: a finished training is not done again, and the test set is evaluated once.
+
+    Args:
+        run: a run of the detector before repair, on the training set, with rules of the relation presence.
+        train, val, test: annotated datasets that share no picture.
+        by: the trainer, `package.module:function`.
+        rules: take the mutants of these alone.
+        searching: try every ratio and σ on a sample of the training set and take the best on the validation set.
+    """
+    if seeds < 1:
+        raise ValueError(f"there is at least one seed, got {seeds}")
+    if rules is not None and searching:
+        raise ValueError("either the rules are given or they are searched for")
+    folder = Path(out)
+    trains = by if isinstance(by, Trainer) else trainer(by)
+    sets = {"train": _opened(train), "val": _opened(val), "test": _opened(test)}
+    _remember(folder, {
+        "run": str(run.folder.absolute()), "system": run.manifest["system"]["fingerprint"],
+        "rules": _named(run, rules), "share": share, "trainer": trains.name,
+        "start": str(start) if start else None, "search": searching, "threshold": threshold, "judging": judging,
+        "seeds": seeds, **{name: data.name for name, data in sets.items()}})
+    say("comparing the sets")
+    check_disjoint(sets)
+    available = exposing(run, threshold=threshold, judging=judging)
+    if available.is_empty():
+        raise ValueError(f"{run.folder} has no violations, so there is nothing to repair with")
+    taken, searched = _named(run, rules), None
+    if searching:
+        searched = search(run, available, sets["train"], sets["val"], trains, folder / "search", share=share,
+                          start=start, say=say)
+        _write_json(folder / "search.json", searched.to_dicts())
+        taken = searched.filter(pl.col("candidate") != NOTHING)["rules"][0].to_list()
+        say(f"taking mutants of {', '.join(taken)}")
+    chosen = _chosen(run, available, sets["train"], share=share, rules=taken)
+    if chosen.mutants.is_empty():
+        raise ValueError(f"of {chosen.available:,} mutants a share of {share:g} takes none; give a larger share, or "
+                         "other rules")
+    say(f"making {chosen.mutants.height:,} mutants")
+    if not (folder / "augmented").exists():
+        export(folder / "augmented", chain(examples(sets["train"].cases()), mutants(run, chosen.mutants,
+                                                                                    sets["train"])), sets["val"])
+    if not (folder / "originals").exists():
+        export(folder / "originals", examples(sets["train"].cases()), sets["val"])
+    weights: dict[str, list[Path]] = {side: [] for side in SIDES}
+    for number in range(seeds):
+        for side, given in zip(SIDES, ("originals", "augmented"), strict=True):
+            say(f"training {side}, seed {number} ({len(weights[side]) + 1} of {seeds})")
+            weights[side].append(trained(trains, folder / given, folder / "trained" / f"{side}-{number}", seed=number,
+                                         start=start))
+    table = _tested(run, trains, weights, sets["test"], folder, chosen, say)
+    return Repaired(folder, chosen, table, searched)
+
+
+def _tested(run: Run, by: Trainer, weights: Mapping[str, Sequence[Path]], test: Dataset, folder: Path, chosen: Chosen,
+            say: Say) -> pl.DataFrame:
+    """Evaluate the test set and write what came of it. Nothing else looks at the test set, and this only once."""
+    result = folder / "result.json"
+    if result.is_file():
+        say(f"the test set was evaluated before: {result}")
+        return pl.DataFrame(json.loads(result.read_text("utf-8"))["table"])
+    manifest = run.manifest
+    suite = Suite("object relevance of the run", tuple(presence_rules(run)), output="detections",
+                  options=manifest["options"], thresholds=manifest["thresholds"])
+    found: dict[str, list[Measured]] = {}
+    for side, mine in weights.items():
+        found[side] = []
+        for number, path in enumerate(mine):
+            say(f"testing {side}, seed {number} ({number + 1} of {len(mine)})")
+            found[side].append(measured(by.system(path), suite, test, folder / "test" / f"{side}-{number}"))
+    table = before_after(found["before"], found["after"])
+    each = {side: [one.values() for one in mine] for side, mine in found.items()}
+    _write_json(result, {"table": table.to_dicts(), "seeds": each, "mutants": chosen.counts.to_dicts()})
+    placed(folder / "result.md", lambda part: part.write_text(markdown(table), "utf-8"))
+    return table
+
+
+def _named(run: Run, rules: Sequence[str] | None) -> list[str]:
+    """Rules of the relation presence in this run, by their ids, with or without the relation; all by default."""
+    known = presence_rules(run)
+    if rules is None:
+        return [one.id for one in known]
+    found = []
+    for text in rules:
+        wanted = rule(text)
+        mine = [one.id for one in known if wanted.id in (one.id, one.left)]
+        if not mine:
+            raise unknown("rule of this run", wanted.id, [one.id for one in known])
+        found += mine
+    return found
+
+
+def _opened(given: str | Path | Dataset) -> Dataset:
+    return given if isinstance(given, Dataset) else dataset(given)
+
+
+def _remember(folder: Path, settings: dict[str, Any]) -> None:
+    """A folder is of one repair: with other settings its trainings would be taken for what they are not."""
+    path = folder / "repair.json"
+    if path.is_file():
+        held = json.loads(path.read_text("utf-8"))
+        other = [name for name in settings if held.get(name) != settings[name]]
+        if other:
+            raise ValueError(f"{folder} holds a repair with another {' and '.join(other)} "
+                             f"({', '.join(str(held.get(name)) for name in other)}); give another --out")
+        return
+    _write_json(path, settings)
+
+
+def _write_json(path: Path, content: object) -> None:
+    text = json.dumps(content, indent=1, ensure_ascii=False)
+    placed(path, lambda part: part.write_text(text, "utf-8"))
