@@ -133,7 +133,7 @@ def decode_image(data: bytes, name: str) -> Image:
                          f"at most {_MOST_PIXELS:,} are read")
     try:
         with _quiet:
-            pixels = _decoded(data, header.kind)
+            pixels = _decoded(_without_profile(data) if header.kind == "png" else data, header.kind)
         if pixels is None:
             raise Unreadable(f"{name}: not a picture OpenCV can read, or damaged ({len(data):,} bytes)")
         return Image(_turned(pixels, header.orientation))
@@ -142,6 +142,17 @@ def decode_image(data: bytes, name: str) -> Image:
         raise Unreadable(f"{name}: {lines[-1]}") from None
     except _NotForEyes as error:
         raise Unreadable(f"{name}: {error}") from None
+
+
+def _without_profile(data: bytes) -> bytes:
+    """A PNG less its colour profile, which is not applied; of many an editor's libpng complains on stderr."""
+    place = 8
+    while place + 8 <= len(data) and (kind := data[place + 4:place + 8]) != b"IDAT":
+        end = place + 12 + int.from_bytes(data[place:place + 4], "big")
+        if kind == b"iCCP":
+            return data[:place] + data[end:]
+        place = end
+    return data
 
 
 class _NotForEyes(ValueError):
