@@ -16,8 +16,8 @@ from tests.missing import absent
 SOURCE = Path(instar.__file__).parent
 LAYERS = [
     {"__init__"}, {"spelling", "registry"}, {"case", "scene", "shapes", "warp", "skeleton", "stats"}, {"outputs"},
-    {"transforms", "datasets", "systems"}, {"relations"}, {"suites", "store"}, {"engine"}, {"analysis"}, {"report"},
-    {"api"}, {"cli"}, {"__main__"},
+    {"transforms", "datasets", "systems"}, {"relations"}, {"suites", "store"}, {"engine"}, {"analysis"},
+    {"repair", "report"}, {"api"}, {"cli"}, {"__main__"},
 ]
 RANK = {room: number for number, layer in enumerate(LAYERS) for room in layer}
 

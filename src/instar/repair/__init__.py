@@ -2,14 +2,14 @@
 
 from instar.repair.evaluate import compared, measured
 from instar.repair.export import LABELS, Example, examples, export
-from instar.repair.measures import MEASURES, Measured, before_after, markdown, matched
+from instar.repair.measures import MEASURES, TABLE, Measured, before_after, markdown, matched
 from instar.repair.mutants import SHARE, Chosen, choose, exposing, mutants, presence_rules
 from instar.repair.retraining import Repaired, augment, repair
 from instar.repair.search import candidates, search
 from instar.repair.splits import check_disjoint
 from instar.repair.trainer import REFERENCE, Trainer, trained, trainer
 
-__all__ = ["LABELS", "MEASURES", "REFERENCE", "SHARE", "Chosen", "Example", "Measured", "Repaired",
+__all__ = ["LABELS", "MEASURES", "REFERENCE", "SHARE", "TABLE", "Chosen", "Example", "Measured", "Repaired",
            "Trainer", "augment", "before_after", "candidates", "check_disjoint", "choose", "compared", "examples",
            "export", "exposing", "markdown", "matched", "measured", "mutants", "presence_rules", "repair", "search",
            "trained", "trainer"]

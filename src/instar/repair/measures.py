@@ -22,12 +22,17 @@ from instar.outputs import Detections
 from instar.stats import bootstrap
 from instar.systems import MissingExtra
 
-__all__ = ["CONFIDENCE", "MEASURES", "Measured", "before_after", "markdown", "matched"]
+__all__ = ["CONFIDENCE", "MEASURES", "TABLE", "Measured", "before_after", "markdown", "matched"]
 
 CONFIDENCE = 0.5
 """The score from which a detection counts as said, in precision, recall and the counts."""
 
 MEASURES = ("mAP@0.5", "mAP@0.5:0.95", "precision", "recall", "TP", "FP", "FN", "mean IoU", "unreliable")
+TABLE: dict[str, Any] = {
+    "measure": pl.String, **dict.fromkeys((
+        "before", "before_low", "before_high", "after", "after_low", "after_high", "change", "low", "high", "seed_low",
+        "seed_high"), pl.Float64), "seeds_better": pl.Int64, "seeds": pl.Int64}
+"""The columns of a before/after table."""
 _LESS_IS_BETTER = {"FP", "FN", "unreliable"}
 _WHOLE = {"TP", "FP", "FN"}
 
@@ -187,7 +192,8 @@ def before_after(before: Sequence[Measured], after: Sequence[Measured], *, resam
 
     `before` and `after` hold one detector for each seed, on the same images in the same order. `low` and `high` are
     the change's 95 % interval over images: they are drawn anew, the same for both sides. `seed_low` and `seed_high`
-    are the least and the greatest change of a seed, `seeds_better` counts the seeds that got better.
+    are the least and the greatest change of a seed, `seeds_better` counts the seeds that got better. What is not known
+    is null: the mean IoU of no matches, or its interval where images drawn anew may have none.
     """
     if not before or len(before) != len(after) or len({one.images for one in (*before, *after)}) != 1:
         raise ValueError("before and after are the same seeds on the same images")
@@ -214,10 +220,7 @@ def before_after(before: Sequence[Measured], after: Sequence[Measured], *, resam
         better = -seeds if name in _LESS_IS_BETTER else seeds
         rows.append((name, sides[0], *ends[0], sides[1], *ends[1], sides[1] - sides[0], *ends[2], seeds.min(),
                      seeds.max(), int((better > 0).sum()), len(seeds)))
-    columns = ("before", "before_low", "before_high", "after", "after_low", "after_high", "change", "low", "high",
-               "seed_low", "seed_high")
-    return pl.DataFrame(rows, schema={"measure": pl.String, **dict.fromkeys(columns, pl.Float64),
-                                      "seeds_better": pl.Int64, "seeds": pl.Int64}, orient="row")
+    return pl.DataFrame(rows, schema=TABLE, orient="row").fill_nan(None)
 
 
 def _part(drawn: Callable[[bytes], Floats], measure: int, sides: tuple[float, float]) -> Callable[[Floats], float]:
@@ -230,11 +233,11 @@ def markdown(table: pl.DataFrame) -> str:
     lines = ["| | before | after | change | 95 % over images | over seeds | seeds better |",
              "|---|---:|---:|---:|---:|---:|---:|"]
     for row in table.iter_rows(named=True):
-        digits = "{:.1f}" if row["measure"] in _WHOLE else "{:.3f}"
-        signed = digits.replace(":", ":+")
-        lines.append(" | ".join((
-            f"| {row['measure']}", digits.format(row["before"]), digits.format(row["after"]),
-            signed.format(row["change"]), f"{signed.format(row['low'])} … {signed.format(row['high'])}",
-            f"{signed.format(row['seed_low'])} … {signed.format(row['seed_high'])}",
-            f"{row['seeds_better']} of {row['seeds']} |")))
+        places = 1 if row["measure"] in _WHOLE else 3
+        plain = {name: "–" if row[name] is None else f"{row[name]:.{places}f}" for name in ("before", "after")}
+        signed = {name: "–" if row[name] is None else f"{row[name]:+.{places}f}"
+                  for name in ("change", "low", "high", "seed_low", "seed_high")}
+        lines.append(f"| {row['measure']} | {plain['before']} | {plain['after']} | {signed['change']} | "
+                     f"{signed['low']} … {signed['high']} | {signed['seed_low']} … {signed['seed_high']} | "
+                     f"{row['seeds_better']} of {row['seeds']} |")
     return "\n".join(lines) + "\n"

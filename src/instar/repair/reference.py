@@ -7,7 +7,9 @@ an object of each class, and where that object's box ends. It trains in minutes 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+import sys
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -27,6 +29,8 @@ __all__ = ["detector", "train"]
 
 VERSION = 1
 STRIDE = 8
+SAID_EVERY = 10.0
+"""Seconds between two lines of progress."""
 FLOOR = 0.05
 """Detections below this score are not said."""
 MOST = 100
@@ -37,7 +41,7 @@ Floats = npt.NDArray[np.float32]
 
 
 def train(folder: Path, out: Path, *, seed: int, start: Path | None = None, steps: int = 3000, side: int = 128,
-          batch: int = 32, on_progress: Callable[[int, int], None] | None = None) -> Path:
+          batch: int = 32) -> Path:
     """Train on an exported folder (COCO) and return the weights, `weights.pt` in the folder `out`.
 
     Pictures are letterboxed to `side` pixels. The number of `steps` is the same whatever the size of the set, so that
@@ -57,8 +61,7 @@ def train(folder: Path, out: Path, *, seed: int, start: Path | None = None, step
                 raise ValueError(f"{start} knows the classes {', '.join(held['labels'])}, {folder} has "
                                  f"{', '.join(labels)}")
             network.load_state_dict(held["state"])
-        _fit(torch, network, pictures, boxes, classes, len(labels), device, seed=seed, steps=steps, batch=batch,
-             on_progress=on_progress)
+        _fit(torch, network, pictures, boxes, classes, len(labels), device, seed=seed, steps=steps, batch=batch)
     state = {name: value.cpu() for name, value in network.state_dict().items()}
     out.mkdir(parents=True, exist_ok=True)
     path = out / "weights.pt"
@@ -159,8 +162,8 @@ def _said(scores: Floats, kinds: npt.NDArray[np.int64], boxes: Floats, labels: S
 # --- training --------------------------------------------------------------------------------------
 
 def _fit(torch: Any, network: Any, pictures: npt.NDArray[np.uint8], boxes: list[Floats],
-         classes: list[npt.NDArray[np.int64]], count: int, device: Any, *, seed: int, steps: int, batch: int,
-         on_progress: Callable[[int, int], None] | None) -> None:
+         classes: list[npt.NDArray[np.int64]], count: int, device: Any, *, seed: int, steps: int,
+         batch: int) -> None:
     side = pictures.shape[1]
     turned = Warp.mirror((side, side), "h")
     twice = [*boxes, *(turned.boxes(each).astype(np.float32) for each in boxes)]
@@ -171,6 +174,7 @@ def _fit(torch: Any, network: Any, pictures: npt.NDArray[np.uint8], boxes: list[
     chance = np.random.default_rng(seed)
     order = _order(chance, len(seen), steps * batch)
     network.train()
+    begun = said = time.monotonic()
     for step in range(steps):
         picked = torch.from_numpy(order[step * batch:(step + 1) * batch]).to(device)
         mirrored = torch.from_numpy(chance.random(len(picked)) < 0.5).to(device)
@@ -184,8 +188,10 @@ def _fit(torch: Any, network: Any, pictures: npt.NDArray[np.uint8], boxes: list[
         torch.nn.utils.clip_grad_norm_(network.parameters(), 10.0)
         optimiser.step()
         schedule.step()
-        if on_progress is not None and (step + 1) % 50 == 0:
-            on_progress(step + 1, steps)
+        if time.monotonic() - said > SAID_EVERY:
+            said = time.monotonic()
+            left = (said - begun) * (steps - step - 1) / (step + 1)
+            print(f"trained {step + 1:,} of {steps:,} steps, {left:.0f} s left", file=sys.stderr, flush=True)
     network.eval()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -17,7 +18,7 @@ from instar.engine import DEFAULT
 from instar.relations import rule
 from instar.repair.evaluate import measured
 from instar.repair.export import examples, export, placed
-from instar.repair.measures import Measured, before_after, markdown
+from instar.repair.measures import TABLE, Measured, before_after, markdown
 from instar.repair.mutants import SHARE, Chosen, choose, exposing, mutants, presence_rules
 from instar.repair.search import NOTHING, search
 from instar.repair.splits import check_disjoint
@@ -87,7 +88,7 @@ def repair(run: Run, *, train: str | Path | Dataset, val: str | Path | Dataset, 
     trains = by if isinstance(by, Trainer) else trainer(by)
     sets = {"train": _opened(train), "val": _opened(val), "test": _opened(test)}
     _remember(folder, {
-        "run": str(run.folder.absolute()), "system": run.manifest["system"]["fingerprint"],
+        "system": run.manifest["system"]["fingerprint"], "seed": run.manifest["seed"],
         "rules": _named(run, rules), "share": share, "trainer": trains.name,
         "start": str(start) if start else None, "search": searching, "threshold": threshold, "judging": judging,
         "seeds": seeds, **{name: data.name for name, data in sets.items()}})
@@ -129,7 +130,7 @@ def _tested(run: Run, by: Trainer, weights: Mapping[str, Sequence[Path]], test: 
     result = folder / "result.json"
     if result.is_file():
         say(f"the test set was evaluated before: {result}")
-        return pl.DataFrame(json.loads(result.read_text("utf-8"))["table"])
+        return pl.DataFrame(json.loads(result.read_text("utf-8"))["table"], schema=TABLE)
     manifest = run.manifest
     suite = Suite("object relevance of the run", tuple(presence_rules(run)), output="detections",
                   options=manifest["options"], thresholds=manifest["thresholds"])
@@ -140,7 +141,8 @@ def _tested(run: Run, by: Trainer, weights: Mapping[str, Sequence[Path]], test: 
             say(f"testing {side}, seed {number} ({number + 1} of {len(mine)})")
             found[side].append(measured(by.system(path), suite, test, folder / "test" / f"{side}-{number}"))
     table = before_after(found["before"], found["after"])
-    each = {side: [one.values() for one in mine] for side, mine in found.items()}
+    each = {side: [{name: None if math.isnan(value) else value for name, value in one.values().items()}
+                   for one in mine] for side, mine in found.items()}
     _write_json(result, {"table": table.to_dicts(), "seeds": each, "mutants": chosen.counts.to_dicts()})
     placed(folder / "result.md", lambda part: part.write_text(markdown(table), "utf-8"))
     return table
@@ -179,5 +181,5 @@ def _remember(folder: Path, settings: dict[str, Any]) -> None:
 
 
 def _write_json(path: Path, content: object) -> None:
-    text = json.dumps(content, indent=1, ensure_ascii=False)
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     placed(path, lambda part: part.write_text(text, "utf-8"))

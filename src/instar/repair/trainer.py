@@ -14,7 +14,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +50,8 @@ class Trainer:
 def _with_weights(system: System, weights: Path) -> System:
     """A function's module is the same whatever the weights; runs must be able to tell them apart."""
     content = hash_file(str(weights)) if weights.is_file() else str(weights)
-    return System(f"{system.name}({str(weights)!r})", system.kind, system.predict,
-                  fingerprint_of(system.fingerprint, content), system.deterministic, system.seedable, system.batch)
+    return replace(system, name=f"{system.name}({str(weights)!r})",
+                   fingerprint=fingerprint_of(system.fingerprint, content))
 
 
 def trainer(spelling: str = REFERENCE) -> Trainer:
