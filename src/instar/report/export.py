@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from instar.report.chart import Chart, printed
 from instar.report.compared import Comparison
 from instar.report.page import Report, RunPart, make_report, page
 from instar.report.pairs import severity_text
+from instar.report.picture import place_file
 from instar.report.tables import markdown_lines
 from instar.report.words import headline, interval, p_text, percent, slice_words
 from instar.spelling import unknown
@@ -45,7 +45,7 @@ def write_report(runs: Sequence[Run], out: str | Path, *, formats: Sequence[str]
     if "html" in formats:
         given = Path(out).suffix.lower() in (".html", ".htm")
         place = Path(out) if given else base.with_name(f"{base.name}.html")
-        written.append(_placed(place, page(report).encode("utf-8")))
+        written.append(place_file(place, page(report).encode("utf-8")))
     wanted = [kind for kind in ("svg", "png") if kind in formats]
     if "md" in formats and not wanted:
         wanted = ["png"]
@@ -53,20 +53,8 @@ def write_report(runs: Sequence[Run], out: str | Path, *, formats: Sequence[str]
         written += _write_figures(report, figures, kind)
     if "md" in formats:
         text = "\n".join(_markdown(report, f"{figures.name}", wanted[-1]))
-        written.append(_placed(base.with_name(f"{base.name}.md"), text.encode("utf-8")))
+        written.append(place_file(base.with_name(f"{base.name}.md"), text.encode("utf-8")))
     return written
-
-
-def _placed(path: Path, data: bytes) -> Path:
-    """Written beside and renamed into place."""
-    part = path.with_name(f".{uuid.uuid4().hex}.part")
-    try:
-        part.write_bytes(data)
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    return path
 
 
 # --- figures ---------------------------------------------------------------------------------------
@@ -95,7 +83,7 @@ def _write_figures(report: Report, folder: Path, kind: str) -> list[Path]:
     draw: dict[str, Callable[[dict[str, Any]], bytes]] = {
         "svg": lambda spec: vl_convert.vegalite_to_svg(spec, vl_version=version).encode("utf-8"),
         "png": lambda spec: vl_convert.vegalite_to_png(spec, vl_version=version, scale=2)}
-    return [_placed(folder / f"{name}.{kind}", draw[kind](printed(chart))) for name, chart in _named(report)]
+    return [place_file(folder / f"{name}.{kind}", draw[kind](printed(chart))) for name, chart in _named(report)]
 
 
 # --- Markdown --------------------------------------------------------------------------------------

@@ -24,7 +24,8 @@ from instar.case import Image
 from instar.outputs import Shape
 from instar.warp import Warp, warp_pixels
 
-__all__ = ["Panel", "contact_sheet", "draw_shapes", "encoded", "pair_picture", "panel_picture", "write_png"]
+__all__ = ["Panel", "contact_sheet", "draw_shapes", "encoded", "pair_picture", "panel_picture",
+           "place_file", "write_png"]
 
 Colour = tuple[int, int, int]
 Style = Literal["filled", "hollow"]
@@ -465,13 +466,16 @@ def encoded(image: Image, kind: Literal["jpeg", "png", "webp"] = "jpeg", quality
 
 def write_png(path: str | Path, image: Image) -> None:
     """Write a PNG; the file is there whole or not at all."""
-    target = Path(path)
-    data = encoded(image, "png")
-    # OpenCV's own writer cannot open every name that Python can.
-    part = target.with_name(f".{uuid.uuid4().hex}.tmp")
+    place_file(Path(path), encoded(image, "png"))  # OpenCV's own writer cannot open every name that Python can
+
+
+def place_file(path: Path, data: bytes) -> Path:
+    """Written beside and renamed into place."""
+    part = path.with_name(f".{uuid.uuid4().hex}.part")
     try:
         part.write_bytes(data)
-        part.replace(target)
+        part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+    return path

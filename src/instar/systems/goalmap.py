@@ -14,10 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -26,7 +23,8 @@ import numpy.typing as npt
 from instar.outputs import Forecast
 from instar.scene import Scene
 from instar.spelling import Parameter
-from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
+from instar.systems.onnx import onnx_session
+from instar.systems.system import System, SystemFamily, fingerprint_of, hash_file
 from instar.warp import crossing
 
 __all__ = ["FAMILIES"]
@@ -120,17 +118,7 @@ class _Network:
     """The loaded weights. A single thread: workers are the parallelism here."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            onnxruntime: Any = import_module("onnxruntime")
-        except ImportError as error:
-            if find_spec("onnxruntime") is not None:
-                raise MissingExtra(f"onnxruntime is installed but cannot be imported: {error}") from error
-            raise MissingExtra("this system needs onnxruntime: pip install 'instar[onnx]'") from None
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-        options.log_severity_level = 3
-        self._session: Any = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        self._session = onnx_session(path)
 
     def __call__(self, scene: Scene, patch: _Patch) -> tuple[Floats, Floats]:
         """Probabilities (64, 64) of where the person is at the last step, and half-way."""

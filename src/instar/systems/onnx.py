@@ -20,7 +20,7 @@ from instar.systems.boxes import COCO, COCO_NUMBERS, FLOOR, Fit, carried_back, f
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
 from instar.warp import Size
 
-__all__ = ["FAMILIES"]
+__all__ = ["FAMILIES", "onnx_session"]
 
 _ADAPTER = "1"
 """Part of the fingerprint; changes when the adapter's answers do."""
@@ -62,22 +62,29 @@ tf: boxes (1, n, 4), classes (1, n), scores (1, n) and their number"""
 
 # --- the network -----------------------------------------------------------------------------------
 
+def onnx_session(path: Path) -> Any:
+    """A loaded .onnx file, in a single thread: workers are the parallelism here."""
+    try:
+        onnxruntime: Any = import_module("onnxruntime")
+    except ImportError as error:
+        if find_spec("onnxruntime") is not None:
+            raise MissingExtra(f"onnxruntime is installed but cannot be imported: {error}") from error
+        raise MissingExtra("this system needs onnxruntime: pip install 'instar[onnx]'") from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
 class _Network:
-    """A loaded .onnx file with one input. A single thread: workers are the parallelism here."""
+    """A loaded .onnx file with one input."""
 
     def __init__(self, path: Path, owner: str) -> None:
         try:
-            onnxruntime: Any = import_module("onnxruntime")
-        except ImportError as error:
-            if find_spec("onnxruntime") is not None:
-                raise MissingExtra(f"onnxruntime is installed but cannot be imported: {error}") from error
-            raise MissingExtra("this system needs onnxruntime: pip install 'instar[onnx]'") from None
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-        options.log_severity_level = 3
-        try:
-            self._session: Any = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+            self._session = onnx_session(path)
+        except MissingExtra:
+            raise
         except Exception as error:  # its exceptions have no common class but this
             raise ValueError(f"{owner}: {path} is not a model onnxruntime can load: {error}") from None
         inputs = self._session.get_inputs()
