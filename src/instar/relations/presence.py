@@ -60,7 +60,7 @@ def _case(case: str, about: Mapping[str, Any], source: Mapping[str, Any], follow
         ratio = json.loads(tried[0]["facts"]).get("ratio", 1.0) if tried[0]["facts"] else 1.0
         for number, target in enumerate(ids):
             reason = _not_asked(bool(there[number]), target in touched, bool(before[number]), float(ratio), asked)
-            broken = after[:, number] if asked["effect"] == "gone" else after[:, number] != before[number]
+            broken = np.asarray(after[:, number] if asked["effect"] == "gone" else after[:, number] != before[number])
             severity = None if reason else float(broken.mean())
             yield {"case": case, "follow_up": name, "target": target, "severity": severity, "reason": reason,
                    "kind": _kind(str(asked["effect"]), bool(before[number])) if severity else None,

@@ -102,7 +102,7 @@ def carried_back(boxes: npt.ArrayLike, labels: Sequence[str], scores: npt.ArrayL
     sound = (found[:, 2:] > found[:, :2]).all(1)
     found = np.clip(warp.inverse.boxes(found), 0, [width, height, width, height])
     kept = np.flatnonzero(sound & (found[:, 2:] > found[:, :2]).all(1))
-    return Detections.from_xyxy(found[kept], [labels[i] for i in kept], np.asarray(scores, np.float64)[kept])
+    return Detections.from_xyxy(found[kept], [labels[int(i)] for i in kept], np.asarray(scores, np.float64)[kept])
 
 
 def suppressed(boxes: Floats, classes: Indices, scores: Floats, overlap: float, most: int) -> Indices:
