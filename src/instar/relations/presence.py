@@ -51,7 +51,7 @@ def _case(case: str, about: Mapping[str, Any], source: Mapping[str, Any], follow
     boxes, labels, ids = _objects(about, source, confidence)
     size = np.array([source["width"], source["height"]] * 2, np.float64)
     inside = np.clip(boxes, 0, size)
-    there = ((inside[:, 2:] - inside[:, :2]) > 0).all(1)
+    there = np.asarray(((inside[:, 2:] - inside[:, :2]) > 0).all(1))
     before = _found(boxes, labels, source, confidence, asked["iou"])
     for (name,), draws in follow.group_by("follow_up", maintain_order=True):
         tried = list(draws.iter_rows(named=True))
