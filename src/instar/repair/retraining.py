@@ -102,6 +102,8 @@ def repair(run: Run, *, train: str | Path | Dataset, val: str | Path | Dataset, 
         searched = search(run, available, sets["train"], sets["val"], trains, folder / "search", share=share,
                           start=start, say=say)
         _write_json(folder / "search.json", searched.to_dicts())
+        if searched["candidate"][0] == NOTHING:
+            say("on the validation set no mutants at all did better than any")
         taken = searched.filter(pl.col("candidate") != NOTHING)["rules"][0].to_list()
         say(f"taking mutants of {', '.join(taken)}")
     chosen = _chosen(run, available, sets["train"], share=share, rules=taken)

@@ -17,7 +17,7 @@ from instar.repair.export import examples, export
 from instar.repair.mutants import choose, mutants
 from instar.repair.trainer import Trainer, trained
 
-__all__ = ["candidates", "search"]
+__all__ = ["NOTHING", "candidates", "search"]
 
 NOTHING = "no mutants"
 SAMPLE = 0.3
@@ -43,14 +43,14 @@ def search(run: Run, available: pl.DataFrame, training: Dataset, validation: Dat
            start: Path | None = None, say: Callable[[str], None] = print) -> pl.DataFrame:
     """Train once with each candidate's mutants on a sample of the training set; the best on the validation set first.
 
-    One row per candidate: `rules`, how many `mutants`, `mAP@0.5` on the validation set. The row `no mutants` is there
-    to compare with. One training each: differences of a few hundredths may be chance.
+    One row per candidate: `rules`, how many `mutants`, `mAP@0.5` on the validation set. Tried are the `candidates`, and
+    `no mutants` to compare with, unless told. One training each: differences of a few hundredths may be chance.
     """
     cases = [case for case in training.cases() if _drawn(seed, case.id) < sample]
     part = Dataset(f"a sample of {training.name}", training.root, lambda: iter(cases), training.truth)
     mine = available.filter(pl.col("case").is_in([case.id for case in cases]))
     rows = []
-    everything: dict[str, Sequence[str]] = {NOTHING: (), **(candidates(available) if tried is None else tried)}
+    everything = {NOTHING: [], **candidates(available)} if tried is None else tried
     for number, (name, rules) in enumerate(everything.items()):
         say(f"searching, {number + 1} of {len(everything)}: {name}")
         chosen = choose(mine.filter(pl.col("rule").is_in(rules)), len(cases), share=share, seed=seed).mutants
