@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +26,7 @@ from instar.outputs import Forecast, Poses
 from instar.relations import Relation, Rule, own_equivariance, rule
 from instar.spelling import unknown
 from instar.store import Store
-from instar.suites import default_suite
+from instar.suites import default_suite, suite
 
 __all__ = ["ANY", "Run", "open_run"]
 
@@ -170,6 +172,17 @@ class Run:
         return group_rates(self.severities(judging, group=group), everything, self.thresholds(threshold),
                            alphas=self.alphas(p))
 
+    def suite_rates(self, threshold: float | None = None, *, p: float | None = None,
+                    judging: str = DEFAULT) -> pl.DataFrame:
+        """Per suite of the run, as far as it is known by name: the share of cases that violate any of its rules."""
+        mine = set(chain.from_iterable(self.families().values()))
+        sets: dict[str, list[str]] = {}
+        for name in self.manifest["suites"]:
+            with suppress(KeyError, ValueError, FileNotFoundError):  # a file that is elsewhere, or a list of rules
+                bound = bound_rules(suite(name).rules, self.manifest["system"]["kind"])
+                sets[name] = [one.id for one in bound if one.id in mine]
+        return group_rates(self.severities(judging), sets, self.thresholds(threshold), alphas=self.alphas(p))
+
     def any_rule(self, threshold: float | None = None, *, p: float | None = None, judging: str = DEFAULT,
                  group: str | None = None) -> dict[str, Any]:
         """The share of cases that violate at least one rule (identity is none), with its 95 % interval."""
@@ -177,15 +190,24 @@ class Run:
         mine = {rule: limits[rule] for rules in self.families().values() for rule in rules}
         return any_rule(self.severities(judging, group=group), mine, alphas=self.alphas(p))
 
-    def curves(self, relation: str, *, grid: Sequence[float] | None = None, judging: str = DEFAULT,
-               group: str | None = None) -> pl.DataFrame:
+    def curves(self, relation: str, *, sets: Mapping[str, Sequence[str]] | None = None,
+               grid: Sequence[float] | None = None, judging: str = DEFAULT, group: str | None = None) -> pl.DataFrame:
         """The share of cases that violate at least one rule against the threshold: per family, all together, identity.
 
-        One row per group of rules and threshold. `identity`, where the suite has it, is the system's own noise.
+        One row per set of rules and threshold. `identity`, where the suite has it, is the system's own noise. `sets`
+        asks for other sets, of rules with or without their relation: `{"grey or mirrored": ["greyscale", "mirror(h)"]}`.
         """
-        held, families = self.severities(judging, group=group), self.families(relation)
-        sets = {ANY: [rule for rules in families.values() for rule in rules], **families}
-        sets["identity"] = [name for kind, name in self._identity().items() if kind == relation]
+        if sets is not None:
+            chosen = {name: [self._rule(one) for one in rules] for name, rules in sets.items()}
+            return self._curves(chosen, relation, grid, judging, group)
+        families = self.families(relation)
+        usual = {ANY: [rule for rules in families.values() for rule in rules], **families}
+        usual["identity"] = [name for kind, name in self._identity().items() if kind == relation]
+        return self._curves(usual, relation, grid, judging, group)
+
+    def _curves(self, sets: Mapping[str, Sequence[str]], relation: str, grid: Sequence[float] | None, judging: str,
+                group: str | None) -> pl.DataFrame:
+        held = self.severities(judging, group=group)
         found = [curve(held.only(rules), grid or self.grids()[relation]).select(pl.lit(name).alias("group"), pl.all())
                  for name, rules in sets.items() if rules]
         return pl.concat(found)
