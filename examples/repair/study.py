@@ -211,7 +211,8 @@ def report(results: dict[str, Any]) -> str:
         "other seeds. In those, mutants changed next to nothing on shifted pictures (0.643 before, 0.667 and 0.645 "
         "with a share of 0.15 and 0.27; one seed each) and seemed to help on new backgrounds; only then was the test "
         "set of unseen backgrounds added. A middling trial (800 pictures, three seeds) gained 0.031 on shifted "
-        "pictures of style a and lost 0.017 for b, and nothing on new backgrounds. There are many rows below, and their intervals are not corrected for that. The "
+        "pictures of style a and lost 0.017 for b, and nothing on new backgrounds. There are many rows below, and "
+        "their intervals are not corrected for that. The "
         "validation set has no shortcut either, which in the field one would seldom have.", ""]
     if results["quick"]:
         lines += ["**The quick version says that everything runs, and little else.** One training of a small detector "

@@ -213,6 +213,8 @@ def show(
                                             "their test's p is at most this, whatever the severity.")] = None,
     by: Annotated[str, typer.Option(help="Count by case or by target.")] = "case",
     group: Annotated[str | None, typer.Option(help="Only a landmark group: body, left_hand …")] = None,
+    table: Annotated[str | None, typer.Option(help="Another table instead: families, suites, counts (how many rules a "
+                                              "case violates), coverage, classic, landmarks.")] = None,
     as_json: Json = False,
 ) -> None:
     """Violation rate per rule with its interval, and the worst cases.
@@ -223,10 +225,27 @@ def show(
 
         instar show runs/first --group left_hand
 
+        instar show runs/first --table coverage --threshold 0.2
+
         instar show runs/first --judging landmarks=hands --json
     """
+    if table is not None:
+        _show_table(run, table, threshold=threshold, judging=judging, as_json=as_json)
+        return
     _show(run, threshold=threshold, judging=judging, worst=worst, by=by, as_json=as_json, limit=None if every else 30,
           p=p, group=group)
+
+
+def _show_table(folder: Path, name: str, *, threshold: float | None, judging: str, as_json: bool) -> None:
+    from instar.api import open_run
+    from instar.report import run_table, show_tables
+
+    found = run_table(open_run(folder), name, threshold=threshold, judging=judging)
+    if as_json:
+        _print_json([{"table": title, "rows": [dict(zip(heads, row, strict=True)) for row in rows]}
+                     for title, heads, rows in found])
+    else:
+        show_tables(_console(), found)
 
 
 def _show(folder: Path, *, threshold: float | None = None, judging: str = "default", worst: int = 10, by: str = "case",

@@ -49,6 +49,17 @@ def test_the_same_command_again_says_that_nothing_is_left(photos: Path, done: Pa
     assert "Nothing is left to do" in again.stdout
 
 
+@pytest.mark.parametrize(("table", "says"), [
+    ("families", "family      rules"), ("suites", "of the suite"), ("counts", "violated"), ("coverage", "covered by"),
+    ("classic", "no annotated"), ("landmarks", "landmarks are those of poses"), ("cover", "did you mean 'coverage'")])
+def test_further_tables(done: Path, table: str, says: str) -> None:
+    shown = command("show", str(done), "--table", table)
+    assert says.split()[0] in shown.stdout + shown.stderr
+    assert "Traceback" not in shown.stderr
+    if shown.returncode == 0:
+        assert json.loads(command("show", str(done), "--table", table, "--json").stdout)[0]["table"]
+
+
 def test_show(done: Path) -> None:
     shown = command("show", str(done), "--threshold", "0.5")
     assert shown.returncode == 0

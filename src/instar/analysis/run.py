@@ -195,7 +195,7 @@ class Run:
         """The share of cases that violate at least one rule against the threshold: per family, all together, identity.
 
         One row per set of rules and threshold. `identity`, where the suite has it, is the system's own noise. `sets`
-        asks for other sets, of rules with or without their relation: `{"grey or mirrored": ["greyscale", "mirror(h)"]}`.
+        asks for others, of rules with or without their relation: `{"grey or mirrored": ["greyscale", "mirror(h)"]}`.
         """
         if sets is not None:
             chosen = {name: [self._rule(one) for one in rules] for name, rules in sets.items()}
