@@ -23,7 +23,7 @@ from instar.report.section import start_of
 from instar.spelling import UnknownName
 from tests.browser.conftest import RULES, wobbly
 from tests.missing import module
-from tests.toys import _centres, _pose, rectangles, scene, steady
+from tests.toys import _centres, _pose, rectangles, scene, steady, write_scenes
 
 HOSTILE = "eine <b>große<b> & 'böse' 100% Datei.png"
 
@@ -302,3 +302,13 @@ def test_every_format_is_written(poses: instar.Run, tmp_path: Path) -> None:
 def test_unknown_formats_are_errors(poses: instar.Run, tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="pdf"):
         write_report([poses], tmp_path / "report.html", formats=("pdf",))
+
+
+def test_a_suite_for_poses_on_a_detector(tmp_path: Path) -> None:
+    suite = instar.Suite("mixed", tuple(map(instar.rule, ("identity", "mirror(h)", "greyscale"))), output="poses",
+                         panels=("violated-counts", "classic", "landmarks"))
+    run = instar.run("tests.toys:rectangles", suite, write_scenes(tmp_path / "pictures", 3), out=tmp_path / "run",
+                     workers=0)
+    part = make_report([run], images=2).runs[0].parts[0]
+    assert [panel.title for panel in part.panels] == ["How many rules a case violates"]
+    assert part.section.relation == "detections"

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from instar.analysis import Run
+from instar.outputs import Poses
 from instar.relations import own_equivariance
 from instar.report.chart import Chart
 from instar.report.panel_figures import classic_bars, classic_shares, object_curves, skeleton, worst_landmarks
@@ -88,7 +89,8 @@ ROWS = 60_000
 
 
 def _landmarks(run: Run, section: Section, judging: str) -> SuitePanel | None:
-    if section.relation != own_equivariance(run.manifest["system"]["kind"]).relation.name:
+    kind = run.manifest["system"]["kind"]  # a suite for poses may test a detector too
+    if kind != Poses.kind or section.relation != own_equivariance(kind).relation.name:
         return None
     places = {value: t for t, value in enumerate(section.grid)}
     found = run.landmarks(grid=section.grid, judging=judging).select(
