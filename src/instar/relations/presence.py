@@ -121,7 +121,7 @@ def _kind(effect: str, before: bool) -> str:
 
 RELATIONS = (
     Relation(
-        "presence", "detections", presence, unit="of the follow-ups", threshold=2 / 3,
+        "presence", "detections", presence, unit="shares of the follow-ups", threshold=2 / 3,
         grid=(1 / 3, 2 / 3, 1.0), kinds=("missing", "incorrect", "persists"), measures=MEASURES, mapping=False,
         parameters=(
             Parameter("effect", "choice", choices=("gone", "kept"),
