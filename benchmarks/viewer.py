@@ -43,7 +43,7 @@ def made(folder: Path, cases: int, rules: int) -> tuple[Store, list[str], int]:
     store = Store(folder)
     header = instar.Poses.from_array(np.zeros((1, 33, 2)), skeleton=skeleton("mediapipe-pose-33")).header()
     store.write_manifest({"instar": instar.__version__, "output": header, "truth": None, "seed": 0, "suites": ["bench"],
-                          "rules": names, "options": {}, "thresholds": {}, "providers": {}, "need_headers": {},
+                          "rules": names, "options": {}, "thresholds": {}, "providers": {},
                           "datasets": [{"name": "bench", "root": ""}],
                           "system": {"name": "bench", "kind": "poses", "fingerprint": "", "deterministic": True,
                                      "seedable": True}})
@@ -55,7 +55,8 @@ def made(folder: Path, cases: int, rules: int) -> tuple[Store, list[str], int]:
                                                 rng.uniform(0, 1, 4), strict=True))}
                         for number, name in enumerate(ids)], None)
     store.append_predictions([{"case": ids[0], "follow_up": "source", "draw": 0, "repeat": 0, "status": "ok",
-                               "points": np.zeros(66, np.float32)}], "poses")
+                               "width": 640, "height": 480, "points": np.zeros(66, np.float32),
+                               "visibility": np.ones(33, np.float32), "scores": np.ones(1, np.float32)}], "poses")
     total = cases * len(names)
 
     def parts():  # type: ignore[no-untyped-def]

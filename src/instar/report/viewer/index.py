@@ -224,6 +224,8 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
     if (store.judging_info(judging) or {"parts": None})["parts"] != [first, end]:
         raise Rejudged(f"{store.folder}: judged anew while it was read")
     made.matrix()  # here, where nobody waits for it
+    for name in made.groups:
+        made.group(name)
     return made
 
 
