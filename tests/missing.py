@@ -12,6 +12,7 @@ import pytest
 
 from instar.case import Image, read_image
 from instar.datasets import dataset
+from instar.systems import MissingExtra, System, system
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
@@ -35,6 +36,24 @@ def shared(inside: str) -> Path:
     if not path.exists():
         absent(f"{path} is not here")
     return path
+
+
+@cache
+def _system(spelling: str, file: Path | None) -> System | str:
+    if file is not None and not file.is_file():
+        return f"{file} is not here"
+    try:
+        return system(spelling)
+    except MissingExtra as error:
+        return str(error)
+
+
+def loaded_system(spelling: str, file: Path | None = None) -> System:
+    """A system, loaded once; where its library, its model or a file it takes is missing, the test says so."""
+    found = _system(spelling, file)
+    if isinstance(found, str):
+        absent(found)
+    return found
 
 
 @cache

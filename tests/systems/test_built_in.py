@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from instar.skeleton import skeleton
 from instar.systems import MissingExtra, System, system, systems, verify
 from instar.systems.litert import letterbox, quiet
 from instar.warp import Warp
-from tests.missing import SHARED, absent, astronaut, module
+from tests.missing import SHARED, absent, astronaut, loaded_system, module
 
 MOVENET = SHARED / "data" / "models" / "movenet_single_pose_lightning_ptq.tflite"
 SPELLINGS = {
@@ -37,21 +36,8 @@ SPELLINGS = {
 }
 
 
-@cache
-def _loaded(name: str) -> System | str:
-    if name == "movenet" and not MOVENET.is_file():
-        return f"{MOVENET} is not here"
-    try:
-        return system(SPELLINGS[name])
-    except MissingExtra as error:
-        return str(error)
-
-
 def need(name: str) -> System:
-    found = _loaded(name)
-    if isinstance(found, str):
-        absent(found)
-    return found
+    return loaded_system(SPELLINGS[name], MOVENET if name == "movenet" else None)
 
 
 def plain(width: int, height: int, value: int = 127) -> Image:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ import pytest
 
 from instar.case import Image
 from instar.outputs import Detections
-from instar.systems import MissingExtra, System, system
+from instar.systems import System, system
 from instar.systems.boxes import COCO, COCO_NUMBERS, Fit, carried_back, fitted, fitting, suppressed
 from instar.warp import Warp, boxes_iou
-from tests.missing import SHARED, absent, astronaut, module
+from tests.missing import SHARED, absent, astronaut, loaded_system, module
 
 Array = npt.NDArray[Any]
 YOLOX = SHARED / "data" / "models" / "yolox_nano.onnx"
@@ -343,21 +342,8 @@ REAL = {"efficientdet-lite0": "efficientdet-lite0", "efficientdet-lite1": "effic
         "efficientdet-lite2": "efficientdet-lite2", "yolox": f'onnx-detector("{YOLOX}")'}
 
 
-@cache
-def _loaded(name: str) -> System | str:
-    if name == "yolox" and not YOLOX.is_file():
-        return f"{YOLOX} is not here"
-    try:
-        return system(REAL[name])
-    except MissingExtra as error:
-        return str(error)
-
-
 def need(name: str) -> System:
-    found = _loaded(name)
-    if isinstance(found, str):
-        absent(found)
-    return found
+    return loaded_system(REAL[name], YOLOX if name == "yolox" else None)
 
 
 def same(a: Detections, b: Detections) -> bool:

@@ -167,15 +167,14 @@ class Run:
     def family_rates(self, threshold: float | None = None, *, p: float | None = None, judging: str = DEFAULT,
                      group: str | None = None) -> pl.DataFrame:
         """Per family, and for the whole suite: the share of cases that violate at least one of its rules."""
-        families = self.families()
-        everything = {**families, ANY: [rule for rules in families.values() for rule in rules]}
+        everything = {**self.families(), ANY: self._changing()}
         return group_rates(self.severities(judging, group=group), everything, self.thresholds(threshold),
                            alphas=self.alphas(p))
 
     def suite_rates(self, threshold: float | None = None, *, p: float | None = None,
                     judging: str = DEFAULT) -> pl.DataFrame:
         """Per suite of the run, as far as it is known by name: the share of cases that violate any of its rules."""
-        mine = set(chain.from_iterable(self.families().values()))
+        mine = set(self._changing())
         sets: dict[str, list[str]] = {}
         for name in self.manifest["suites"]:
             with suppress(KeyError, ValueError, FileNotFoundError):  # a file that is elsewhere, or a list of rules
@@ -187,7 +186,7 @@ class Run:
                  group: str | None = None) -> dict[str, Any]:
         """The share of cases that violate at least one rule (identity is none), with its 95 % interval."""
         limits = self.thresholds(threshold)
-        mine = {rule: limits[rule] for rules in self.families().values() for rule in rules}
+        mine = {rule: limits[rule] for rule in self._changing()}
         return any_rule(self.severities(judging, group=group), mine, alphas=self.alphas(p))
 
     def curves(self, relation: str, *, sets: Mapping[str, Sequence[str]] | None = None,
@@ -200,8 +199,7 @@ class Run:
         if sets is not None:
             chosen = {name: [self._rule(one) for one in rules] for name, rules in sets.items()}
             return self._curves(chosen, relation, grid, judging, group)
-        families = self.families(relation)
-        usual = {ANY: [rule for rules in families.values() for rule in rules], **families}
+        usual = {ANY: self._changing(relation), **self.families(relation)}
         usual["identity"] = [name for kind, name in self._identity().items() if kind == relation]
         return self._curves(usual, relation, grid, judging, group)
 
@@ -219,7 +217,7 @@ class Run:
     def coverage(self, threshold: float | None = None, *, relation: str | None = None,
                  judging: str = DEFAULT) -> pl.DataFrame:
         """How far each rule covers each other one: of the cases that violate `of`, the share that violates `by`."""
-        mine = [rule for rules in self.families(relation).values() for rule in rules]
+        mine = self._changing(relation)
         limits = self.thresholds(threshold)
         return coverage(self.severities(judging), {rule: limits[rule] for rule in mine})
 
@@ -227,7 +225,7 @@ class Run:
                         bins: Sequence[tuple[int, int]] | None = None, strict: bool = False,
                         judging: str = DEFAULT) -> pl.DataFrame:
         """How many cases violate how many of a relation's rules (without identity), for each threshold."""
-        mine = [rule for rules in self.families(relation).values() for rule in rules]
+        mine = self._changing(relation)
         return violated_counts(self.severities(judging).only(mine), grid or self.grids()[relation], bins,
                                strict=strict)
 
@@ -241,7 +239,7 @@ class Run:
         """Classic testing against ground truth beside metamorphic testing, per threshold, with precision and recall."""
         held = self.store.judging_info(judging)
         relation = own_equivariance(Poses.kind).relation.name
-        mine = [rule for rules in self.families(relation).values() for rule in rules]
+        mine = self._changing(relation)
         return classic_vs_metamorphic(classic(self.store, **(held["options"] if held else {})),
                                       self.severities(judging).only(mine), grid or self.grids()[relation])
 
@@ -361,6 +359,10 @@ class Run:
     def _bound(self) -> tuple[Rule, ...]:
         manifest = self.manifest
         return bound_rules(manifest["rules"], manifest["system"]["kind"])
+
+    def _changing(self, relation: str | None = None) -> list[str]:
+        """The rules that change something, family by family; of one relation, or of all."""
+        return list(chain.from_iterable(self.families(relation).values()))
 
     def _identity(self) -> dict[str, str]:
         """The rule that changes nothing, by relation."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import xxhash
 from instar.analysis import Run
 from instar.case import Case, Image, read_input
 from instar.datasets import Dataset
-from instar.engine import DEFAULT, SOURCE, bound_rules, chunks, evidence, provided
+from instar.engine import DEFAULT, SOURCE, bound_rules, provided
 from instar.outputs import Detections
 from instar.relations import Rule, rule
 from instar.repair.export import Example
@@ -28,8 +28,6 @@ __all__ = ["Chosen", "choose", "exposing", "mutants", "presence_rules"]
 
 SHARE = 0.15
 """Mutants in the training set; the paper had 1 to 27 %."""
-
-_COLUMNS: dict[str, Any] = {"case": pl.String, "rule": pl.String, "draw": pl.Int32}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,44 +62,15 @@ def presence_rules(run: Run) -> list[Rule]:
 def exposing(run: Run, *, threshold: float | None = None, judging: str = DEFAULT) -> pl.DataFrame:
     """One row for each pair of a case and a rule that is violated, with the first draw that shows it.
 
-    A pair is violated where the severity of one of its objects is at least the threshold; the draw is one in which
-    such an object breaks the relation by itself.
+    A pair is violated where the severity of one of its objects is at least the threshold; the draw is the first in
+    which such an object breaks the relation, as its verdict says.
     """
-    rules = presence_rules(run)
     limits = run.thresholds(threshold)
-    verdicts = run.verdicts(judging)
-    held = run.store.judging_info(judging)
-    options = held["options"] if held else {}
-    broken = verdicts.filter(pl.col("severity") > 0).join(
-        pl.DataFrame({"rule": list(limits), "limit": list(limits.values())}), on="rule").filter(
-        pl.col("severity") >= pl.col("limit")).select("case", "rule", "target")
-    found = [pl.DataFrame(schema=_COLUMNS)]
-    manifest = run.manifest
-    groups: dict[str, list[Rule]] = {}
-    for one in rules:
-        assert one.relation is not None
-        groups.setdefault(one.relation.id, []).append(one)
-    for part in chunks(run.store):
-        predictions = run.store.whole(run.store.predictions(where=part))
-        cases = run.store.cases(where=part)
-        found += [_alone(members, predictions, cases, manifest, options).join(
-            broken, on=["case", "rule", "target"], how="semi").select(list(_COLUMNS)) for members in groups.values()]
-    return pl.concat(found).group_by("case", "rule").agg(pl.col("draw").min()).sort("case", "rule")
-
-
-def _alone(rules: Sequence[Rule], predictions: pl.DataFrame, cases: pl.DataFrame, manifest: Mapping[str, Any],
-           options: Mapping[str, Any]) -> pl.DataFrame:
-    """The objects that break their relation in a draw, each draw judged as if there were no other."""
-    bound = rules[0].relation
-    assert bound is not None
-    held, _ = evidence(rules, predictions, cases, manifest, options)
-    names = pl.DataFrame({"follow_up": [one.transformations[0].id for one in rules], "rule": [one.id for one in rules]})
-    found = [pl.DataFrame(schema={**_COLUMNS, "target": pl.String})]
-    for (draw,), mine in held.follow_ups.group_by("draw"):
-        judged = bound.relation.judge(replace(held, follow_ups=mine))
-        found.append(judged.filter(pl.col("severity") >= 0.5).join(names, on="follow_up").select(
-            "case", "rule", pl.lit(draw, pl.Int32).alias("draw"), "target"))
-    return pl.concat(found)
+    mine = pl.DataFrame({"rule": [one.id for one in presence_rules(run)]}).with_columns(
+        limit=pl.col("rule").replace_strict(limits, return_dtype=pl.Float64))
+    broken = run.verdicts(judging).join(mine, on="rule").filter(
+        (pl.col("severity") > 0) & (pl.col("severity") >= pl.col("limit")))
+    return broken.group_by("case", "rule").agg(pl.col("draw").min()).sort("case", "rule")
 
 
 def choose(available: pl.DataFrame, originals: int, *, share: float = SHARE, seed: int = 0) -> Chosen:
