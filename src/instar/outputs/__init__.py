@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 import polars as pl
 
 from instar.case import Input
+from instar.outputs.caption import Caption
 from instar.outputs.detections import Detections
 from instar.outputs.forecast import Forecast, HeatMap, Paths, heat_of
 from instar.outputs.poses import PoseBatch, Poses
@@ -16,8 +17,8 @@ from instar.shapes import Shape
 from instar.spelling import unknown
 from instar.warp import Warp
 
-__all__ = ["KINDS", "Detections", "Forecast", "HeatMap", "Output", "Paths", "PoseBatch", "Poses", "Shape", "Zones",
-           "heat_of", "output_kind"]
+__all__ = ["KINDS", "Caption", "Detections", "Forecast", "HeatMap", "Output", "Paths", "PoseBatch", "Poses", "Shape",
+           "Zones", "heat_of", "output_kind"]
 
 
 class Output(Protocol):
@@ -36,6 +37,10 @@ class Output(Protocol):
 
     def shapes(self, target: str | None = None) -> list[Shape]:
         """What to draw of it; of a verdict's target alone where that is a part of the answer."""
+        ...
+
+    def says(self) -> str | None:
+        """What it says in words; None for a kind that is drawn."""
         ...
 
     def header(self) -> dict[str, Any]:
@@ -61,7 +66,7 @@ class Output(Protocol):
         ...
 
 
-KINDS: dict[str, type[Output]] = {kind.kind: kind for kind in (Detections, Forecast, Poses, Zones)}
+KINDS: dict[str, type[Output]] = {kind.kind: kind for kind in (Caption, Detections, Forecast, Poses, Zones)}
 
 
 def output_kind(name: str) -> type[Output]:

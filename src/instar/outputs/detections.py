@@ -90,6 +90,9 @@ class Detections:
             shapes.append(Shape("text", box[None, :2].astype(np.float64), f"{label} {score:.2f}"))
         return shapes
 
+    def says(self) -> None:
+        """It is drawn."""
+
     def header(self) -> dict[str, Any]:
         return {"kind": self.kind}
 

@@ -158,6 +158,9 @@ class Forecast:
         lines = np.concatenate([steps[:, :-1], steps[:, 1:]], 2).reshape(-1, 4)
         return [*shapes, Shape("lines", lines), Shape("points", steps[:, -1])]
 
+    def says(self) -> None:
+        """It is drawn."""
+
     def header(self) -> dict[str, Any]:
         return {"kind": self.kind}
 

@@ -110,6 +110,9 @@ class Poses:
 
     # -- storing
 
+    def says(self) -> None:
+        """It is drawn."""
+
     def header(self) -> dict[str, Any]:
         """What is the same for all outputs of a run."""
         return _header(self.skeleton)

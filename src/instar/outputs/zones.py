@@ -76,6 +76,9 @@ class Zones:
         names = repr(sorted(self.names.items())).encode()
         return str(xxhash.xxh3_128_hexdigest(repr(self.size).encode() + names + self.labels.tobytes()))
 
+    def says(self) -> None:
+        """It is drawn."""
+
     def header(self) -> dict[str, Any]:
         return {"kind": self.kind, "names": {name: list(values) for name, values in self.names.items()}}
 

@@ -1,0 +1,1 @@
+"""Language: the nouns of captions, and which objects a caption names."""
