@@ -14,27 +14,44 @@ from instar.engine import estimate as _estimate
 from instar.report import contact_sheet, draw_shapes, write_png
 from instar.store import Store
 from instar.suites import Suite, suite
-from instar.systems import System, default_zones, from_function, system_name
+from instar.systems import System, default_objects, default_zones, from_function, system_name
 from instar.systems import system as _system
 from instar.transforms import NotApplicable, draw_seed
 
-__all__ = ["Run", "check", "estimate", "open_run", "preview", "run", "zones_provider"]
+__all__ = ["Run", "check", "estimate", "open_run", "preview", "providers_of", "run"]
 
 
-def zones_provider(given: str | None, store: Store) -> str | None:
-    """Who provides zones: the one asked for, else the run's own, else the best one installed. `none` is nobody."""
-    if given == "none":
-        return None
-    if given and given != "auto":
-        return given if given in ("masks", "boxes") else system_name(given)
-    if store.exists and "zones" in store.manifest()["providers"]:
-        return str(store.manifest()["providers"]["zones"]["name"])
-    return default_zones()
+def providers_of(suite: Suite, store: Store, *, zones: str | None = None, objects: str | None = None,
+                 pool: str | Path | None = None) -> dict[str, str]:
+    """Who provides what a suite needs: those asked for, else the run's own, else the best ones installed.
+
+    `none` is nobody. A detector is taken without being asked for only where something is to be inserted.
+    """
+    needs = {need for rule in suite.rules for t in rule.transformations for need in t.needs}
+    if objects not in (None, "auto", "none") and any(
+            rule.relation and rule.relation.relation.name == "presence" for rule in suite.rules):
+        raise ValueError("presence is about annotated objects or what the system itself finds in the source; "
+                         "leave out --objects")
+    held = store.manifest()["providers"] if store.exists else {}
+    best: dict[str, Callable[[], str | None]] = {"zones": default_zones}
+    if "pool" in needs:
+        best["objects"] = default_objects
+    found: dict[str, str] = {}
+    for need, asked in (("zones", zones), ("objects", objects), ("pool", None if pool is None else str(pool))):
+        if asked not in (None, "auto", "none"):
+            assert asked is not None
+            found[need] = asked if need == "pool" or asked in ("masks", "boxes") else system_name(asked)
+        elif asked != "none" and need in held:
+            found[need] = str(held[need]["name"])
+        elif asked != "none" and need in best and (name := best[need]()):
+            found[need] = name
+    return found
 
 
 def run(system: str | System | Callable[..., Any], suite: str | Suite, dataset: str | Path | Dataset, *,
         out: str | Path, seed: int | None = None, workers: int | None = None, timeout: float = 60.0,
-        limit: int | None = None, zones: str | None = None, retry_failed: bool = False,
+        limit: int | None = None, zones: str | None = None, objects: str | None = None,
+        pool: str | Path | None = None, retry_failed: bool = False,
         on_progress: Callable[[Progress], None] | None = None) -> Run:
     """Test a system: predict what is missing in the run folder, then judge it.
 
@@ -48,12 +65,14 @@ def run(system: str | System | Callable[..., Any], suite: str | Suite, dataset: 
         workers: processes; one per core by default, 0 for this process (no protection from crashes and hangs).
         timeout: seconds that one prediction may take.
         zones: who finds skin, hair, clothes and background; `auto` by default, `none` for nobody.
+        objects: the detector that finds objects in cases without annotated ones.
+        pool: the folder of cut-out objects to insert.
     """
-    store = Store(out)
+    store, asked = Store(out), _suite(suite)
     system, workers = _sendable(system, workers)
-    outcome = predict(system, _suite(suite), _dataset(dataset), store, seed=seed, workers=workers, timeout=timeout,
-                      limit=limit, zones=zones_provider(zones, store), retry_failed=retry_failed,
-                      on_progress=on_progress)
+    outcome = predict(system, asked, _dataset(dataset), store, seed=seed, workers=workers, timeout=timeout, limit=limit,
+                      providers=providers_of(asked, store, zones=zones, objects=objects, pool=pool),
+                      retry_failed=retry_failed, on_progress=on_progress)
     finished = Run(store, outcome)
     if store.state("predictions"):
         finished.judge()
@@ -62,14 +81,15 @@ def run(system: str | System | Callable[..., Any], suite: str | Suite, dataset: 
 
 def estimate(system: str, suite: str | Suite, dataset: str | Path | Dataset, *, out: str | Path | None = None,
              limit: int | None = None, workers: int | None = None, timeout: float = 60.0,
-             zones: str | None = None) -> Estimate:
+             zones: str | None = None, objects: str | None = None, pool: str | Path | None = None) -> Estimate:
     """What a run would cost, from three timed cases. Writes nothing."""
-    store = Store(out if out is not None else "no run folder")
-    return _estimate(system_name(system), _suite(suite), _dataset(dataset), store, workers=workers, timeout=timeout,
-                     limit=limit, zones=zones_provider(zones, store))
+    store, asked = Store(out if out is not None else "no run folder"), _suite(suite)
+    return _estimate(system_name(system), asked, _dataset(dataset), store, workers=workers, timeout=timeout,
+                     limit=limit, providers=providers_of(asked, store, zones=zones, objects=objects, pool=pool))
 
 
 def preview(suite: str | Suite, picture: str | Path | Input, *, zones: str | None = None,
+            objects: str | None = None, pool: str | Path | None = None,
             seed: int = 0) -> tuple[Image, list[tuple[str, str]]]:
     """A contact sheet of every rule of a suite on one picture, and the rules that do not apply to it, with why.
 
@@ -78,9 +98,11 @@ def preview(suite: str | Suite, picture: str | Path | Input, *, zones: str | Non
     given = picture if isinstance(picture, Image | Scene) else _first_input(picture)
     tiles, missing = [(_shown(given), "source")], []
     case = Case("preview", input=given)
-    chosen = list(dict.fromkeys(t for rule in _suite(suite).rules for t in rule.transformations))
-    name = zones_provider(zones, Store("no run folder")) if any("zones" in t.needs for t in chosen) else None
-    providers = {"zones": provider("zones", name)} if name else {}
+    asked = _suite(suite)
+    chosen = list(dict.fromkeys(t for rule in asked.rules for t in rule.transformations))
+    wanted = frozenset().union(*(t.needs for t in chosen))
+    named = providers_of(asked, Store("no run folder"), zones=zones, objects=objects, pool=pool)
+    providers = {need: provider(need, name) for need, name in named.items() if need in wanted}
     held: dict[str, Any] = {}
     for transformation in chosen:
         try:

@@ -40,6 +40,9 @@ Threshold = Annotated[float | None, typer.Option("--threshold", "-t", min=0, hel
 Judging = Annotated[str, typer.Option(help="Which judging; see `instar judge`.")]
 Zones = Annotated[str, typer.Option(help="Who finds skin, hair, clothes and background: auto, none, masks or boxes of "
                                          "the dataset, or a segmenter.")]
+Objects = Annotated[str, typer.Option(help="The detector that finds objects where none are annotated: auto, none, "
+                                           "efficientdet-lite0 …")]
+Pool = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Cut-out objects to insert; see `instar pool`.")]
 
 
 def _console() -> Console:
@@ -84,6 +87,8 @@ def run(
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that one prediction may take.")] = 60.0,
     seed: Annotated[int | None, typer.Option(help="Seed of random follow-ups; 0 by default.")] = None,
     zones: Zones = "auto",
+    objects: Objects = "auto",
+    pool: Pool = None,
     retry: Annotated[str | None, typer.Option(metavar="failed", help="`--retry failed` tries them again.")] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Count, time 3 cases, estimate; writes nothing.")] = False,
     threshold: Annotated[float | None, typer.Option(min=0, help="For the summary at the end.")] = None,
@@ -109,13 +114,15 @@ def run(
         raise typer.BadParameter("say where the run goes, e.g. --out runs/first", param_hint="--out")
     console = _console()
     if plan:
-        found = estimate(system, suite, dataset, out=out, limit=limit, workers=workers, timeout=timeout, zones=zones)
+        found = estimate(system, suite, dataset, out=out, limit=limit, workers=workers, timeout=timeout, zones=zones,
+                         objects=objects, pool=pool)
         _show_plan(console, found, as_json)
         return
     assert out is not None
     with _Display(quiet=as_json) as display:
         finished = run(system, suite, dataset, out=out, limit=limit, workers=workers, timeout=timeout, seed=seed,
-                       zones=zones, retry_failed=retry == "failed", on_progress=display.update)
+                       zones=zones, objects=objects, pool=pool, retry_failed=retry == "failed",
+                       on_progress=display.update)
     outcome = finished.outcome
     assert outcome is not None
     if as_json:
@@ -571,6 +578,8 @@ def preview(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The PNG; PICTURE-preview.png by default, preview.png "
                                              "for a dataset.")] = None,
     zones: Zones = "auto",
+    objects: Objects = "auto",
+    pool: Pool = None,
     seed: Annotated[int, typer.Option(help="Seed of random follow-ups.")] = 0,
 ) -> None:
     """A contact sheet: every rule of a suite on your picture, spelled below.
@@ -582,7 +591,7 @@ def preview(
     from instar.api import preview as made
     from instar.report import write_png
 
-    sheet, missing = made(suite, picture, zones=zones, seed=seed)
+    sheet, missing = made(suite, picture, zones=zones, objects=objects, pool=pool, seed=seed)
     place = Path(picture)
     target = out or (place.with_name(f"{place.stem}-preview.png") if place.is_file() else Path("preview.png"))
     write_png(target, sheet)

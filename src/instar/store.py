@@ -8,6 +8,7 @@ both appear by one rename, so that a table is whole at any moment, whoever is ki
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import re
@@ -22,7 +23,7 @@ import polars as pl
 from instar.outputs import KINDS, Output
 from instar.transforms import Change
 
-__all__ = ["FORMAT", "KEY", "Busy", "NoRun", "Store", "rows_frame"]
+__all__ = ["FORMAT", "KEY", "Busy", "NoRun", "Store", "need_content", "rows_frame"]
 
 FORMAT = 1
 KEY = ("case", "follow_up", "draw", "repeat")
@@ -53,6 +54,17 @@ class NoRun(FileNotFoundError):
 
 class Busy(RuntimeError):
     """Another process is writing to the run."""
+
+
+def need_content(value: Output) -> bytes:
+    """A need as it is kept: its one column, or a frame of them."""
+    row = value.row()
+    if len(value.columns) == 1:
+        (content,) = row.values()
+        return bytes(content)
+    buffer = io.BytesIO()
+    rows_frame([row], value.columns).write_ipc(buffer, compression="zstd")
+    return buffer.getvalue()
 
 
 def rows_frame(rows: Sequence[Mapping[str, Any]], schema: Mapping[str, Any]) -> pl.DataFrame:
@@ -298,8 +310,10 @@ class Store:
         # runs of before kept one header per provider
         header = json.loads(row["header"]) if row["header"] else self.manifest()["need_headers"][row["provider"]]
         kind = KINDS[header["kind"]]
-        (column,) = kind.columns
-        return kind.from_row({column: self.blob(row["hash"])}, header)
+        content = self.blob(row["hash"])
+        if len(kind.columns) == 1:
+            return kind.from_row(dict.fromkeys(kind.columns, content), header)
+        return kind.from_row(pl.read_ipc(io.BytesIO(content)).row(0, named=True), header)
 
     # -- verdicts, one folder per judging
 

@@ -107,6 +107,26 @@ def test_a_detector_that_looks_at_the_background_keeps_what_was_erased(tmp_path:
     assert rates(paper)["erase(0.1)"] == (12, 12), "as published, every ratio is judged"
 
 
+def neighbourly(pixels: np.ndarray) -> Detections:
+    """Finds every object as long as one of them is there."""
+    truth = max(TRUTHS, key=lambda one: intact(pixels, one).sum())
+    whole = intact(pixels, truth).max() >= 0.5
+    return Detections.from_xyxy(truth.boxes[:3 * whole], truth.labels[:3 * whole], np.full(3 * whole, 0.9))
+
+
+def test_one_follow_up_per_object_shows_what_hangs_on_its_neighbours(tmp_path: Path) -> None:
+    together = rates(ran(neighbourly, tmp_path / "all", "erase(1) => presence(gone)"))
+    assert together["erase(1)"] == (0, 12), "with all objects gone nothing is found: it looks right"
+    run = ran(neighbourly, tmp_path / "each", "object-relevance/each")
+    table = {row["rule"].partition(" => ")[0]: row for row in run.objects().iter_rows(named=True)}
+    assert (table["erase(1, each object)"]["objects"], table["erase(1, each object)"]["persists"]) == (12, 12)
+    assert table["object_noise(0.9, 16, each object)"]["missing"] == 0
+    verdicts = run.verdicts().filter(pl.col("rule") == "erase(1, only=1) => presence(gone)")
+    assert verdicts["target"].to_list() == [f"{seed}-green" for seed in range(4)]
+    beyond = run.verdicts().filter(pl.col("rule") == "erase(1, only=7) => presence(gone)")
+    assert set(beyond["reason"]) == {"there is no object 7 in this image: it has 3"}
+
+
 def test_the_votes_of_three_follow_ups(tmp_path: Path) -> None:
     turns = iter(range(10_000))
 

@@ -92,7 +92,9 @@ def needs_of(size: Size) -> dict[str, object]:
         labels[height // 5:-height // 5, width // 5:-width // 5] = 2
         labels[:height // 8, :width // 8], labels[:height // 8, -width // 8:] = 1, 3
     names = {name: (number if roomy else 0,) for number, name in enumerate(ZONES)}
-    boxes = np.array([[0.02, 0.02, 0.19, 0.21], [0.8, 0.75, 0.99, 0.98]]) * [*size, *size]
+    corners = [(0.02 + 0.035 * i, 0.02, 0.05 + 0.035 * i, 0.21) for i in range(5)]
+    corners += [(0.8 + 0.035 * i, 0.75, 0.83 + 0.035 * i, 0.98) for i in range(5)]
+    boxes = np.array(corners) * [*size, *size]
     if not roomy:
         boxes = np.array([[0, 0, max(1, width // 2), max(1, height // 2)]])
     masks = np.zeros((len(boxes), height, width), bool)
@@ -100,7 +102,7 @@ def needs_of(size: Size) -> dict[str, object]:
         mask[y0:y1, x0:x1] = True
     spots = np.linspace([0.05, 0.75], [0.15, 0.95], 21) if roomy else np.full((21, 2), 0.5)
     return {"zones": Zones(labels, names), "truth": Poses.from_array(spots * size, skeleton="hand-21"),
-            "objects": Detections.from_xyxy(boxes, ["dog"] * len(boxes), ids=["17", "23"][:len(boxes)],
+            "objects": Detections.from_xyxy(boxes, ["dog"] * len(boxes), ids=[str(17 + number) for number in range(len(boxes))],
                                             masks=masks)}
 
 

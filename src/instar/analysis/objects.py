@@ -19,6 +19,8 @@ OUTCOMES = ("missing", "incorrect", "persists")
 def object_table(verdicts: pl.DataFrame, rules: Sequence[str], *, threshold: float = 2 / 3) -> pl.DataFrame:
     """Tables 6 to 10: one row per rule of the relation `presence`, in the order of the rules.
 
+    Rules about one object each, which differ by its number alone, share a row.
+
     `objects` and `images` count what was judged; `missing`, `incorrect` and `persists` the objects with that outcome in
     at least `threshold` of their follow-ups, `images_…` the images with such an object: an image counts once in each
     outcome it shows, and in `images_none` if it shows none. `unreliable` is the share of the objects with any of them,
@@ -30,7 +32,8 @@ def object_table(verdicts: pl.DataFrame, rules: Sequence[str], *, threshold: flo
     verdicts = verdicts.with_columns(pl.lit(None, kind).alias(name) for name, kind in measures.items()
                                      if name not in verdicts.columns)
     mine = pl.LazyFrame({"rule": names}, schema={"rule": pl.String}).join(
-        verdicts.lazy(), on="rule", maintain_order="left")
+        verdicts.lazy(), on="rule", maintain_order="left").with_columns(
+        pl.col("rule").str.replace(r"only=\d+", "each object"))
     judged = pl.col("severity").is_not_null()
     broken = judged & (pl.col("severity") >= threshold) & (pl.col("severity") > 0)
     shows = {name: broken & (pl.col("kind") == name) for name in OUTCOMES}

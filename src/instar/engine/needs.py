@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from instar.case import Case, Input
 from instar.outputs import Detections, Output, Zones
+from instar.pool import Pool, read_pool
 from instar.systems import System, system
 from instar.transforms import NotApplicable
 
-__all__ = ["STORED", "SURE", "Provider", "no_provider", "provided", "provider", "with_source"]
+__all__ = ["STORED", "SURE", "Need", "Provider", "no_provider", "provided", "provider", "with_source"]
 
-STORED = frozenset({"zones"})
-"""Needs that are stored when provided. Truth is stored with its case and the source output with the predictions."""
+Need = Output | Pool
+"""What a need may be."""
+
+STORED = frozenset({"zones", "objects"})
+"""Needs that are stored when somebody provides them. Truth is stored with its case, the source output with the
+predictions, and a pool is a folder of its own."""
+
+_ANSWERS = {"zones": ("zones", "a segmenter"), "objects": (Detections.kind, "a detector")}
+"""What a system that provides a need answers with, and what it is called."""
 
 SURE = 0.5
 """The score from which a detection in the source stands in for an object where none are annotated."""
@@ -32,22 +41,26 @@ def with_source(needs: frozenset[str], case: Case | None, kind: str) -> frozense
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Provider:
-    """Who provides a need: a segmenter, or the dataset's own masks or boxes."""
+    """Who provides a need: a segmenter, a detector, a pool, or the dataset's own masks or boxes."""
 
     name: str
     fingerprint: str
-    source: System | Literal["masks", "boxes"]
+    source: System | Pool | Literal["masks", "boxes"]
 
 
 def provider(need: str, name: str) -> Provider:
-    if need != "zones":
+    if need == "pool":
+        pool = read_pool(name)
+        return Provider(str(Path(name).resolve()), pool.fingerprint, pool)
+    if need not in _ANSWERS:
         raise ValueError(f"nobody is asked for {need}: it comes with the case")
-    if name == "masks" or name == "boxes":
+    if need == "zones" and name in ("masks", "boxes"):
         return Provider(name, f"dataset-{name}", name)  # type: ignore[arg-type]
-    segmenter = system(name)
-    if segmenter.kind != "zones":
-        raise ValueError(f"{name} answers with {segmenter.kind}, zones need a segmenter")
-    return Provider(segmenter.name, segmenter.fingerprint, segmenter)
+    asked = system(name)
+    kind, what = _ANSWERS[need]
+    if asked.kind != kind:
+        raise ValueError(f"{name} answers with {asked.kind}; {need} need {what}")
+    return Provider(asked.name, asked.fingerprint, asked)
 
 
 def no_provider(need: str) -> str:
@@ -55,30 +68,38 @@ def no_provider(need: str) -> str:
     if need == "zones":
         return ("there is no segmenter for zones; `pip install 'instar[litert]'` and "
                 "`instar models pull selfie-multiclass`, or give one with --zones")
+    if need == "objects":
+        return ("this dataset has no objects in its ground truth, and nobody finds them; `instar models pull "
+                "efficientdet-lite0`, or give a detector with --objects")
+    if need == "pool":
+        return "there is no pool of objects to insert; make one with `instar pool` and give it with --pool FOLDER"
     if need == "source":
         return "it depends on what the system says of the source, which only a run knows"
     return f"this case has no {need}"
 
 
 def provided(need: str, source: Provider | None, case: Case, given: Input,
-             answer: Output | NotApplicable | None = None) -> Output | NotApplicable:
-    """The need of one case, or the reason why it cannot be had. `answer` is the source output, where it is known."""
-    if need in ("truth", "objects"):
-        truth = case.truth
-        if need == "objects" and not isinstance(truth, Detections):
-            if isinstance(answer, Detections):
-                return _sure(answer)
-            return answer if isinstance(answer, NotApplicable) else NotApplicable(
-                "this dataset has no objects in its ground truth")
-        if truth is None:
-            return NotApplicable("this dataset has no ground truth")
-        return truth  # type: ignore[return-value]
+             answer: Output | NotApplicable | None = None) -> Need | NotApplicable:
+    """The need of one case, or the reason why it cannot be had. `answer` is the source output, where it is known.
+
+    Annotated objects go before those that somebody finds, and these before what the system itself says of the source.
+    """
+    if need == "truth":
+        return NotApplicable("this dataset has no ground truth") if case.truth is None else case.truth  # type: ignore[return-value]
+    if need == "objects" and isinstance(case.truth, Detections):
+        return case.truth
     if source is None:
-        return NotApplicable(no_provider(need))
+        if need == "objects" and isinstance(answer, Detections):
+            return _sure(answer)
+        return answer if isinstance(answer, NotApplicable) else NotApplicable(no_provider(need))
+    if isinstance(source.source, Pool):
+        return source.source
     try:
         if isinstance(source.source, System):
             said = source.source.answer([given], [0])[0]
-            return said if not isinstance(said, Exception) else NotApplicable(f"{source.name}: {said}")
+            if isinstance(said, Exception):
+                return NotApplicable(f"{source.name}: {said}")
+            return _sure(said) if isinstance(said, Detections) else said
         return _zones_of_truth(case, given, source.source)
     except Exception as error:
         return NotApplicable(f"{source.name} failed: {type(error).__name__}: {error}")

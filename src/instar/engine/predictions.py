@@ -84,13 +84,13 @@ def default_workers() -> int:
 
 def predict(system: str | System, suite: Suite, dataset: Dataset, store: Store, *, seed: int | None = None,
             workers: int | None = None, timeout: float = 60.0, limit: int | None = None,
-            zones: str | None = None, retry_failed: bool = False,
+            providers: Mapping[str, str] | None = None, retry_failed: bool = False,
             on_progress: Callable[[Progress], None] | None = None) -> Outcome:
     """Predict what the suite asks of every case and the run folder does not hold yet.
 
-    `zones` names the segmenter (None: nobody provides zones). `workers=0` works in this process.
+    `providers` names who provides zones, objects and the pool. `workers=0` works in this process.
     """
-    setup = Setup(system if isinstance(system, System) else system_name(system), {"zones": zones} if zones else {})
+    setup = Setup(system if isinstance(system, System) else system_name(system), dict(providers or {}))
     workers = default_workers() if workers is None else workers
     with ExitStack() as stack:
         stack.enter_context(store.lock())
@@ -142,9 +142,10 @@ class Estimate:
 
 
 def estimate(system: str | System, suite: Suite, dataset: Dataset, store: Store, *, workers: int | None = None,
-             timeout: float = 60.0, limit: int | None = None, zones: str | None = None, samples: int = 3) -> Estimate:
+             timeout: float = 60.0, limit: int | None = None, providers: Mapping[str, str] | None = None,
+             samples: int = 3) -> Estimate:
     """Count what is to do and time a few cases, spread over the dataset, in one worker."""
-    setup = Setup(system if isinstance(system, System) else system_name(system), {"zones": zones} if zones else {})
+    setup = Setup(system if isinstance(system, System) else system_name(system), dict(providers or {}))
     workers = default_workers() if workers is None else workers
     with ExitStack() as stack:
         first = start(setup)

@@ -20,9 +20,11 @@ import numpy as np
 import xxhash
 
 from instar.case import Case, Input, Unreadable, read_input
-from instar.engine.needs import STORED, Provider, provided, provider, with_source
+from instar.engine.needs import STORED, Need, Provider, provided, provider, with_source
 from instar.engine.plan import SOURCE, Key
 from instar.outputs import Output, Zones
+from instar.pool import Pool
+from instar.store import need_content
 from instar.systems import System, fingerprint_of, system
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed, transformation
 
@@ -54,7 +56,7 @@ class Task:
     case: Case
     keys: tuple[Key, ...]
     seed: int
-    needs: Mapping[str, Output | NotApplicable] = field(default_factory=dict)
+    needs: Mapping[str, Need | NotApplicable] = field(default_factory=dict)
     source: Output | None = None
     single: bool = False
 
@@ -135,7 +137,7 @@ class Worker:
             return
         yield "input", {"hash": digest, "width": given.size[0], "height": given.size[1],
                         "properties": given.properties() or None}
-        needs: dict[str, Output | NotApplicable] = dict(task.needs)
+        needs: dict[str, Need | NotApplicable] = dict(task.needs)
         if task.source is not None:
             needs["source"] = task.source
         batch = _Batch(task)
@@ -149,14 +151,17 @@ class Worker:
             if (name, draw) != last:
                 last, seed_of = (name, draw), self.transformation(name)
                 if seed_of.needs:
-                    if "source" not in needs and "source" in with_source(seed_of.needs, task.case, self.system.kind):
+                    unprovided = seed_of.needs - self.providers.keys()
+                    if "source" not in needs and "source" in with_source(unprovided, task.case, self.system.kind):
                         self._predict(batch)
                         needs["source"] = batch.source or NotApplicable("the source could not be predicted")
                     for need in sorted(seed_of.needs - needs.keys()):
                         if task.single:
                             yield "begin", f"need {need}"
-                        needs[need] = provided(need, self.providers.get(need), task.case, given, needs.get("source"))
-                        if need in STORED and need in self.providers:
+                        told = needs.get("source")
+                        assert not isinstance(told, Pool)
+                        needs[need] = provided(need, self.providers.get(need), task.case, given, told)
+                        if need in STORED and need in self.providers and needs[need] is not task.case.truth:
                             yield "need", (need, self.providers[need], needs[need])
                     if task.single:
                         yield "begin", key
@@ -176,7 +181,7 @@ class Worker:
             yield batch.hand_over()
 
     def _followed(self, wanted: Transformation, draw: int, task: Task, given: Input,
-                  needs: Mapping[str, Output | NotApplicable]) -> tuple[Input, Change] | dict[str, Any]:
+                  needs: Mapping[str, Need | NotApplicable]) -> tuple[Input, Change] | dict[str, Any]:
         """The follow-up and its change, or the row that says why there is none."""
         have = {need: needs[need] for need in wanted.needs}
         missing = next((value for value in have.values() if isinstance(value, NotApplicable)), None)
@@ -293,9 +298,9 @@ class Packer:
             name, source, value = content
             if isinstance(value, NotApplicable):
                 return what, {"need": name, "status": "not applicable", "message": str(value)}
-            (column,) = value.columns
+            content = need_content(value)
             return what, {"need": name, "status": "ok", "provider": source.fingerprint, "kind": value.kind,
-                          "hash": value.content_hash(), "data": value.row()[column],
+                          "hash": str(xxhash.xxh3_128_hexdigest(content)), "data": content,
                           "header": json.dumps(value.header(), ensure_ascii=False),
                           "facts": json.dumps(value.shares() if isinstance(value, Zones) else {}, ensure_ascii=False)}
         return message

@@ -10,7 +10,6 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import xxhash
 
 from instar.case import Input
 from instar.shapes import Shape
@@ -71,10 +70,6 @@ class Zones:
         width, height = self.size
         return [Shape("heat", np.array([[0.0, 0, width, height]]), text=name,
                       heat=(self.mask(name) > 0).astype(np.float32)) for name in self.names]
-
-    def content_hash(self) -> str:
-        names = repr(sorted(self.names.items())).encode()
-        return str(xxhash.xxh3_128_hexdigest(repr(self.size).encode() + names + self.labels.tobytes()))
 
     def says(self) -> None:
         """It is drawn."""

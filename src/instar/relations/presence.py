@@ -14,7 +14,7 @@ from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
 from instar.spelling import Parameter
 from instar.warp import Warp, boxes_iou
 
-__all__ = ["RELATIONS"]
+__all__ = ["RELATIONS", "object_in"]
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -33,7 +33,8 @@ def presence(evidence: Evidence) -> pl.DataFrame:
     """The share of follow-ups of an object that break the relation: two of three are a majority.
 
     An object is found where a detection of its class overlaps its box enough. Objects are the annotated ones, with
-    their ids; in a dataset without any, what the system found in the source, by its place there.
+    their ids; in a dataset without any, what the system found in the source, by its place there. A follow-up that
+    changes one object alone is about that one.
     """
     follow = evidence.follow_ups.sort("case", "follow_up", "draw", "repeat", maintain_order=True)
     cases = {row["case"]: row for row in evidence.cases.iter_rows(named=True)}
@@ -52,13 +53,17 @@ def _case(case: str, about: Mapping[str, Any], source: Mapping[str, Any], follow
     size = np.array([source["width"], source["height"]] * 2, np.float64)
     inside = np.clip(boxes, 0, size)
     there = np.asarray(((inside[:, 2:] - inside[:, :2]) > 0).all(1))
-    before = _found(boxes, labels, source, confidence, asked["iou"])
+    iou = _overlap(asked)
+    before = _found(boxes, labels, source, confidence, iou)
     for (name,), draws in follow.group_by("follow_up", maintain_order=True):
         tried = list(draws.iter_rows(named=True))
-        after = np.array([_found(_carried(boxes, row), labels, row, confidence, asked["iou"]) for row in tried])
+        after = np.array([_found(_carried(boxes, row), labels, row, confidence, iou) for row in tried])
         touched = {one for row in tried for one in row["removed"] or ()}
-        ratio = json.loads(tried[0]["facts"]).get("ratio", 1.0) if tried[0]["facts"] else 1.0
+        facts = json.loads(tried[0]["facts"]) if tried[0]["facts"] else {}
+        ratio, only = facts.get("ratio", 1.0), facts.get("object")
         for number, target in enumerate(ids):
+            if only is not None and target != only:
+                continue
             reason = _not_asked(bool(there[number]), target in touched, bool(before[number]), float(ratio), asked)
             broken = np.asarray(after[:, number] if asked["effect"] == "gone" else after[:, number] != before[number])
             severity = None if reason else float(broken.mean())
@@ -90,14 +95,39 @@ def _carried(boxes: Floats, row: Mapping[str, Any]) -> Floats:
     return boxes if warp.is_identity or not len(boxes) else np.asarray(warp.boxes(boxes), np.float64)
 
 
+def _overlap(asked: Mapping[str, Any]) -> float:
+    """The least overlap with which an object is found."""
+    iou = float(asked["iou"])
+    return float(np.nextafter(iou, 2)) if asked["strict"] else iou
+
+
 def _found(boxes: Floats, labels: list[str], answer: Mapping[str, Any], confidence: float, iou: float) -> Bools:
     """Which objects have a detection of their class that overlaps their box at least so much."""
-    scores = np.asarray(answer["scores"], np.float64)
-    if not len(boxes) or not len(scores):
-        return np.zeros(len(boxes), bool)
+    sure = np.asarray(answer["scores"], np.float64) >= confidence
+    return np.asarray((_matching(boxes, labels, answer, iou) & sure).any(1))
+
+
+def _matching(boxes: Floats, labels: list[str], answer: Mapping[str, Any], iou: float) -> Bools:
+    """Which detections, whatever their score, are of which object's class and overlap its box at least so much."""
+    if not len(boxes) or not len(answer["labels"]):
+        return np.zeros((len(boxes), len(answer["labels"])), bool)
     overlap = boxes_iou(boxes, np.asarray(answer["boxes"], np.float64).reshape(-1, 4))
     same = np.asarray(labels, object)[:, None] == np.asarray(answer["labels"], object)[None]
-    return np.asarray((same & (scores >= confidence) & (overlap >= iou)).any(1))
+    return np.asarray(same & (overlap >= iou))
+
+
+def object_in(answer: Mapping[str, Any], target: str, evidence: Evidence) -> tuple[Floats, Bools]:
+    """The box of an object of the evidence's only case in a prediction, and which detections there match it.
+
+    They match by class and overlap, whatever their score. Raises `LookupError` where the case has no such object.
+    """
+    source = evidence.sources.row(0, named=True)
+    boxes, labels, ids = _objects(evidence.cases.row(0, named=True), source, float(evidence.options["confidence"]))
+    if target not in ids:
+        raise LookupError(f"there is no object {target} in this case")
+    at = ids.index(target)
+    box = _carried(boxes[at:at + 1], answer)
+    return box[0], _matching(box, labels[at:at + 1], answer, _overlap(evidence.parameters))[0]
 
 
 def _not_asked(there: bool, touched: bool, found: bool, ratio: float, asked: Mapping[str, Any]) -> str | None:
@@ -127,6 +157,7 @@ RELATIONS = (
             Parameter("effect", "choice", choices=("gone", "kept"),
                       help="gone: an object that is erased must not stay found; kept: found or not must not change"),
             Parameter("iou", "float", 0.3, low=0, high=1, help="found from this overlap with the object's box up"),
+            Parameter("strict", "bool", False, help="found above that overlap, not with it, as the original's code has it"),
             Parameter("least", "float", 0.9, low=0, high=1,
                       help="gone: claimed from this erased ratio up; below, `found` is measured and nothing judged"),
             Parameter("unfound", "choice", "leave", choices=("leave", "count"),

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from instar.case import Case, Image, Input, Track, Unreadable, read_input
-from instar.engine import SOURCE, provided
+from instar.engine import SOURCE, Need, Provider, provided, provider
 from instar.outputs import Output, Shape, output_kind
 from instar.relations import rule
 from instar.report.picture import Panel, pair_picture, write_png
@@ -92,7 +93,7 @@ def load_pair(store: Store, manifest: Mapping[str, Any], verdict: Mapping[str, A
     source = _one(store.predictions(where=mine & (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0)), "source")
     follow = _one(store.predictions(where=mine & (pl.col("follow_up") == changed.id) & (pl.col("draw") == draw)
                                     & (pl.col("repeat") == 0)), changed.id)
-    needs = {row["need"]: store.need_value(row)
+    needs: dict[str, Need] = {row["need"]: store.need_value(row)
              for row in store.needs(mine & (pl.col("status") == "ok")).iter_rows(named=True)}
     told, said = _output(store, manifest, source), _output(store, manifest, follow)
     relation, target = judged.relation.relation, verdict["target"]
@@ -101,7 +102,7 @@ def load_pair(store: Store, manifest: Mapping[str, Any], verdict: Mapping[str, A
     needs["source"] = told
     about = Case(verdict["case"], input=given, truth=_truth(case, manifest))
     for need in changed.needs - needs.keys():
-        found = provided(need, None, about, given, told)
+        found = provided(need, _pool(manifest) if need == "pool" else None, about, given, told)
         if isinstance(found, NotApplicable):
             raise found
         needs[need] = found
@@ -114,6 +115,25 @@ def load_pair(store: Store, manifest: Mapping[str, Any], verdict: Mapping[str, A
              + (f"   {verdict['kind']}" if verdict.get("kind") else "")
              + (f"   worst: {verdict['worst']}" if verdict.get("worst") else ""))
     return Pair(_panel(given, told.shapes(target)), _panel(follow_up, said.shapes(target), expected), title, words)
+
+
+def _pool(manifest: Mapping[str, Any]) -> Provider | None:
+    """The pool that the run inserted from, as long as it is where it was and what it was."""
+    told = manifest["providers"].get("pool")
+    if told is None:
+        return None
+    try:
+        found = _read_provider(told["name"])
+    except (OSError, ValueError) as error:
+        raise NotApplicable(f"the pool of this run cannot be read: {error}") from error
+    if found.fingerprint != told["fingerprint"]:
+        raise NotApplicable(f"the pool {told['name']} is not what it was when the run was made")
+    return found
+
+
+@lru_cache(maxsize=4)
+def _read_provider(folder: str) -> Provider:
+    return provider("pool", folder)
 
 
 def _panel(given: Input, said: Sequence[Shape], expected: Sequence[Shape] = ()) -> Panel:

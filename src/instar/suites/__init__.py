@@ -71,6 +71,9 @@ _BUILT_IN: dict[str, Callable[[str], Suite]] = {
     "object-relevance/background": lambda name: _of(
         name, object_relevance.listed(object_relevance.RELATIONS, only="background"),
         "Object relevance, MR-2: noise on the background.", "detections"),
+    "object-relevance/each": lambda name: _of(
+        name, object_relevance.each(),
+        "Object relevance with one follow-up per object: the first ten of an image.", "detections"),
     "object-relevance@paper": lambda name: _of(
         name, object_relevance.listed(object_relevance.PAPER_RELATIONS),
         "Object relevance as published: one follow-up, MR-1 at every ratio.", "detections"),

@@ -7,11 +7,12 @@ from typing import Any
 
 from instar.registry import find, from_entry_points, loaded_object
 from instar.spelling import bind, parse_call, spell
-from instar.systems import efficientdet, goalmap, huggingface, litert, mediapipe, onnx, process, walkers
+from instar.systems import captioner, efficientdet, goalmap, huggingface, litert, mediapipe, onnx, process, walkers
 from instar.systems.function import declare, from_function
 from instar.systems.models import (
     Model,
     ModelError,
+    default_objects,
     default_zones,
     model_path,
     models,
@@ -22,12 +23,12 @@ from instar.systems.models import (
 )
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
 
-__all__ = ["MissingExtra", "Model", "ModelError", "System", "SystemFamily", "declare", "default_zones",
-           "fingerprint_of", "from_function", "hash_file", "model_path", "models", "models_folder", "pull",
-           "system", "system_name", "systems", "use", "verify"]
+__all__ = ["MissingExtra", "Model", "ModelError", "System", "SystemFamily", "declare", "default_objects",
+           "default_zones", "fingerprint_of", "from_function", "hash_file", "model_path", "models", "models_folder",
+           "pull", "system", "system_name", "systems", "use", "verify"]
 
 # Families only: a third-party library is imported when one of its systems is loaded.
-_ADAPTERS = (mediapipe, litert, efficientdet, onnx, huggingface, walkers, goalmap, process)
+_ADAPTERS = (mediapipe, litert, efficientdet, onnx, huggingface, captioner, walkers, goalmap, process)
 _BUILT_IN: dict[str, SystemFamily] = {family.name: family for adapter in _ADAPTERS for family in adapter.FAMILIES}
 
 

@@ -22,8 +22,8 @@ from typing import IO, Literal
 from instar.spelling import unknown
 from instar.systems.system import MissingExtra
 
-__all__ = ["Model", "ModelError", "State", "default_zones", "model_path", "models", "models_folder", "pull",
-           "use", "verify"]
+__all__ = ["Model", "ModelError", "State", "default_objects", "default_zones", "model_path", "models",
+           "models_folder", "pull", "use", "verify"]
 
 State = Literal["missing", "ok", "damaged"]
 
@@ -235,13 +235,19 @@ def _digest(file: IO[bytes]) -> str:
     return digest.hexdigest()
 
 
-# --- which segmenter -------------------------------------------------------------------------------
+# --- who provides needs ----------------------------------------------------------------------------
 
 def default_zones() -> str | None:
     """The best segmenter that can be loaded here: `selfie-multiclass`, `mediapipe-selfie`, or none."""
     if verify("selfie-multiclass") == "ok" and find_spec("ai_edge_litert") is not None:
         return "selfie-multiclass"
     return "mediapipe-selfie" if _has_solutions() else None
+
+
+def default_objects() -> str | None:
+    """The detector that can be loaded here: `efficientdet-lite0`, or none."""
+    ready = verify("efficientdet-lite0") == "ok" and find_spec("ai_edge_litert") is not None
+    return "efficientdet-lite0" if ready else None
 
 
 def _has_solutions() -> bool:

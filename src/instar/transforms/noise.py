@@ -15,7 +15,7 @@ from instar.case import Image
 from instar.spelling import Parameter
 from instar.transforms.change import Change
 from instar.transforms.family import Family
-from instar.transforms.region import BY, RATIO, By, Cells, background, object_parts
+from instar.transforms.region import BY, ONLY, RATIO, By, Cells, background, object_parts
 from instar.warp import Warp
 
 __all__ = ["FAMILIES"]
@@ -48,13 +48,13 @@ def noise(pixels: Pixels, rng: np.random.Generator, *, sigma: float) -> Pixels:
 
 
 def object_noise(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *,
-                 ratio: float, sigma: float, by: By) -> tuple[Image, Change]:
-    parts = object_parts(needs["objects"], image.size, ratio, by)
+                 ratio: float, sigma: float, by: By, only: int) -> tuple[Image, Change]:
+    parts = object_parts(needs["objects"], image.size, ratio, by, only)
     pixels = image.pixels.copy()
     place = pixels[parts.field.slices]
     cv2.copyTo(noise(place, rng, sigma=sigma), parts.mask, place)
     return Image(pixels), Change(Warp.identity(image.size), regions=parts.boxes,
-                                 facts={"ratio": ratio, "sigma": sigma})
+                                 facts={"ratio": ratio, "sigma": sigma, **parts.facts})
 
 
 def background_noise(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *,
@@ -74,8 +74,8 @@ _VARIANCE = "⚠ The paper's variance 160 is σ = 16 in its code; sigma is σ."
 FAMILIES = (
     Family("noise", "noise", "photometric", noise, (_SIGMA,),
            help="Gaussian noise on the whole image.", random=True),
-    Family("object_noise", "noise", "general", object_noise, (RATIO, _SIGMA, BY),
-           help=f"Gaussian noise on the centred part of every annotated object. {_VARIANCE}",
+    Family("object_noise", "noise", "general", object_noise, (RATIO, _SIGMA, BY, ONLY),
+           help=f"Gaussian noise on the centred part of every object, or of one. {_VARIANCE}",
            needs=("objects",), random=True),
     Family("background_noise", "noise", "general", background_noise, (_SIGMA, BY),
            help=f"Gaussian noise on everything outside all annotated objects. {_VARIANCE}",

@@ -13,7 +13,7 @@ from instar.outputs import Poses
 from instar.spelling import Parameter
 from instar.transforms.change import Change
 from instar.transforms.family import Family, NotApplicable
-from instar.transforms.region import BY, RATIO, By, cells_inside, object_parts
+from instar.transforms.region import BY, ONLY, RATIO, By, cells_inside, object_parts
 from instar.warp import Warp
 
 __all__ = ["FAMILIES"]
@@ -70,13 +70,13 @@ def _covered(image: Image, poses: Poses, landmarks: Iterable[int], radius: float
 
 
 def erase(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *,
-          ratio: float, by: By) -> tuple[Image, Change]:
-    parts = object_parts(needs["objects"], image.size, ratio, by)
+          ratio: float, by: By, only: int) -> tuple[Image, Change]:
+    parts = object_parts(needs["objects"], image.size, ratio, by, only)
     pixels = image.pixels.copy()
     place = pixels[parts.field.slices]
     cv2.copyTo(rng.integers(0, 256, place.shape, dtype=np.uint8), parts.mask, place)
     return Image(pixels), Change(Warp.identity(image.size), regions=parts.boxes, removed=parts.ids,
-                                 facts={"ratio": ratio})
+                                 facts={"ratio": ratio, **parts.facts})
 
 
 _RADIUS = Parameter("radius", "float", 10, low=0, open_low=True, high=1000, ordered=True,
@@ -92,7 +92,7 @@ FAMILIES = (
            (Parameter("finger", "choice", choices=tuple(_FINGERS), help="which finger"), _RADIUS),
            help="Black discs on the four landmarks of one finger of every annotated hand. ⚠ The original's "
                 "code covered the wrist as well.", needs=("truth",)),
-    Family("erase", "occlusion", "general", erase, (RATIO, BY),
-           help="Random erase: uniform random pixels over the centred part of every annotated object. Larger "
+    Family("erase", "occlusion", "general", erase, (RATIO, BY, ONLY),
+           help="Random erase: uniform random pixels over the centred part of every object, or of one. Larger "
                 "ratios keep the pixels of smaller ones.", needs=("objects",), random=True),
 )

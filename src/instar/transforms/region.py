@@ -14,11 +14,11 @@ import numpy.typing as npt
 from instar.case import Image
 from instar.outputs import Detections, Zones
 from instar.spelling import Parameter
-from instar.transforms.change import Change
+from instar.transforms.change import Change, Fact
 from instar.transforms.family import Family, NotApplicable, Transformation
 from instar.warp import Size, Warp
 
-__all__ = ["BY", "FAMILIES", "RATIO", "By", "Cells", "ObjectParts", "background", "cells_inside",
+__all__ = ["BY", "FAMILIES", "ONLY", "RATIO", "By", "Cells", "ObjectParts", "background", "cells_inside",
            "object_parts"]
 
 Mask = npt.NDArray[np.uint8]
@@ -49,6 +49,9 @@ RATIO = Parameter("ratio", "float", low=0, open_low=True, high=1, ordered=True, 
                   help="area of the centred part, as a share of the object's")
 BY = Parameter("by", "choice", "box", choices=("box", "mask"),
                help="what an object covers: its box, or its mask")
+
+ONLY = Parameter("only", "int", -1, low=-1, high=9999,
+                 help="the number of one object, from 0, in the order of the annotation; -1 is all of them at once")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +102,22 @@ class ObjectParts:
     ids: tuple[str, ...]
 
 
-def object_parts(objects: Detections, size: Size, ratio: float, by: By) -> ObjectParts:
-    """The part of every object about its box's centre whose area is `ratio` of it.
+    facts: Mapping[str, Fact]
+    """Which object alone it is about, where it is one."""
+
+
+def object_parts(objects: Detections, size: Size, ratio: float, by: By, only: int) -> ObjectParts:
+    """The part of every object, or of one, about its box's centre whose area is `ratio` of it.
 
     Objects out of sight are left out, and those of which the part holds no pixel.
     """
     masks = _masks(objects) if by == "mask" else None
+    if only >= len(objects):
+        raise NotApplicable(f"there is no object {only} in this image: it has {len(objects)}")
     wholes = [(number, whole) for number, box in enumerate(objects.boxes)
-              if not (whole := cells_inside(box, size)).empty]
+              if only in (-1, number) and not (whole := cells_inside(box, size)).empty]
     if not wholes:
-        raise NotApplicable("no objects in this image")
+        raise NotApplicable("no objects in this image" if only < 0 else f"object {only} is out of sight")
     field = Cells(min(w.x0 for _, w in wholes), min(w.y0 for _, w in wholes),
                   max(w.x1 for _, w in wholes), max(w.y1 for _, w in wholes))
     mask = np.zeros((field.y1 - field.y0, field.x1 - field.x0), np.uint8)
@@ -133,7 +142,7 @@ def object_parts(objects: Detections, size: Size, ratio: float, by: By) -> Objec
         ids.append(objects.ids[number] if objects.ids else str(number))
     if not boxes:
         raise NotApplicable(f"no object has a pixel in its centred part of {ratio:g}")
-    return ObjectParts(field, mask, tuple(boxes), tuple(ids))
+    return ObjectParts(field, mask, tuple(boxes), tuple(ids), {} if only < 0 else {"object": ids[0]})
 
 
 def background(objects: Detections, size: Size, by: By) -> Mask:
