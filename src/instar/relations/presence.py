@@ -157,7 +157,7 @@ RELATIONS = (
             Parameter("effect", "choice", choices=("gone", "kept"),
                       help="gone: an object that is erased must not stay found; kept: found or not must not change"),
             Parameter("iou", "float", 0.3, low=0, high=1, help="found from this overlap with the object's box up"),
-            Parameter("strict", "bool", False, help="found above that overlap, not with it, as the original's code has it"),
+            Parameter("strict", "bool", False, help="found above that overlap, not with it: the original's code"),
             Parameter("least", "float", 0.9, low=0, high=1,
                       help="gone: claimed from this erased ratio up; below, `found` is measured and nothing judged"),
             Parameter("unfound", "choice", "leave", choices=("leave", "count"),

@@ -14,7 +14,8 @@ OBJECT_SIGMA = 16.0
 BACKGROUND_SIGMAS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 
 RELATIONS = ("presence(gone)", "presence(kept)")
-PAPER_RELATIONS = ("presence(gone, strict=true, least=0, unfound=count, draws=1)", "presence(kept, strict=true, draws=1)")
+PAPER_RELATIONS = ("presence(gone, strict=true, least=0, unfound=count, draws=1)",
+                   "presence(kept, strict=true, draws=1)")
 """MR-1 judged at every ratio, also where the source is not found, IoU above 0.3, and no vote: as the original's code
 had it."""
 
