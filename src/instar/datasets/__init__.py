@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from instar.datasets.captions import CAPTIONS, is_captions
 from instar.datasets.coco import COCO
 from instar.datasets.dataset import Dataset, DatasetFamily, missing
 from instar.datasets.egohands import EGOHANDS, holds_egohands
@@ -26,7 +27,7 @@ from instar.spelling import Call, bind, nearest, parse_call, spell
 
 __all__ = ["Dataset", "DatasetFamily", "dataset", "datasets"]
 
-_FAMILIES = (COCO, EGOHANDS, ETH_UCY, FLIC, FOLDER, IND, LIST, LSP, SAMPLE, SDD, TRACKS, VIDEO, VOC, YOLO)
+_FAMILIES = (CAPTIONS, COCO, EGOHANDS, ETH_UCY, FLIC, FOLDER, IND, LIST, LSP, SAMPLE, SDD, TRACKS, VIDEO, VOC, YOLO)
 _FOLDERS = (("sdd", holds_sdd), ("ind", holds_ind), ("egohands", holds_egohands), ("voc", holds_voc),
             ("yolo", holds_yolo))
 _BUILT_IN: dict[str, DatasetFamily] = {family.name: family for family in _FAMILIES}
@@ -114,6 +115,8 @@ def _recognised(path: Path) -> str:
     text = start.decode("utf-8-sig", errors="replace")
     if ending == "csv" and is_tracks_header(text.partition("\n")[0]):
         return "tracks"
+    if is_captions(text):
+        return "captions"
     if ending == "txt" and is_track_text(text):
         return "eth-ucy"
     if b"\0" in start:

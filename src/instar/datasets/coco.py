@@ -1,4 +1,4 @@
-"""COCO's JSON: keypoints or instances."""
+"""COCO's JSON: keypoints, instances or captions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from instar.datasets.dataset import (
     shortened,
 )
 from instar.datasets.masks import Runs, mask_from_polygons, mask_from_runs, runs_of
-from instar.outputs import Detections, Poses
+from instar.outputs import Caption, Detections, Poses
 from instar.skeleton import Skeleton, skeleton, skeletons
 from instar.spelling import Parameter
 
@@ -52,6 +52,7 @@ class _Picture:
     size: tuple[int, int]
     people: list[Floats] = field(default_factory=list)
     things: list[_Thing] = field(default_factory=list)
+    captions: list[str] = field(default_factory=list)
     crowds: int = 0
     unmarked: int = 0
 
@@ -95,15 +96,18 @@ def _open(name: str, *, path: str, images: str | None, truth: str, masks: bool,
     elif kind == "instances":
         _read_things(annotations, pictures, categories, left, masks)
         cases = partial(_with_detections, ordered, masks)
+    elif kind == "captions":
+        _read_captions(annotations, pictures, left)
+        cases = partial(_with_captions, ordered)
     else:
-        notes.append("no keypoints and no boxes in it: its cases have no truth")
+        notes.append("no keypoints, boxes or captions in it: its cases have no truth")
         cases = partial(_without_truth, ordered)
     crowds = sum(picture.crowds for picture in ordered)
     if crowds:
         notes.append(f"{crowds:,} crowd region{'s' * (crowds > 1)} left out of the truth; "
                      "attribute crowds counts them")
-    return Dataset(name, str(root), cases, {"keypoints": Poses.kind, "instances": Detections.kind}.get(kind),
-                   tuple(notes + left.notes()))
+    kinds = {"keypoints": Poses.kind, "instances": Detections.kind, "captions": Caption.kind}
+    return Dataset(name, str(root), cases, kinds.get(kind), tuple(notes + left.notes()))
 
 
 # --- reading ---------------------------------------------------------------------------------------
@@ -132,7 +136,9 @@ def _kind(categories: Mapping[Any, Entry], annotations: list[Entry]) -> str:
     if any(each.get("keypoints") for each in categories.values()) or (
             annotations and "keypoints" in annotations[0]):
         return "keypoints"
-    return "instances" if any("bbox" in each for each in annotations) else "none"
+    if any("bbox" in each for each in annotations):
+        return "instances"
+    return "captions" if any("caption" in each for each in annotations) else "none"
 
 
 def _pictures(content: Entry, path: str) -> dict[Any, _Picture]:
@@ -199,6 +205,17 @@ def _picture_of(entry: Entry, pictures: dict[Any, _Picture], left: _Left) -> _Pi
         picture.crowds += 1
         return None
     return picture
+
+
+def _read_captions(annotations: list[Entry], pictures: Mapping[Any, _Picture], left: _Left) -> None:
+    for entry in annotations:
+        picture, text = pictures.get(entry.get("image_id")), entry.get("caption")
+        if picture is None:
+            left("of a picture that is not listed", entry)
+        elif not isinstance(text, str) or not text.strip():
+            left("without a caption", entry)
+        else:
+            picture.captions.append(text)
 
 
 def _read_people(annotations: list[Entry], pictures: dict[Any, _Picture], bones: Skeleton,
@@ -289,6 +306,12 @@ def _with_poses(pictures: list[_Picture], bones: Skeleton, top: float) -> Iterat
         yield Case(picture.id, picture.path, truth=truth, attributes=_attributes(picture))
 
 
+def _with_captions(pictures: list[_Picture]) -> Iterator[Case]:
+    for picture in pictures:
+        truth = Caption.from_texts(picture.captions) if picture.captions else None
+        yield Case(picture.id, picture.path, truth=truth)
+
+
 def _with_detections(pictures: list[_Picture], masks: bool) -> Iterator[Case]:
     for picture in pictures:
         things = picture.things
@@ -320,8 +343,8 @@ def _without_truth(pictures: list[_Picture]) -> Iterator[Case]:
 COCO = DatasetFamily("coco", _open, (
     PATH,
     Parameter("images", "text", None, help="the folder of the pictures; if not given, looked for nearby"),
-    Parameter("truth", "choice", "auto", choices=("auto", "keypoints", "instances"),
-              help="what to read; keypoints where there are some, else instances"),
+    Parameter("truth", "choice", "auto", choices=("auto", "keypoints", "instances", "captions"),
+              help="what to read; what there is, in this order"),
     Parameter("masks", "bool", True, help="whether instances have masks"),
     Parameter("skeleton", "text", None, help="a skeleton's name or TOML file, where names do not tell"),
-), "COCO's JSON: keypoints or instances with boxes and masks")
+), "COCO's JSON: keypoints, instances with boxes and masks, or captions")
