@@ -10,7 +10,7 @@ import pytest
 
 from instar.case import Case, read_input
 from instar.datasets import Dataset, dataset
-from instar.outputs import Detections, Poses
+from instar.outputs import Caption, Detections, Poses
 from instar.skeleton import skeleton
 
 Write = Callable[..., Path]
@@ -220,8 +220,8 @@ def test_real_files(shared: Path) -> None:
     assert sum(1 for case in dataset(annotations / "person_keypoints_train2017.json").cases()
                if isinstance(case.truth, Poses) and len(case.truth)) == 28
     captions = dataset(annotations / "captions_train2017.json")
-    assert captions.truth is None
-    assert captions.notes == ("no keypoints and no boxes in it: its cases have no truth",)
+    assert captions.truth == "caption"
+    assert {len(case.truth.said) for case in captions.cases() if isinstance(case.truth, Caption)} == {5}
 
 
 @pytest.mark.parametrize(("name", "count"), [("freihand", 8), ("onehand10k", 4), ("panoptic", 4), ("rhd", 3)])
