@@ -387,39 +387,39 @@ def hand() -> Poses:
 
 def test_discs_cover_the_first_landmarks() -> None:
     white = np.full((112, 224, 3), 255, np.uint8)
-    found = after("discs(4)", white, truth=hand())
-    change = done("discs(4)", white, truth=hand())
+    found = after("discs(4)", white, landmarks=hand())
+    change = done("discs(4)", white, landmarks=hand())
     assert len(change.regions) == 3  # landmark 2 is absent
     rows, columns = np.mgrid[:112, :224] + 0.5
     expected = np.full((112, 224), 255)
     for x, y in hand().points[0][[0, 1, 3]].astype(float):
         expected[(columns - x) ** 2 + (rows - y) ** 2 <= 25] = 0  # 10 px at height 224: 5 px at 112
     assert np.array_equal(found[..., 0], expected)
-    small, wide = (after(f"discs(1, radius={radius})", white, truth=hand())[..., 0] for radius in (10, 20))
+    small, wide = (after(f"discs(1, radius={radius})", white, landmarks=hand())[..., 0] for radius in (10, 20))
     assert (wide == 0).sum() == pytest.approx(4 * (small == 0).sum(), rel=0.1)
 
 
 def test_finger_discs_cover_four_landmarks_of_a_finger() -> None:
     white = np.full((112, 224, 3), 255, np.uint8)
-    found = after("finger_discs(little, radius=2)", white, truth=hand())
+    found = after("finger_discs(little, radius=2)", white, landmarks=hand())
     covered = [bool((found[int(y), int(x)] == 0).all()) for x, y in np.nan_to_num(hand().points[0])]
     assert [i for i, black in enumerate(covered) if black] == [17, 18, 19, 20]
     line = np.linspace(5, 100, 553)
     both = Poses.from_array(np.stack([line, line], -1), skeleton="mediapipe-holistic")
-    assert len(done("finger_discs(thumb)", white, truth=both).regions) == 8
+    assert len(done("finger_discs(thumb)", white, landmarks=both).regions) == 8
 
 
 def test_discs_need_landmarks() -> None:
-    with pytest.raises(NotApplicable, match="detections"):
-        after("discs(3)", noisy(), truth=objects())
+    with pytest.raises(NotApplicable, match="does not have"):
+        after("discs(3)", noisy(), objects=objects())
     with pytest.raises(NotApplicable, match="21 landmarks, not 22"):
-        after("discs(22)", noisy(), truth=hand())
+        after("discs(22)", noisy(), landmarks=hand())
     coco = Poses.from_array(np.full((17, 2), 5.0), skeleton="coco-17")
     with pytest.raises(NotApplicable, match="no group 'thumb'"):
-        after("finger_discs(thumb)", noisy(), truth=coco)
+        after("finger_discs(thumb)", noisy(), landmarks=coco)
     nobody = Poses.from_array([], skeleton="hand-21")
     with pytest.raises(NotApplicable, match="none of the landmarks"):
-        after("discs(3)", noisy(), truth=nobody)
+        after("discs(3)", noisy(), landmarks=nobody)
 
 
 def test_needs_follow_the_change_so_far() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,8 @@ import polars as pl
 
 from instar.analysis.severities import Verdicts, severities
 from instar.engine import SOURCE
-from instar.outputs import PoseBatch, Poses
-from instar.relations import Evidence, own_equivariance
+from instar.outputs import Poses
+from instar.relations import Evidence, own_equivariance, renamed_poses
 from instar.skeleton import Skeleton
 from instar.stats import wilson
 from instar.store import Store
@@ -74,26 +73,13 @@ def _judged(truth: pl.DataFrame, found: pl.DataFrame, given: dict[str, Any], sai
     if not len(mine):
         raise ValueError(f"skeletons {bones.name} and {others.name} have none of the landmarks in common")
     settings["landmarks"] = ", ".join(bones.landmarks[i] for i in mine)
-    follow = found.drop(list(Poses.columns)).hstack(_renamed(found, others, bones)).with_columns(
+    follow = found.drop(list(Poses.columns)).hstack(renamed_poses(found, others, bones)).with_columns(
         warp=pl.lit(np.eye(3).ravel().tolist(), pl.List(pl.Float64)), draw=pl.lit(0, pl.Int32))
     evidence = Evidence(given, pl.DataFrame(), truth, follow, dict(bound.values), settings)
     judged = bound.relation.judge(evidence)
     status = pl.when(pl.col("severity").is_null()).then(pl.lit("not applicable")).otherwise(pl.lit("ok"))
     return judged.filter(pl.col("target") != "whole").select(
         "case", "target", "severity", "kind", "reason", status=status)
-
-
-def _renamed(found: pl.DataFrame, others: Skeleton, bones: Skeleton) -> list[pl.Series]:
-    """Stored poses of one skeleton as those of another, by the names of landmarks; NaN where it has none."""
-    mine, theirs = bones.mapping(others)
-    batch = PoseBatch.from_frame(found, len(others.landmarks))
-    points = np.full((len(batch.points), len(bones.landmarks), 2), np.nan, np.float32)
-    points[:, mine] = batch.points[:, theirs]
-    seen = np.zeros(points.shape[:2], np.float32)
-    seen[:, mine] = batch.visibility[:, theirs]
-    columns = {"points": points, "visibility": seen, "scores": batch.scores}
-    return [pl.Series(name, [values[a:b].ravel().tolist() for a, b in pairwise(batch.offsets)],
-                      pl.List(pl.Float32)) for name, values in columns.items()]
 
 
 def classic_vs_metamorphic(truth: Verdicts, verdicts: Verdicts, grid: Sequence[float]) -> pl.DataFrame:

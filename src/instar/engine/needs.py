@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from instar.case import Case, Input
-from instar.outputs import Detections, Output, Zones
+from instar.outputs import Detections, Output, Poses, Zones
 from instar.pool import Pool, read_pool
 from instar.systems import System, system
 from instar.transforms import NotApplicable
@@ -23,6 +23,9 @@ STORED = frozenset({"zones", "objects"})
 """Needs that are stored when somebody provides them. Truth is stored with its case, the source output with the
 predictions, and a pool is a folder of its own."""
 
+_OF_TRUTH: dict[str, type[Detections] | type[Poses]] = {"objects": Detections, "landmarks": Poses}
+"""Needs that come with the case where it is annotated; else what the system says of the source stands in."""
+
 _ANSWERS = {"zones": ("zones", "a segmenter"), "objects": (Detections.kind, "a detector")}
 """What a system that provides a need answers with, and what it is called."""
 
@@ -31,12 +34,13 @@ SURE = 0.5
 
 
 def with_source(needs: frozenset[str], case: Case | None, kind: str) -> frozenset[str]:
-    """What is needed, and the source output where it stands in for objects that the case does not have.
+    """What is needed, and the source output where it stands in for what the case does not have.
 
     Without a case: where it may.
     """
-    annotated = case is not None and isinstance(case.truth, Detections)
-    return needs | {"source"} if "objects" in needs and kind == Detections.kind and not annotated else needs
+    stands_in = any(name in needs and kind == of.kind and not (case is not None and isinstance(case.truth, of))
+                    for name, of in _OF_TRUTH.items())
+    return needs | {"source"} if stands_in else needs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,6 +75,8 @@ def no_provider(need: str) -> str:
     if need == "objects":
         return ("this dataset has no objects in its ground truth, and nobody finds them; `instar models pull "
                 "efficientdet-lite0`, or give a detector with --objects")
+    if need == "landmarks":
+        return "this dataset has no landmarks in its ground truth, and the system does not find any"
     if need == "pool":
         return "there is no pool of objects to insert; make one with `instar pool` and give it with --pool FOLDER"
     if need == "source":
@@ -82,14 +88,15 @@ def provided(need: str, source: Provider | None, case: Case, given: Input,
              answer: Output | NotApplicable | None = None) -> Need | NotApplicable:
     """The need of one case, or the reason why it cannot be had. `answer` is the source output, where it is known.
 
-    Annotated objects go before those that somebody finds, and these before what the system itself says of the source.
+    What is annotated goes before what somebody finds, and that before what the system itself says of the source.
     """
     if need == "truth":
         return NotApplicable("this dataset has no ground truth") if case.truth is None else case.truth  # type: ignore[return-value]
-    if need == "objects" and isinstance(case.truth, Detections):
+    of = _OF_TRUTH.get(need)
+    if of is not None and isinstance(case.truth, of):
         return case.truth
     if source is None:
-        if need == "objects" and isinstance(answer, Detections):
+        if of is not None and isinstance(answer, of):
             return _sure(answer)
         return answer if isinstance(answer, NotApplicable) else NotApplicable(no_provider(need))
     if isinstance(source.source, Pool):
@@ -105,8 +112,10 @@ def provided(need: str, source: Provider | None, case: Case, given: Input,
         return NotApplicable(f"{source.name} failed: {type(error).__name__}: {error}")
 
 
-def _sure(found: Detections) -> Detections:
-    """What the system is sure of, named by its place among all that it said."""
+def _sure(found: Detections | Poses) -> Detections | Poses:
+    """What the system is sure of; objects are named by their place among all that it said."""
+    if isinstance(found, Poses):
+        return found.above(SURE)
     return replace(found, ids=tuple(str(number) for number in range(len(found)))).above(SURE)
 
 

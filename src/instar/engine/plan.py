@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from instar.relations import Rule, own_equivariance, rule
+from instar.relations import Rule, levels_of, own_equivariance, rule
 from instar.store import KEY, Store
 from instar.transforms import Transformation
 
@@ -58,9 +58,7 @@ def bound_rules(rules: Iterable[Rule | str], output: str) -> tuple[Rule, ...]:
     for given in rules:
         one = rule(given) if isinstance(given, str) else given
         if one.relation is not None and one.relation.relation.over == "cases":
-            for level in one.transformations:
-                single = Rule((level,), None, level.id).for_output(own_equivariance(output))
-                bound.setdefault(single.id, single)
+            bound |= {level.id: level for level in levels_of(one, output) if level.id not in bound}
         one = one.for_output(own_equivariance(output)) if one.relation is None else one
         assert one.relation is not None
         wants = one.relation.relation.output

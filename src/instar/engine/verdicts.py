@@ -10,7 +10,7 @@ import polars as pl
 
 from instar.engine.plan import SOURCE, bound_rules
 from instar.outputs import KINDS
-from instar.relations import BoundRelation, Evidence, Relation, Rule
+from instar.relations import BoundRelation, Evidence, Relation, Rule, levels_of
 from instar.spelling import nearest, spell_value
 from instar.store import NoRun, Store
 
@@ -85,15 +85,16 @@ def _verdicts(store: Store, manifest: Mapping[str, Any], rules: tuple[Rule, ...]
         else:
             groups.setdefault(rule.relation.id, []).append(rule)
     levels: list[pl.DataFrame] = []
-    wanted = {t.id for rule in over_cases for t in rule.transformations}
-    heavy = bool(KINDS[manifest["system"]["kind"]].apart)
+    kind = manifest["system"]["kind"]
+    wanted = {level.id for rule in over_cases for level in levels_of(rule, kind)}
+    heavy = bool(KINDS[kind].apart)
     for part in chunks(store, CHUNK_ROWS // 20 if heavy else CHUNK_ROWS):
         cases = store.cases(where=part)
         predictions = store.whole(store.predictions(where=part))
         for members in groups.values():
             found = _judged(members, predictions, cases, manifest, given)
             if wanted:
-                levels.append(found.filter(pl.col("follow_up").is_in(wanted)))
+                levels.append(found.filter(pl.col("rule").is_in(wanted)))
             yield found.drop("follow_up")
     for rule in over_cases:
         yield _over_cases(rule, pl.concat(levels, how="diagonal") if levels else pl.DataFrame(), manifest)
@@ -136,7 +137,7 @@ def evidence(rules: Sequence[Rule], predictions: pl.DataFrame, cases: pl.DataFra
     fine = keep.join(failed.select("case", "follow_up"), on=["case", "follow_up"], how="anti")
     return Evidence(manifest["output"] or {}, cases, fine.filter(pl.col("follow_up") == SOURCE),
                     fine.filter(pl.col("follow_up") != SOURCE), dict(bound.values),
-                    _settings(bound.relation, manifest, given)), failed
+                    _settings(bound.relation, manifest, given), truth=manifest.get("truth")), failed
 
 
 def _schema(relation: Relation) -> dict[str, Any]:
@@ -172,7 +173,8 @@ def _over_cases(rule: Rule, levels: pl.DataFrame, manifest: Mapping[str, Any]) -
     assert bound is not None
     empty = pl.DataFrame()
     names = tuple(t.id for t in rule.transformations)
-    mine = levels.filter(pl.col("follow_up").is_in(names) & (pl.col("status") == "ok")) if levels.width else levels
+    made_of = [level.id for level in levels_of(rule, manifest["system"]["kind"])]
+    mine = levels.filter(pl.col("rule").is_in(made_of) & (pl.col("status") == "ok")) if levels.width else levels
     found = bound.relation.judge(Evidence(manifest["output"] or {}, empty, empty, empty, dict(bound.values), {},
                                           mine, names))
     status = pl.when(pl.col("severity").is_null()).then(pl.lit("not applicable")).otherwise(pl.lit("ok"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,8 @@ class Strayed:
     """Whether any of them was in the follow-up's."""
     judged: Flags
     """Whether any of them is left to judge."""
+    told: Flags
+    """Which landmarks (pairs, landmarks) the source has."""
 
     @property
     def severity(self) -> Floats:
@@ -126,15 +128,15 @@ class PosePairs:
                 there, here = ~np.isnan(expected[..., 0]), ~np.isnan(actual[..., 0])
                 seen = there | here
                 if self.options["outside"] == "leave":
-                    places = np.where(there[..., None], _project(self.matrices[row], expected), actual)
+                    places = np.where(there[..., None], projected(self.matrices[row], expected), actual)
                     seen &= inside(places, self.sizes[row][:, None])
-                gap = (_project(self.backs[row], actual) - expected) / scale[:, None]
+                gap = (projected(self.backs[row], actual) - expected) / scale[:, None]
                 distance = np.hypot(gap[..., 0], gap[..., 1])
                 distance[there ^ here] = np.inf
                 distance[~seen] = np.nan
                 length = _length(self.told.points, mine, scale, part, self.options["normaliser"], frames / scale)
                 yield Strayed(part, take, row, mine - self.told.offsets[self.source_of[row]], distance, length,
-                              _some(there), _some(here), _some(seen))
+                              _some(there), _some(here), _some(seen), there)
 
 
 def pose_pairs(evidence: Evidence) -> PosePairs:
@@ -152,6 +154,19 @@ def pose_pairs(evidence: Evidence) -> PosePairs:
     rows, first, second = _matches(told, said, source_of, matrices, swaps, bones)
     return PosePairs(bones, chosen, options, follow, told, said, source_of, _sizes(evidence.sources)[source_of],
                      _sizes(follow), matrices, _inverses(matrices), swaps, rows, first, second)
+
+
+def renamed_poses(found: pl.DataFrame, others: Skeleton, bones: Skeleton) -> list[pl.Series]:
+    """Stored poses of one skeleton as those of another, by the names of landmarks; NaN where it has none."""
+    mine, theirs = bones.mapping(others)
+    batch = PoseBatch.from_frame(found, len(others.landmarks))
+    points = np.full((len(batch.points), len(bones.landmarks), 2), np.nan, np.float32)
+    points[:, mine] = batch.points[:, theirs]
+    seen = np.zeros(points.shape[:2], np.float32)
+    seen[:, mine] = batch.visibility[:, theirs]
+    columns = {"points": points, "visibility": seen, "scores": batch.scores}
+    return [pl.Series(name, [values[a:b].ravel().tolist() for a, b in pairwise(batch.offsets)],
+                      pl.List(pl.Float32)) for name, values in columns.items()]
 
 
 def _sizes(rows: pl.DataFrame) -> Floats:
@@ -190,7 +205,7 @@ def _swaps(matrices: Floats, handedness: str) -> Flags:
     return np.full(len(matrices), handedness == "swapped")
 
 
-def _project(matrices: Floats, points: npt.NDArray[Any]) -> Floats:
+def projected(matrices: Floats, points: npt.NDArray[Any]) -> Floats:
     """Each row's points (K, L, 2) through its own matrix (K, 3, 3). Most rules move nothing."""
     moved = np.flatnonzero((matrices != np.eye(3)).any((1, 2)))
     out = np.asarray(points, dtype=np.float64)
@@ -259,7 +274,7 @@ def _matches(told: PoseBatch, said: PoseBatch, source_of: Ints, matrices: Floats
         else:
             everything = np.arange(len(bones.landmarks))
             actual = _landmarks(said, theirs.ravel(), np.repeat(swaps[members], m), bones, everything)
-            actual = _project(_inverses(np.repeat(matrices[members], m, 0)), actual).reshape(len(members), m, -1, 2)
+            actual = projected(_inverses(np.repeat(matrices[members], m, 0)), actual).reshape(len(members), m, -1, 2)
             partner = assigned(_mean_gaps(told.points[mine].astype(np.float64), actual))
         paired = partner >= 0
         rows.append(np.repeat(members, n))
@@ -467,7 +482,7 @@ def detections(evidence: Evidence) -> pl.DataFrame:
         matrix = np.reshape(row["warp"], (1, 3, 3))
         size = (row["width"], row["height"])
         corners = told.boxes[:, [[0, 1], [2, 1], [2, 3], [0, 3]]].astype(np.float64).reshape(1, -1, 2)
-        corners = _project(matrix, corners).reshape(-1, 4, 2)
+        corners = projected(matrix, corners).reshape(-1, 4, 2)
         expected = np.concatenate([corners.min(1), corners.max(1)], -1)
         inner = np.clip(expected, 0, [*size, *size])
         gone = ((inner[:, 2:] - inner[:, :2]) <= 0).any(1)

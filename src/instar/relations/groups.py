@@ -1,58 +1,153 @@
-"""Relations over many cases: a response to levels, with its interval."""
+"""Relations over many cases: how a measure of the whole dataset answers to levels, with its interval."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from instar.relations.relation import Evidence, Relation
 from instar.spelling import Parameter
-from instar.stats import bootstrap, pearson
+from instar.stats import bootstrap, pearson, spearman
 
-__all__ = ["RELATIONS"]
+__all__ = ["POOLED", "RELATIONS"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def _share(hits: Floats, every: Floats) -> Floats:
+    """What nothing speaks against is 1: nothing there, nothing found."""
+    return np.asarray(np.where(every > 0, hits / np.where(every > 0, every, 1.0), 1.0))
+
+
+POOLED: dict[str, tuple[tuple[str, ...], Callable[..., Floats]]] = {
+    "precision": (("tp", "fp"), lambda tp, fp: _share(tp, tp + fp)),
+    "recall": (("tp", "fn"), lambda tp, fn: _share(tp, tp + fn)),
+    "f1": (("tp", "fp", "fn"), lambda tp, fp, fn: _share(2 * tp, 2 * tp + fp + fn)),
+    "hand_precision": (("hand_tp", "hand_fp"), lambda tp, fp: _share(tp, tp + fp)),
+    "hand_recall": (("hand_tp", "hand_fn"), lambda tp, fn: _share(tp, tp + fn)),
+    "hand_f1": (("hand_tp", "hand_fp", "hand_fn"), lambda tp, fp, fn: _share(2 * tp, 2 * tp + fp + fn)),
+    "error": (("distance", "near"), lambda distance, near: np.asarray(
+        np.where(near > 0, distance / np.where(near > 0, near, 1.0), np.nan))),
+}
+"""Measures of a whole dataset by the counts they are made of, which are summed over cases first."""
+_MADE_OF = dict.fromkeys(POOLED, "accuracy")
+_MEASURE = Parameter("measure", "text", "severity",
+                     help=f"{', '.join(POOLED)} of the whole dataset, or the mean over cases of a column of the "
+                          "levels' verdicts")
+_BASE: dict[str, Any] = {"case": None, "follow_up": None, "target": None, "kind": None}
+_OWN: dict[str, Any] = {"case": pl.String, "follow_up": pl.String, "target": pl.String, "kind": pl.String,
+                        "severity": pl.Float64, "reason": pl.String}
+
+
+def _levels(evidence: Evidence) -> tuple[Floats, Callable[[Floats], Floats]] | str:
+    """One row of numbers per case, and how rows become the measure at each level, with the source's last.
+
+    Cases that miss a level are left out. A text says why there is nothing to compute. A column that is not counted but
+    measured has no value for the source: 0, which is what a perfect system has.
+    """
+    measure, found = str(evidence.parameters["measure"]), evidence.verdicts
+    columns, pooled = POOLED.get(measure, ((measure,), None))
+    missing = [name for name in columns if name not in found.columns]
+    if missing and found.width:
+        known = [c for c, kind in found.schema.items() if kind.is_numeric()]
+        raise ValueError(f"there is no measure {measure!r}; these levels have {', '.join([*POOLED, *known])}")
+    lost = [level for level in evidence.levels if found.is_empty() or level not in set(found["follow_up"])]
+    if lost:
+        return f"no verdicts for {lost[0]}"
+    names = [*columns, *(f"source_{name}" for name in columns if f"source_{name}" in found.columns)]
+    how = [pl.col(name).max() if pooled is None else pl.col(name).sum() for name in names]
+    wide = found.group_by("case", "follow_up").agg(how).pivot("follow_up", index="case", values=names).drop_nulls()
+    parts = [wide.select([level if len(names) == 1 else f"{name}_{level}" for level in evidence.levels]).to_numpy()
+             for name in columns]
+    if pooled is not None:
+        base = [wide.select(f"source_{name}_{evidence.levels[0]}").to_numpy() for name in columns]
+        parts = [np.concatenate([part, one], 1) for part, one in zip(parts, base, strict=True)]
+    table = np.stack(parts, -1).astype(np.float64)
+    finite = table[np.isfinite(table)]
+    table = np.where(np.isinf(table), finite.max() if len(finite) else 1.0, table)
+
+    def measured(rows: Floats) -> Floats:
+        if pooled is not None:
+            return pooled(*np.moveaxis(rows.sum(0), -1, 0))
+        return np.append(rows.mean((0, 2)), 0.0)
+
+    return table, measured
 
 
 def correlation(evidence: Evidence) -> pl.DataFrame:
-    """How far the measure's mean over cases follows the level: the shortfall of |r| below `least`.
-
-    Cases that miss a level are left out; ∞ is taken as the largest finite value seen.
-    """
-    measure = evidence.parameters["measure"]
-    if measure not in evidence.verdicts.columns:
-        known = [c for c, kind in evidence.verdicts.schema.items() if kind.is_numeric()]
-        raise ValueError(f"correlation: there is no measure {measure!r}; these levels have {', '.join(known)}")
-    per_case = evidence.verdicts.group_by("case", "follow_up").agg(pl.col(measure).max())
-    wide = per_case.pivot("follow_up", index="case", values=measure).drop_nulls()
-    base = {"case": None, "follow_up": None, "target": None, "kind": None}
-    missing = [level for level in evidence.levels if level not in wide.columns]
-    if missing or wide.height < 2 or len(evidence.levels) < 2:
-        why = f"no verdicts for {missing[0]}" if missing else "it takes two levels and two cases judged at all of them"
-        return pl.DataFrame([{**base, "severity": None, "reason": why, "r": None, "low": None, "high": None,
-                              "cases": wide.height}], schema_overrides=_SCHEMA)
-    table = wide.select(evidence.levels).to_numpy().astype(np.float64)
-    finite = table[np.isfinite(table)]
-    table = np.where(np.isinf(table), finite.max() if len(finite) else 1.0, table)
+    """How far the measure follows the level: the shortfall of |r| below `least`."""
+    schema = {**_OWN, **_CORRELATION}
+    held = _levels(evidence)
+    if not isinstance(held, str) and (len(held[0]) < 2 or len(evidence.levels) < 2):
+        held = "it takes two levels and two cases judged at all of them"
+    if isinstance(held, str):
+        return pl.DataFrame([{**_BASE, "severity": None, "reason": held}], schema=schema)
+    table, measured = held
     order = np.arange(len(evidence.levels), dtype=np.float64)
 
-    def strength(rows: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
-        return pearson(order, rows.mean(0))
+    def strength(rows: Floats) -> float:
+        return pearson(order, measured(rows)[:-1])
 
     r = strength(table)
     low, high = bootstrap(table, strength)
-    severity = max(0.0, evidence.parameters["least"] - abs(r))
-    return pl.DataFrame([{**base, "severity": severity, "reason": None, "r": r, "low": low, "high": high,
-                          "cases": wide.height}], schema_overrides=_SCHEMA)
+    values = measured(table)
+    return pl.DataFrame([{
+        **_BASE, "severity": max(0.0, evidence.parameters["least"] - abs(r)), "reason": None, "r": r,
+        "rho": spearman(order, values[:-1]), "low": low, "high": high, "cases": len(table)}], schema=schema)
 
 
-_SCHEMA = {"case": pl.String, "follow_up": pl.String, "target": pl.String, "kind": pl.String, "severity": pl.Float64,
-           "reason": pl.String, "r": pl.Float64, "low": pl.Float64, "high": pl.Float64, "cases": pl.Int32}
+def degradation(evidence: Evidence) -> pl.DataFrame:
+    """How much of the measure is surely lost beyond what is allowed: the worst level decides.
+
+    `drop` is the source's measure less the level's (for an error the other way round), with its 95 % interval over
+    resampled cases, each with its source and its level. Severity is what the interval's lower end exceeds `margin` by:
+    0 where the interval reaches the margin.
+    """
+    schema = {**_OWN, **_DEGRADATION}
+    held = _levels(evidence)
+    if not isinstance(held, str) and len(held[0]) < 2:
+        held = "it takes two cases judged at every level"
+    if isinstance(held, str):
+        return pl.DataFrame([{**_BASE, "severity": None, "reason": held}], schema=schema)
+    table, measured = held
+    sign = -1.0 if evidence.parameters["measure"] in ("error", "severity") else 1.0
+
+    def drops(rows: Floats) -> Floats:
+        values = measured(rows)
+        return np.asarray(sign * (values[-1] - values[:-1]))
+
+    lost = drops(table)
+    if np.isnan(lost).any():
+        return pl.DataFrame([{**_BASE, "severity": None, "reason": "nothing was found on both sides at some level"}],
+                            schema=schema)
+    worst = int(np.argmax(lost))
+    low, high = bootstrap(table, lambda rows: float(np.nan_to_num(drops(rows)[worst])))
+    values = measured(table)
+    return pl.DataFrame([{
+        **_BASE, "severity": max(0.0, low - evidence.parameters["margin"]), "reason": None,
+        "drop": float(lost[worst]), "low": low, "high": high, "baseline": float(values[-1]),
+        "value": float(values[worst]), "cases": len(table)}], schema=schema)
+
+
+_CORRELATION: dict[str, Any] = {"r": pl.Float64, "rho": pl.Float64, "low": pl.Float64, "high": pl.Float64,
+                                "cases": pl.Int32}
+_DEGRADATION: dict[str, Any] = {"drop": pl.Float64, "low": pl.Float64, "high": pl.Float64, "baseline": pl.Float64,
+                                "value": pl.Float64, "cases": pl.Int32}
 
 RELATIONS = (
     Relation(
         "correlation", "any", correlation, mapping=False, unit="shortfall of |r|", threshold=0.0,
-        grid=(0.0, 0.05, 0.1, 0.2, 0.5), over="cases",
-        measures={"r": pl.Float64, "low": pl.Float64, "high": pl.Float64, "cases": pl.Int32},
-        parameters=(Parameter("measure", "text", "severity", help="a column of the levels' verdicts"),
-                    Parameter("least", "float", 0.9, low=0, high=1, help="|r| from here up is strong")),
-        help="A measure's mean over cases rises or falls in proportion to the level."),
+        grid=(0.0, 0.05, 0.1, 0.2, 0.5), over="cases", measures=_CORRELATION, made_of=_MADE_OF,
+        parameters=(_MEASURE, Parameter("least", "float", 0.9, low=0, high=1, help="|r| from here up is strong")),
+        help="A measure of the whole dataset rises or falls in proportion to the level."),
+    Relation(
+        "degradation", "any", degradation, mapping=False, unit="beyond the margin", threshold=0.0,
+        grid=(0.0, 0.02, 0.05, 0.1, 0.2), over="cases", measures=_DEGRADATION, made_of=_MADE_OF,
+        parameters=(_MEASURE, Parameter("margin", "float", 0.05, low=0, high=1e6,
+                                        help="how much of the measure may be lost")),
+        help="A measure of the whole dataset does not fall from the source's by more than a margin."),
 )

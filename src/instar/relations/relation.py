@@ -36,6 +36,8 @@ class Evidence:
     options: Mapping[str, Any]
     verdicts: pl.DataFrame = field(default_factory=pl.DataFrame)
     levels: tuple[str, ...] = ()
+    truth: Mapping[str, Any] | None = None
+    """The header of the ground truth that `cases` hold, where they hold one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,8 @@ class Relation:
     mapping: bool = True
     tests: bool = False
     help: str = ""
+    made_of: Mapping[str, str] = field(default_factory=dict)
+    """Over many cases: which relation's verdicts a measure is taken from, where that is not the output kind's own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

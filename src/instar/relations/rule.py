@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from itertools import chain as flatten
 
 from instar.relations.relation import BoundRelation
-from instar.relations.table import bound_relation
+from instar.relations.table import bound_relation, own_equivariance
 from instar.spelling import Call, Span, Value, bind, parse_chain, spell
 from instar.transforms import Transformation, chain, families
 
-__all__ = ["Rule", "rule"]
+__all__ = ["Rule", "levels_of", "rule"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +39,14 @@ class Rule:
 
     def for_output(self, default: BoundRelation) -> Rule:
         return self if self.relation else replace(self, relation=default)
+
+
+def levels_of(over_cases: Rule, output: str) -> list[Rule]:
+    """The ordinary rules whose verdicts a rule over many cases is judged from."""
+    assert over_cases.relation is not None
+    name = over_cases.relation.relation.made_of.get(str(over_cases.relation.values["measure"]))
+    relation = own_equivariance(output) if name is None else bound_relation(Call(name))
+    return [Rule((level,), relation, level.id) for level in over_cases.transformations]
 
 
 def rule(text: str) -> Rule:

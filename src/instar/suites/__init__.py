@@ -12,7 +12,7 @@ from pathlib import Path
 from instar.registry import from_entry_points, loaded_object
 from instar.relations import rule
 from instar.spelling import unknown
-from instar.suites import met_pose, object_relevance, traj_test
+from instar.suites import hand_pose, met_pose, object_relevance, traj_test
 from instar.suites.file import read_suite
 from instar.suites.suite import Suite, joined
 from instar.transforms import families
@@ -26,7 +26,8 @@ DETECTIONS = (
 
 
 def _of(name: str, spellings: tuple[str, ...], help: str, output: str, **options: object) -> Suite:
-    panels = ("objects",) if name.startswith("object-relevance") else _PANELS.get((output, bool(options)), ())
+    panels = (("objects",) if name.startswith("object-relevance") else () if name.startswith("hand-pose")
+              else _PANELS.get((output, bool(options)), ()))
     return Suite(name, tuple(rule(spelling) for spelling in spellings), help, output, options, panels=panels)
 
 
@@ -56,6 +57,17 @@ _BUILT_IN: dict[str, Callable[[str], Suite]] = {
     "met-pose/sub@paper": lambda name: _of(
         name, met_pose.listed(_PAPER, only="sub"), "MET-POSE's restricted set as the original's code had it.",
         "poses", **met_pose.PAPER_JUDGING),
+    "hand-pose": lambda name: _of(
+        name, hand_pose.listed(), "Hand pose robustness: 13 cases of occlusion, exposure and motion blur.", "poses"),
+    "hand-pose/occlusion": lambda name: _of(
+        name, hand_pose.listed(only="occlusion"), "Hand pose: landmarks and fingers covered.", "poses"),
+    "hand-pose/exposure": lambda name: _of(
+        name, hand_pose.listed(only="exposure"), "Hand pose: under- and overexposed.", "poses"),
+    "hand-pose/blur": lambda name: _of(
+        name, hand_pose.listed(only="blur"), "Hand pose: motion blur.", "poses"),
+    "hand-pose@paper": lambda name: _of(
+        name, hand_pose.listed(wrist=True), "Hand pose with the original's distances, and the wrist covered too.",
+        "poses", **hand_pose.PAPER_JUDGING),
     "detections": lambda name: _of(
         name, DETECTIONS, "A first look at a detector: geometry, image quality, noise and colour.",
         "detections"),

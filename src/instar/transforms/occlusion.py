@@ -33,21 +33,22 @@ def discs(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *,
 
 
 def finger_discs(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *,
-                 finger: str, radius: float) -> tuple[Image, Change]:
+                 finger: str, radius: float, wrist: bool) -> tuple[Image, Change]:
     poses = _poses(needs)
     bones, group = poses.skeleton, _FINGERS[finger]
     groups = [name for name in bones.groups if name == group or name.endswith(f".{group}")]
     if not groups:
         raise NotApplicable(f"the skeleton {bones.name} has no group {group!r}")
     landmarks = [bones.index(landmark) for name in groups for landmark in bones.groups[name]]
+    if wrist:
+        landmarks = [bones.index(name) for name in bones.landmarks if name.split(".")[-1] == "wrist"] + landmarks
     return _covered(image, poses, landmarks, radius)
 
 
 def _poses(needs: Mapping[str, Any]) -> Poses:
-    truth = needs["truth"]
-    if not isinstance(truth, Poses):
-        raise NotApplicable(f"discs cover landmarks; the ground truth of this case is {truth.kind}")
-    return truth
+    found = needs["landmarks"]
+    assert isinstance(found, Poses)
+    return found
 
 
 def _covered(image: Image, poses: Poses, landmarks: Iterable[int], radius: float) -> tuple[Image, Change]:
@@ -86,12 +87,14 @@ FAMILIES = (
     Family("discs", "occlusion", "general", discs,
            (Parameter("n", "int", low=1, high=10_000, ordered=True,
                       help="how many landmarks, in the skeleton's order"), _RADIUS),
-           help="Black discs on the first n landmarks of every annotated subject. ⚠ The paper says 10 pixels "
-                "at height 244; FreiHAND's images are 224 high.", needs=("truth",)),
+           help="Black discs on the first n landmarks of every subject: the annotated ones, else those that the system "
+                "finds in the source. ⚠ The paper says 10 pixels "
+                "at height 244; FreiHAND's images are 224 high.", needs=("landmarks",)),
     Family("finger_discs", "occlusion", "general", finger_discs,
-           (Parameter("finger", "choice", choices=tuple(_FINGERS), help="which finger"), _RADIUS),
-           help="Black discs on the four landmarks of one finger of every annotated hand. ⚠ The original's "
-                "code covered the wrist as well.", needs=("truth",)),
+           (Parameter("finger", "choice", choices=tuple(_FINGERS), help="which finger"), _RADIUS,
+            Parameter("wrist", "bool", False, help="whether the wrist is covered too, as in the original's code")),
+           help="Black discs on the four landmarks of one finger of every hand. ⚠ The original's "
+                "code covered the wrist as well.", needs=("landmarks",)),
     Family("erase", "occlusion", "general", erase, (RATIO, BY, ONLY),
            help="Random erase: uniform random pixels over the centred part of every object, or of one. Larger "
                 "ratios keep the pixels of smaller ones.", needs=("objects",), random=True),

@@ -51,6 +51,10 @@ def bilateral(pixels: Pixels, *, strength: float, size: int) -> Pixels:
     return np.asarray(cv2.bilateralFilter(pixels, size, strength, strength), dtype=np.uint8)
 
 
+def blur(pixels: Pixels, *, sigma: float) -> Pixels:
+    return np.asarray(cv2.GaussianBlur(pixels, (0, 0), sigma, borderType=cv2.BORDER_REFLECT_101), np.uint8)
+
+
 def motion(pixels: Pixels, *, size: int, direction: float,
            kernel: Literal["centred", "unnormalised"]) -> Pixels:
     line = line_kernel(size, direction) if kernel == "centred" else _unnormalised_kernel(size, direction)
@@ -117,6 +121,10 @@ FAMILIES = (
             Parameter("size", "int", low=1, high=99, ordered=True,
                       help="diameter in pixels; an even one counts as the next odd one")),
            help="Bilateral filter: textures go, edges stay."),
+    Family("blur", "quality", "photometric", blur,
+           (Parameter("sigma", "float", low=0, open_low=True, high=100, ordered=True,
+                      help="standard deviation in pixels"),),
+           help="Gaussian blur: out of focus."),
     Family("motion", "quality", "photometric", motion,
            (Parameter("size", "int", low=1, high=999, ordered=True, help="length of the line in pixels"),
             Parameter("direction", "float", low=-360, high=360,

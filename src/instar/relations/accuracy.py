@@ -1,0 +1,173 @@
+"""Accuracy: what a system finds in a follow-up, against the ground truth or against what it found in the source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from instar.outputs import Poses
+from instar.relations.equivariance import DRAWS, PosePairs, pose_pairs, projected, renamed_poses
+from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
+from instar.skeleton import Skeleton
+from instar.spelling import Parameter
+
+__all__ = ["COUNTS", "RELATIONS", "counted_pairs", "reference_of"]
+
+Floats = npt.NDArray[np.float64]
+
+COUNTS = ("tp", "fp", "fn", "hand_tp", "hand_fp", "hand_fn", "near", "distance")
+"""Landmarks and subjects that are right, wrong and missing; landmarks found on both sides, and the sum of their
+distances."""
+MEASURES: dict[str, Any] = {**{f"{side}{name}": pl.Float64 for side in ("", "source_") for name in COUNTS},
+                            "reference": pl.String}
+_IDENTITY = np.eye(3).ravel().tolist()
+
+
+def accuracy(evidence: Evidence) -> pl.DataFrame:
+    """How much of F1 a case loses: that of its source less that of the follow-up, over all landmarks of all subjects.
+
+    The reference is the ground truth, carried along by the change, or else the source's answer, which is then right by
+    definition. A landmark of the reference is right where it lies nearer than `within`, wrong where it lies further
+    away, missing where it is not found; a subject is right where the boxes of its landmarks overlap by more than `iou`.
+    Subjects that nothing in the reference answers to are wrong, and so are their landmarks.
+    """
+    found = []
+    base = evidence.sources.filter(pl.col("repeat") == 0)
+    as_follow_up = base.with_columns(follow_up=pl.lit("source"), draw=pl.lit(0, pl.Int32),
+                                     warp=pl.lit(_IDENTITY, pl.List(pl.Float64)))
+    for name in ("truth", "source"):
+        follow, first = reference_of(evidence, evidence.follow_ups, name), reference_of(evidence, as_follow_up, name)
+        if follow is None or first is None:
+            continue
+        counts = _summed(follow)
+        before = _summed(first).rename({each: f"source_{each}" for each in COUNTS}).drop("follow_up")
+        found.append(counts.join(before, on="case", maintain_order="left").with_columns(reference=pl.lit(name)))
+    if not found:
+        return pl.DataFrame(schema={**VERDICT_COLUMNS, **MEASURES})
+    table = pl.concat(found)
+    nothing = (pl.col("reference") == "source") & (pl.col("source_hand_tp") == 0)
+    return table.with_columns(
+        severity=pl.when(~nothing).then((_f1("source_") - _f1("")).clip(0.0)), target=pl.lit("whole"),
+        kind=pl.lit(None, pl.String), reason=pl.when(nothing).then(pl.lit("nothing was found in the source"))).select(
+        *VERDICT_COLUMNS, *MEASURES)
+
+
+def _f1(side: str) -> pl.Expr:
+    """1 where nothing is there and nothing was found."""
+    hits = 2 * pl.col(f"{side}tp")
+    every = hits + pl.col(f"{side}fp") + pl.col(f"{side}fn")
+    return pl.when(every > 0).then(hits / every).otherwise(1.0)
+
+
+def reference_of(evidence: Evidence, follow_ups: pl.DataFrame, name: str) -> Evidence | None:
+    """The same follow-ups with the ground truth, or the source's answer, in the place of the source.
+
+    Which cases are compared with what is the option `reference`'s to say; None where there are none.
+    """
+    wanted, truth = evidence.options["reference"], evidence.truth
+    poses = truth is not None and truth["kind"] == Poses.kind and "truth_scores" in evidence.cases.columns
+    annotated = (evidence.cases.filter(pl.col("truth_scores").is_not_null()) if poses and wanted != "source"
+                 else evidence.cases.clear())
+    bones = Skeleton.from_dict(evidence.header["skeleton"])
+    if name == "source":
+        if wanted == "truth":
+            return None
+        sources = evidence.sources.filter(pl.col("repeat") == 0).join(annotated, on="case", how="anti")
+        header, names = evidence.header, ", ".join(bones.landmarks)
+    else:
+        if annotated.is_empty():
+            return None
+        assert truth is not None
+        theirs = Skeleton.from_dict(truth["skeleton"])
+        mine, _ = theirs.mapping(bones)
+        if not len(mine):
+            raise ValueError(f"skeletons {theirs.name} and {bones.name} have none of the landmarks in common")
+        sizes = evidence.sources.filter(pl.col("repeat") == 0).select("case", "repeat", "width", "height")
+        own = {f"truth_{column}": column for column in Poses.columns}
+        sources = sizes.join(annotated.select("case", *own).rename(own), on="case")
+        header, names = truth, ", ".join(theirs.landmarks[i] for i in mine)
+        follow_ups = follow_ups.drop(list(Poses.columns)).hstack(renamed_poses(follow_ups, bones, theirs))
+    follow_ups = follow_ups.join(sources, on="case", how="semi", maintain_order="left")
+    if follow_ups.is_empty():
+        return None
+    options = {**evidence.options, "landmarks": names, "space": "pixels"}
+    return Evidence(header, evidence.cases, sources, follow_ups, evidence.parameters, options)
+
+
+def _summed(evidence: Evidence) -> pl.DataFrame:
+    """The counts of each case and follow-up, over its draws and repeats."""
+    pairs = pose_pairs(evidence)
+    counts = counted_pairs(pairs)
+    keys = pairs.follow_ups.select("case", "follow_up")
+    return keys.with_columns(**{name: pl.Series(counts[name]) for name in COUNTS}).group_by(
+        "case", "follow_up", maintain_order=True).agg(pl.col(COUNTS).sum())
+
+
+def counted_pairs(pairs: PosePairs) -> Mapping[str, Floats]:
+    """The counts of each follow-up."""
+    rows = pairs.follow_ups.height
+    found = {name: np.zeros(rows) for name in COUNTS}
+    for strayed in pairs.strayed():
+        own = strayed.severity
+        judged = strayed.told & ~np.isnan(strayed.distance) & ~np.isnan(strayed.length)[:, None]
+        both = judged & np.isfinite(strayed.distance)
+        near = both & (own < pairs.options["within"])
+        for name, what in (("tp", near), ("fp", both & ~near), ("fn", judged & ~both), ("near", both)):
+            found[name] += np.bincount(strayed.rows, what.sum(1), rows)
+        found["distance"] += np.bincount(strayed.rows, np.where(both, own, 0.0).sum(1), rows)
+    matched = (pairs.first >= 0) & (pairs.second >= 0)
+    right = np.zeros(len(pairs.rows), bool)
+    right[matched] = _overlap(pairs, matched) > pairs.options["iou"]
+    invented = pairs.first < 0
+    for name, who in (("hand_tp", right), ("hand_fp", (matched & ~right) | invented), ("hand_fn", pairs.second < 0)):
+        found[name] += np.bincount(pairs.rows[who], minlength=rows)
+    taken = np.concatenate([np.asarray(indices) for _, indices in pairs.chosen])
+    shown = (~np.isnan(pairs.said.points[pairs.second[invented]][:, taken, 0])).sum(1)
+    found["fp"] += np.bincount(pairs.rows[invented], shown, rows)
+    return found
+
+
+def _overlap(pairs: PosePairs, matched: npt.NDArray[np.bool_]) -> Floats:
+    """The IoU of the boxes around the landmarks that were expected and those that were found, in the follow-up."""
+    taken = np.concatenate([np.asarray(indices) for _, indices in pairs.chosen])
+    row = pairs.rows[matched]
+    told = projected(pairs.matrices[row], pairs.told.points[pairs.first[matched]][:, taken])
+    said = pairs.said.points[pairs.second[matched]][:, taken].astype(np.float64)
+    a, b = _boxes(told), _boxes(said)
+    cut = np.clip(np.minimum(a[:, 2:], b[:, 2:]) - np.maximum(a[:, :2], b[:, :2]), 0, None).prod(1)
+    areas = (a[:, 2:] - a[:, :2]).prod(1) + (b[:, 2:] - b[:, :2]).prod(1)
+    return np.asarray(np.where(areas > cut, cut / np.where(areas > cut, areas - cut, 1.0), 0.0))
+
+
+def _boxes(points: Floats) -> Floats:
+    absent = np.isnan(points)
+    ends = [np.where(absent, np.inf, points).min(1), np.where(absent, -np.inf, points).max(1)]
+    boxes = np.concatenate(ends, 1)
+    return np.where(np.isfinite(boxes).all(1)[:, None], boxes, 0.0)
+
+
+RELATIONS = (
+    Relation(
+        "accuracy", "poses", accuracy, unit="F1 lost", threshold=0.1, grid=(0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
+        measures=MEASURES, parameters=(
+            Parameter("handedness", "choice", "auto", choices=("auto", "kept", "swapped"),
+                      help="left and right change places as the warp says, or never, or always"), *DRAWS),
+        options=(
+            Parameter("reference", "choice", "auto", choices=("auto", "truth", "source"),
+                      help="what answers are compared with; auto: the ground truth where a case has one"),
+            Parameter("within", "float", 0.2, low=0, open_low=True, high=1e6,
+                      help="a landmark is right nearer than this, in lengths of its part or what the normaliser says"),
+            Parameter("normaliser", "choice", "part", choices=("part", "box", "image", "pixels"),
+                      help="what a distance is divided by; pixels: nothing"),
+            Parameter("iou", "float", 0.5, low=0, high=1, help="a subject is right above this overlap of boxes"),
+            Parameter("confidence", "float", 0.5, low=0, high=1, help="subjects below this are not there"),
+            Parameter("visibility", "float", 0.0, low=0, high=1, help="landmarks below this are not there"),
+            Parameter("outside", "choice", "leave", choices=("leave", "keep"),
+                      help="landmarks expected outside the frame are left out, or judged")),
+        help="A system finds in the follow-up what it finds in the source, measured against the ground truth "
+             "where there is one."),
+)
