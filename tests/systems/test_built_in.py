@@ -55,8 +55,9 @@ def same(a: Any, b: Any) -> bool:
     return np.array_equal(content(a), content(b), equal_nan=isinstance(a, Poses))
 
 
-ELSEWHERE = {"constant-velocity", "efficientdet-lite0", "efficientdet-lite1", "efficientdet-lite2", "goalmap",
-             "huggingface-detector", "onnx-detector", "process", "social-force"}
+ELSEWHERE = {"constant-velocity", "detector-captioner", "efficientdet-lite0", "efficientdet-lite1", "efficientdet-lite2",
+             "goalmap", "http", "huggingface-captioner", "huggingface-detector", "onnx-detector", "process",
+             "reference-detector", "social-force"}
 """Systems with a file of tests each."""
 
 

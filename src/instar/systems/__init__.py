@@ -7,7 +7,19 @@ from typing import Any
 
 from instar.registry import find, from_entry_points, loaded_object
 from instar.spelling import bind, parse_call, spell
-from instar.systems import captioner, efficientdet, goalmap, huggingface, litert, mediapipe, onnx, process, walkers
+from instar.systems import (
+    captioner,
+    efficientdet,
+    goalmap,
+    http,
+    huggingface,
+    litert,
+    mediapipe,
+    onnx,
+    process,
+    reference,
+    walkers,
+)
 from instar.systems.function import declare, from_function
 from instar.systems.models import (
     Model,
@@ -28,7 +40,7 @@ __all__ = ["MissingExtra", "Model", "ModelError", "System", "SystemFamily", "dec
            "pull", "system", "system_name", "systems", "use", "verify"]
 
 # Families only: a third-party library is imported when one of its systems is loaded.
-_ADAPTERS = (mediapipe, litert, efficientdet, onnx, huggingface, captioner, walkers, goalmap, process)
+_ADAPTERS = (mediapipe, litert, efficientdet, onnx, huggingface, captioner, walkers, goalmap, http, process, reference)
 _BUILT_IN: dict[str, SystemFamily] = {family.name: family for adapter in _ADAPTERS for family in adapter.FAMILIES}
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from instar.case import Image, Input
-from instar.outputs import KINDS, Forecast, Output
+from instar.outputs import KINDS, Caption, Forecast
 from instar.systems.system import System, fingerprint_of, hash_file
 
 __all__ = ["declare", "from_function"]
@@ -66,18 +66,20 @@ def from_function(function: Callable[..., Any], name: str) -> System:
 
 def _annotated(annotation: Any) -> str | None:
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    if text == "str":
+        return Caption.kind
     return next((name for name, kind in KINDS.items() if text.split(".")[-1] == kind.__name__), None)
 
 
 def _probed(predict: Callable[[Sequence[Input], Sequence[int]], Sequence[Any]], name: str) -> str:
     """The kind of its answer to a grey square, for a function that does not say."""
-    ask = "annotate its return type (-> Poses, -> Detections, -> Forecast) or mark it with @instar.declare(kind=…)"
+    ask = "annotate its return type (-> Poses, -> Detections, -> str …) or mark it with @instar.declare(kind=…)"
     try:
-        answer: Output = predict([Image(np.full((64, 64, 3), 127, np.uint8))], [0])[0]
+        answer = predict([Image(np.full((64, 64, 3), 127, np.uint8))], [0])[0]
     except Exception as error:
         raise ValueError(f"{name} does not say what it returns, and failed on a 64×64 grey image "
                          f"({type(error).__name__}: {error}); {ask}") from error
-    kind = getattr(answer, "kind", None)
+    kind = Caption.kind if isinstance(answer, str) else getattr(answer, "kind", None)
     if kind not in KINDS:
         raise ValueError(f"{name} returned {type(answer).__name__}, which is no output of Instar; {ask}")
     return str(kind)

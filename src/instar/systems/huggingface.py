@@ -1,4 +1,4 @@
-"""Detectors of Hugging Face's transformers: DETR, YOLOS, RT-DETR and whatever else detects objects there."""
+"""Models of Hugging Face's transformers: whatever detects objects there, and whatever puts images into words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import xxhash
 
 from instar.case import Image
-from instar.outputs import Detections
+from instar.outputs import Caption, Detections
 from instar.spelling import Parameter
 from instar.systems.boxes import FLOOR, carried_back
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of
@@ -21,24 +21,15 @@ __all__ = ["FAMILIES"]
 
 _ADAPTER = "1"
 """Part of the fingerprint; changes when the adapter's answers do."""
+_ASK = "Describe the image in one short sentence."
+"""What a model that chats is asked."""
 
 
 def _huggingface_detector(name: str, *, model: str, floor: float) -> System:
     torch, _, transformers = (_imported(library) for library in ("torch", "PIL", "transformers"))
-    bars = transformers.utils.logging
-    shown = bars.is_progress_bar_enabled()
-    bars.disable_progress_bar()  # each worker would draw its own, for weights that lie here already
-    try:
-        processor: Any = transformers.AutoImageProcessor.from_pretrained(model, local_files_only=True)
-        network: Any = transformers.AutoModelForObjectDetection.from_pretrained(model, local_files_only=True).eval()
-    except (OSError, ValueError) as error:
-        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ValueError(f"{name}: there is no object detector in the folder {model!r}, nor under this name among the "
-                         f"models Hugging Face keeps on this machine; fetch it first: hf download {model} "
-                         f"({said})") from None
-    finally:
-        if shown:
-            bars.enable_progress_bar()
+    processor, network = _loaded(name, "object detector", model, transformers.AutoImageProcessor,
+                                 transformers.AutoModelForObjectDetection)
+    network.eval()
     labels: dict[int, str] = network.config.id2label
 
     def one(image: Image) -> Detections:
@@ -55,8 +46,70 @@ def _huggingface_detector(name: str, *, model: str, floor: float) -> System:
         return [one(image) for image in inputs]
 
     fingerprint = fingerprint_of("huggingface-detector", _ADAPTER, floor, processor.to_json_string(),
-                                 _configured(network), _weights(network))
+                                 _configured(network.config), _weights(network))
     return System(name, Detections.kind, predict, fingerprint)
+
+
+def _huggingface_captioner(name: str, *, model: str, prompt: str | None, tokens: int) -> System:
+    torch, _, transformers = (_imported(library) for library in ("torch", "PIL", "transformers"))
+    if not hasattr(transformers, "AutoModelForImageTextToText"):
+        raise MissingExtra(f"{name}: transformers {transformers.__version__} is too old for captioners: "
+                           "pip install -U transformers")
+    processor, network = _loaded(name, "captioner", model, transformers.AutoProcessor,
+                                 transformers.AutoModelForImageTextToText)
+    network.float().eval()  # half precision is for other devices
+    whole = hasattr(processor, "image_processor")  # those of an encoder and a decoder have none for both
+    looks, speaks = (processor.image_processor, processor.tokenizer) if whole else _loaded(
+        name, "captioner", model, transformers.AutoImageProcessor, transformers.AutoTokenizer)
+    chats = whole and processor.chat_template is not None
+    asked = _ASK if chats and prompt is None else prompt
+
+    def given(image: Image) -> Any:
+        picture = import_module("PIL.Image").fromarray(image.pixels)
+        if chats:
+            said = [{"role": "user", "content": [{"type": "image", "image": picture}, {"type": "text", "text": asked}]}]
+            return processor.apply_chat_template(said, tokenize=True, add_generation_prompt=True, return_dict=True,
+                                                 return_tensors="pt")
+        if whole:
+            return processor(images=picture, text=asked, return_tensors="pt")
+        words = speaks(asked, return_tensors="pt", return_token_type_ids=False) if asked else {}
+        return {**looks(images=picture, return_tensors="pt"), **words}
+
+    def one(image: Image) -> Caption:
+        parts = given(image)
+        with torch.inference_mode():
+            [answer] = network.generate(**parts, do_sample=False, max_new_tokens=tokens)
+        words = speaks.decode(answer, skip_special_tokens=True).strip()
+        if "input_ids" in parts:  # most models repeat what they were asked, some do not
+            words = words.removeprefix(speaks.decode(parts["input_ids"][0], skip_special_tokens=True).strip())
+        return Caption.from_text(words)
+
+    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Caption]:
+        return [one(image) for image in inputs]
+
+    fingerprint = fingerprint_of(
+        "huggingface-captioner", _ADAPTER, asked, tokens, looks.to_json_string(),
+        json.dumps(speaks.get_vocab(), sort_keys=True), processor.chat_template if chats else "",
+        _configured(network.config), _configured(network.generation_config), _weights(network))
+    return System(name, Caption.kind, predict, fingerprint)
+
+
+def _loaded(name: str, what: str, model: str, *classes: Any) -> list[Any]:
+    """What lies here under a model's name. Nothing is downloaded, and no code that comes with a model is run."""
+    bars = _imported("transformers").utils.logging
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()  # each worker would draw its own, for weights that lie here already
+    try:
+        return [one.from_pretrained(model, local_files_only=True, trust_remote_code=False) for one in classes]
+    except Exception as error:  # each kind of file has its own
+        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        if isinstance(error, ImportError):
+            raise MissingExtra(f"{name}: {said}") from None
+        raise ValueError(f"{name}: there is no {what} in the folder {model!r}, nor under this name among the models "
+                         f"Hugging Face keeps on this machine; fetch it first: hf download {model} ({said})") from None
+    finally:
+        if shown:
+            bars.enable_progress_bar()
 
 
 def _imported(library: str) -> Any:
@@ -69,9 +122,9 @@ def _imported(library: str) -> Any:
         raise MissingExtra(f"this system needs {needs}: pip install 'instar[huggingface]'") from None
 
 
-def _configured(network: Any) -> str:
-    """The configuration, less where it lies and who wrote it."""
-    return json.dumps({key: value for key, value in network.config.to_dict().items()
+def _configured(config: Any) -> str:
+    """A configuration, less where it lies and who wrote it."""
+    return json.dumps({key: value for key, value in config.to_dict().items()
                        if key not in ("_name_or_path", "transformers_version")}, sort_keys=True, default=str)
 
 
@@ -87,4 +140,9 @@ FAMILIES = (
     SystemFamily("huggingface-detector", Detections.kind, _huggingface_detector, (
         Parameter("model", "text", help="a folder, or the name of a model that is on this machine already"), FLOOR,
     ), help="An object detector of Hugging Face's transformers.", extra="huggingface"),
+    SystemFamily("huggingface-captioner", Caption.kind, _huggingface_captioner, (
+        Parameter("model", "text", help="a folder, or the name of a model that is on this machine already"),
+        Parameter("prompt", "text", None, help="what the model is asked, or how its captions begin"),
+        Parameter("tokens", "int", 40, low=1, help="the most that it says"),
+    ), help="A captioner of Hugging Face's transformers, or a model that chats about images.", extra="huggingface"),
 )
