@@ -469,9 +469,13 @@ def repair(
     elif val is None or test is None:
         raise typer.BadParameter("a repair needs --val and --test; --export-only does without", param_hint="--test")
     else:
-        done = repaired(opened, train=train, val=val, test=test, out=out, share=share, seeds=seeds, by=trainer,
-                        start=start, rules=rules, searching=search, threshold=threshold, judging=judging,
-                        say=lambda text: print(text, file=sys.stderr, flush=True))
+        try:
+            done = repaired(opened, train=train, val=val, test=test, out=out, share=share, seeds=seeds, by=trainer,
+                            start=start, rules=rules, searching=search, threshold=threshold, judging=judging,
+                            say=lambda text: print(text, file=sys.stderr, flush=True))
+        except KeyboardInterrupt:
+            print(f"what was trained is kept in {out}; the same command goes on from there", file=sys.stderr)
+            raise
         chosen = done.chosen
     print(f"{chosen.mutants.height:,} of {chosen.available:,} mutants taken")
     for name, available, taken in chosen.counts.iter_rows():
@@ -552,6 +556,8 @@ def explain(
     """
     from dataclasses import asdict
 
+    from rich.markup import escape
+
     from instar.api import open_run
     from instar.report import explain as explained
     from instar.report import explanation_picture, write_png
@@ -563,12 +569,68 @@ def explain(
     else:
         for one in found:
             word = {True: "reliable", False: "[bold]unreliable[/]", None: "not judged"}[one.reliable]
-            _console().print(f"{word}: {one.label} (target {one.target}): {one.why}", highlight=False)
-        if not found:
-            print("no objects in this image")
+            said = escape(f"{one.label} (target {one.target}): {one.why}")
+            _console().print(f"{word}: {said}", highlight=False)
     if out is not None:
         write_png(out, explanation_picture(opened, case, dataset=dataset))
         print(out)
+
+
+@app.command()
+def pool(
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="Pictures with masks, such as COCO's instances; any "
+                                           "pictures with --segmenter.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the pool goes: new or empty.")],
+    segmenter: Annotated[str | None, typer.Option(metavar="SYSTEM", help="A system whose detections have masks; the "
+                                                  "dataset's own masks by default.")] = None,
+    label: Annotated[list[str] | None, typer.Option(help="Only this class; may be given several times.")] = None,
+    most: Annotated[int, typer.Option(min=1, help="At most so many objects of a class, the first ones.")] = 50,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many cases.")] = None,
+    sheet: Annotated[Path | None, typer.Option(metavar="FILE", help="Also a PNG that shows the objects, up to 240 of "
+                                               "them.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Cut whole objects out of pictures, for `insert`: a folder of PNGs with alpha, one sub-folder per class.
+
+    What is small, cut off by the border, in pieces, hidden in part or a crowd is left out, and counted. Look at the
+    sheet, and delete the files you do not like. Licences of COCO's pictures are kept in pool.jsonl.
+
+    Examples:
+
+        instar pool instances_train2017.json --out pool/ --sheet pool.png
+
+        instar pool photos/ --segmenter my.module:segment --label dog --label cat --out pool/
+    """
+    from instar.datasets import dataset as opened
+    from instar.engine import PoolProgress, make_pool
+    from instar.report import contact_sheet, write_png
+    from instar.systems import system
+
+    said = time.monotonic()
+
+    def progress(at: PoolProgress) -> None:
+        nonlocal said
+        if time.monotonic() - said > 5:
+            said = time.monotonic()
+            print(f"{at.cases:,} cases, {at.kept:,} objects", file=sys.stderr, flush=True)
+
+    made = make_pool(opened(dataset), out, segmenter=None if segmenter is None else system(segmenter),
+                     labels=label or (), most=most, limit=limit, on_progress=progress)
+    if sheet is not None:
+        items = made.pool.items[::-(-len(made.pool) // 240)]
+        write_png(sheet, contact_sheet([(item.on_grey(), item.label) for item in items], tile=160))
+    if as_json:
+        _print_json({"pool": str(out), "objects": len(made.pool), "kept": made.kept, "licences": made.licences,
+                     "rejected": made.rejected, "failed": made.failed})
+        return
+    print(f"{len(made.pool):,} objects of {len(made.kept)} classes in {out}")
+    for what, counts in (("left out", made.rejected), ("licence", made.licences)):
+        for name, count in counts.items():
+            print(f"{count:>7,}  {what}: {name}")
+    for case, reason in made.failed.items():
+        print(f"failed: {case}: {reason}")
+    if sheet is not None:
+        print(sheet)
 
 
 @app.command()

@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from instar.case import Unreadable, case_id
+from instar.case import Image, Unreadable, case_id
 from instar.spelling import nearest
 from instar.warp import Size, Warp
 
@@ -73,6 +74,11 @@ class Item:
             raise Unreadable(f"{self.held}: what can be seen of it is {size[0]}×{size[1]}, not {self.size[0]}×"
                              f"{self.size[1]} as {LISTING} says, or as it was when the pool was read")
         return pixels
+
+    def on_grey(self) -> Image:
+        """A picture of it, on mid-grey."""
+        alpha = self.pixels[..., 3:] / np.float32(255)
+        return Image(np.rint(self.pixels[..., :3] * alpha + 128 * (1 - alpha)).astype(np.uint8))
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +170,7 @@ def _listing(path: Path) -> dict[str, Mapping[str, Any]]:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: cannot be read ({error})") from None
-    for number, written in enumerate(text.splitlines(), 1):
+    for number, written in enumerate(text.split("\n"), 1):
         if not written.strip():
             continue
         try:
@@ -322,14 +328,19 @@ _recent = _Recent()
 
 def write_item(folder: Path, item: Item) -> dict[str, Any]:
     """Write an item's PNG into the sub-folder of its class; returns its line for `pool.jsonl`."""
-    file = f"{_safe(item.label)}/{_safe(item.name.removesuffix('.png'))}.png"
-    place = folder / file
-    place.parent.mkdir(parents=True, exist_ok=True)
     ok, data = cv2.imencode(".png", cv2.cvtColor(item.pixels, cv2.COLOR_RGBA2BGRA))
     if not ok:
         raise ValueError(f"OpenCV could not encode {item.name} of {item.size[0]}×{item.size[1]} as PNG")
-    with place.open("xb") as out:
-        out.write(data.tobytes())
+    label, name = _safe(item.label), _safe(item.name.removesuffix(".png"))
+    (folder / label).mkdir(parents=True, exist_ok=True)
+    for number in count(1):
+        file = f"{label}/{name}{f'-{number}' if number > 1 else ''}.png"
+        try:
+            with (folder / file).open("xb") as out:
+                out.write(data.tobytes())
+            break
+        except FileExistsError:
+            continue
     line = {"file": file, "label": item.label, "licence": item.licence, "source": item.source, "width": item.size[0],
             "height": item.size[1], "area": int((item.pixels[..., 3] >= VISIBLE).sum())}
     return {key: value for key, value in line.items() if value != ""}
@@ -337,7 +348,7 @@ def write_item(folder: Path, item: Item) -> dict[str, Any]:
 
 def _safe(text: str) -> str:
     """A file's name that every system takes, and that leads nowhere else."""
-    return re.sub(r"[^\w .-]", "_", text).strip(" .") or "_"
+    return re.sub(r"[^\w .-]", "_", text)[:100].strip(" .") or "_"
 
 
 def write_listing(folder: Path, lines: Sequence[Mapping[str, Any]]) -> None:

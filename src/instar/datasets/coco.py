@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,6 +33,12 @@ __all__ = ["COCO"]
 Entry = Mapping[str, Any]
 Floats = npt.NDArray[np.float32]
 
+FAR = 1e9
+"""No pixel is so far away, whatever a file says."""
+
+_FROM_TIPS = np.r_[0, 4:0:-1, 8:4:-1, 12:8:-1, 16:12:-1, 20:16:-1]
+"""The Rendered Handpose Dataset lists each finger from its tip; so do COCO-style files of it, whatever its names."""
+
 
 @dataclass(slots=True)
 class _Thing:
@@ -50,6 +55,7 @@ class _Picture:
     id: str
     path: str
     size: tuple[int, int]
+    licence: str = ""
     people: list[Floats] = field(default_factory=list)
     things: list[_Thing] = field(default_factory=list)
     captions: list[str] = field(default_factory=list)
@@ -88,7 +94,10 @@ def _open(name: str, *, path: str, images: str | None, truth: str, masks: bool,
     ordered = sorted(pictures.values(), key=lambda picture: picture.id)
     if kind == "keypoints":
         bones = _bones(categories, annotations, skeleton, path)
-        top = _read_people(annotations, pictures, bones, left)
+        order = _FROM_TIPS if _is_rhd(content, categories, bones) else None
+        top = _read_people(annotations, pictures, bones, order, left)
+        if order is not None:
+            notes.append("RHD lists each finger from its tip: its keypoints were put into the order of hand-21")
         unmarked = sum(picture.unmarked for picture in ordered)
         if unmarked:
             notes.append(f"{unmarked:,} annotation{'s' * (unmarked > 1)} without any keypoint")
@@ -142,7 +151,7 @@ def _kind(categories: Mapping[Any, Entry], annotations: list[Entry]) -> str:
 
 
 def _pictures(content: Entry, path: str) -> dict[Any, _Picture]:
-    distinct = Distinct()
+    distinct, licences = Distinct(), _licences(content)
     pictures: dict[Any, _Picture] = {}
     for number, entry in enumerate(_entries(content, "images", path), 1):
         try:
@@ -156,10 +165,20 @@ def _pictures(content: Entry, path: str) -> dict[Any, _Picture]:
                              f"it is {json.dumps(entry)[:200]}") from None
         if key in pictures:
             raise ValueError(f"{path}: two images have the id {key!r}")
-        pictures[key] = _Picture(distinct(nfc(file_name.replace("\\", "/"))), file_name, size)
+        told = entry.get("license")
+        licence = licences.get(told, "") if isinstance(told, int | str) else ""
+        pictures[key] = _Picture(distinct(nfc(file_name.replace("\\", "/"))), file_name, size, licence)
     if not pictures:
         raise ValueError(f"{path}: its list of images is empty")
     return pictures
+
+
+def _licences(content: Entry) -> dict[int | str, str]:
+    """Names and addresses of licences, by the number that images have; what is not told is left out."""
+    listed = content.get("licenses")
+    return {each["id"]: " ".join(str(each[key]) for key in ("name", "url") if each.get(key))
+            for each in (listed if isinstance(listed, list) else ())
+            if isinstance(each, dict) and isinstance(each.get("id"), int | str)}
 
 
 def _root(path: Path, images: str | None, files: list[str]) -> Path:
@@ -218,8 +237,14 @@ def _read_captions(annotations: list[Entry], pictures: Mapping[Any, _Picture], l
             picture.captions.append(text)
 
 
+def _is_rhd(content: Entry, categories: Mapping[Any, Entry], bones: Skeleton) -> bool:
+    info = content.get("info")
+    named = any(tuple(each.get("keypoints", ())) == bones.landmarks for each in categories.values())
+    return bones.name == "hand-21" and not named and isinstance(info, Mapping) and info.get("description") == "RHD"
+
+
 def _read_people(annotations: list[Entry], pictures: dict[Any, _Picture], bones: Skeleton,
-                 left: _Left) -> float:
+                 order: npt.NDArray[np.intp] | None, left: _Left) -> float:
     """Fills in people as (landmarks, 3), and returns the largest visibility flag of the file."""
     top = 0.0
     for entry in annotations:
@@ -234,6 +259,8 @@ def _read_people(annotations: list[Entry], pictures: dict[Any, _Picture], bones:
             left(f"without {len(bones.landmarks)} × (x, y, v) keypoints", entry)
             picture.unmarked += "keypoints" not in entry
             continue
+        if order is not None:
+            marks = marks[order]
         marks[~(marks[:, 2] > 0) | ~np.isfinite(marks).all(1)] = np.nan
         if np.isnan(marks[:, 0]).all():
             picture.unmarked += 1
@@ -255,7 +282,7 @@ def _read_things(annotations: list[Entry], pictures: dict[Any, _Picture], catego
             continue
         try:
             x, y, width, height = (float(value) for value in entry["bbox"])
-            if not all(map(math.isfinite, (x, y, width, height))) or width < 0 or height < 0:
+            if not all(abs(value) < FAR for value in (x, y, width, height)) or width < 0 or height < 0:
                 raise ValueError
         except (KeyError, TypeError, ValueError):
             left("whose bbox is not x, y, width, height", entry)
@@ -268,9 +295,12 @@ def _read_things(annotations: list[Entry], pictures: dict[Any, _Picture], catego
         except (TypeError, ValueError):
             left("whose segmentation is neither polygons nor runs that fit the image", entry)
             continue
-        label = str(category.get("name", entry["category_id"]))
+        name, label = str(entry.get("id", number)), str(category.get("name", entry["category_id"]))
+        if any(thing.id == name for thing in picture.things):
+            left("with the id of another one in the same picture", entry)
+            continue
         box = (x, y, x + width, y + height)
-        picture.things.append(_Thing(str(entry.get("id", number)), label, box, shape))
+        picture.things.append(_Thing(name, label, box, shape))
 
 
 def _shape(segmentation: object, size: tuple[int, int]) -> list[Floats] | Runs | None:
@@ -289,7 +319,8 @@ def _shape(segmentation: object, size: tuple[int, int]) -> list[Floats] | Runs |
 # --- cases -----------------------------------------------------------------------------------------
 
 def _attributes(picture: _Picture) -> dict[str, Any]:
-    return {"crowds": picture.crowds} if picture.crowds else {}
+    told = {"crowds": picture.crowds, "licence": picture.licence}
+    return {name: value for name, value in told.items() if value}
 
 
 def _with_poses(pictures: list[_Picture], bones: Skeleton, top: float) -> Iterator[Case]:

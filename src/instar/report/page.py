@@ -22,7 +22,7 @@ from instar.report.gallery import Example, PairShown, examples, pairs_shown
 from instar.report.pairs import severity_text
 from instar.report.panels import SuitePanel, panels_of_relation, panels_of_run
 from instar.report.section import Section, make_section
-from instar.report.words import count_of, headline, interval, p_text, percent, points, slice_words
+from instar.report.words import count_of, headline, interval, over_cases_text, p_text, percent, points, slice_words
 
 __all__ = ["Part", "Report", "RunPart", "make_report", "page", "script_json"]
 
@@ -156,6 +156,7 @@ def page(report: Report) -> str:
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True,
                                      lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     environment.globals.update(percent=percent, interval=interval, severity_text=severity_text, headline=headline,
+                               over_cases_text=over_cases_text,
                                slice_words=slice_words, points=points, p_text=p_text, count_of=count_of)
     styles = "".join((STATIC / name).read_text("utf-8") for name in ("base.css", "report.css"))
     script = (STATIC / "report.js").read_text("utf-8")

@@ -13,6 +13,7 @@ from rich.text import Text
 from instar.analysis import ANY
 from instar.engine import Outcome
 from instar.report.pairs import severity_text
+from instar.report.words import over_cases_text
 
 __all__ = ["show_outcome", "show_run"]
 
@@ -70,7 +71,8 @@ def show_run(console: Console, *, manifest: Mapping[str, Any], rates: pl.DataFra
             if row["group"] != ANY and row["rate"] is not None), style="dim", highlight=False)
     _noise(console, noise, rates)
     for row in over_cases.filter(pl.col("severity").is_not_null()).iter_rows(named=True):
-        console.print(f"over all cases: {row['rule']}  severity {severity_text(row['severity'])}", highlight=False)
+        console.print(f"over all cases: {row['rule']}  severity {severity_text(row['severity'])}  "
+                      f"{over_cases_text(row)}", highlight=False, soft_wrap=True)
     _unjudged(console, unjudged)
     if not worst.is_empty():
         console.print("\n[bold]worst[/]")

@@ -12,7 +12,7 @@ from instar.report.section import Section
 
 SPACE = "\u00a0"
 
-__all__ = ["count_of", "headline", "interval", "p_text", "percent", "points", "slice_words"]
+__all__ = ["count_of", "headline", "interval", "over_cases_text", "p_text", "percent", "points", "slice_words"]
 
 
 def percent(share: float | None) -> str:
@@ -137,3 +137,16 @@ def slice_words(row: Mapping[str, Any]) -> str:
     probability = 1 - row["effect"] if lower else row["effect"]
     return (f"failing cases are {what}: probability {probability:.2f} that a failing case has the "
             f"{'lower' if lower else 'higher'} {name}")
+
+
+def over_cases_text(row: Mapping[str, Any]) -> str:
+    """What a rule over many cases measured, with its interval."""
+    if row.get("drop") is not None:
+        told = (f"{row['baseline']:.3f} → {row['value']:.3f}, {row['drop']:+.3f} lost "
+                f"(95 %: {row['low']:+.3f} to {row['high']:+.3f})")
+    elif row.get("r") is not None:
+        rho = "" if row.get("rho") is None else f", ρ = {row['rho']:.2f}"
+        told = f"r = {row['r']:.2f} (95 %: {row['low']:.2f} to {row['high']:.2f}){rho}"
+    else:
+        return ""
+    return f"{told}, {row['cases']} cases"

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 
 from instar.registry import find, from_entry_points, loaded_object
 from instar.spelling import REQUIRED, Call, parse_chain
-from instar.transforms import colour, noise, occlusion, quality, region, scene, spatial
+from instar.transforms import colour, insertion, noise, occlusion, quality, recorded, region, scene, spatial
 from instar.transforms.change import Change, mask_of
 from instar.transforms.family import (
     Family,
@@ -26,7 +26,7 @@ __all__ = ["Change", "Family", "NotApplicable", "Transformation", "chain", "draw
 
 _BUILT_IN: dict[str, Family] = {
     family.name: family
-    for room in (spatial, quality, colour, region, occlusion, noise, scene)
+    for room in (spatial, quality, colour, region, occlusion, noise, insertion, scene, recorded)
     for family in room.FAMILIES
 }
 

@@ -48,6 +48,8 @@ class Family:
     needs: tuple[str, ...] = ()
     random: bool = False
     inputs: tuple[str, ...] = ("image",)
+    check: Callable[..., object] | None = None
+    """Raises ValueError for values that are allowed one by one, but not together."""
 
     def apply(self, given: Input, needs: Mapping[str, Any], rng: np.random.Generator,
               values: Mapping[str, Any]) -> tuple[Input, Change]:
@@ -199,4 +201,6 @@ def bound_step(call: Call, family: Family, resolve: Callable[[tuple[Call, ...]],
     for parameter in family.parameters:
         if parameter.kind == "transformation":
             values[parameter.name] = resolve(values[parameter.name])
+    if family.check is not None:
+        family.check(**values)
     return Step(family, values)
