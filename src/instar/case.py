@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import cv2
 import numpy as np
@@ -22,7 +22,7 @@ from instar.scene import Classes, Scene, Track, decode_classes
 from instar.shapes import Shape
 from instar.warp import Resampling, Size, Warp, warp_pixels
 
-__all__ = ["Case", "Image", "Input", "Scene", "Track", "Unreadable", "case_id", "count_frames", "decode_image",
+__all__ = ["Case", "Crop", "Image", "Input", "Scene", "Track", "Unreadable", "case_id", "count_frames", "decode_image",
            "image_properties", "picture_size", "read_image", "read_input"]
 
 Pixels = npt.NDArray[np.uint8]
@@ -85,19 +85,58 @@ Input = Image | Scene
 """What a system is given."""
 
 
+class Crop(NamedTuple):
+    """A part of a picture: the pixels from (x0, y0) up to (x1, y1), scaled to width × height.
+
+    It may reach beyond the picture's edges; there it is black.
+    """
+
+    x0: int
+    y0: int
+    x1: int
+    y1: int
+    width: int
+    height: int
+
+    def of(self, image: Image) -> Image:
+        """The part as a picture of its own. What has no area, or nothing of the picture, raises ValueError."""
+        high, wide = self.y1 - self.y0, self.x1 - self.x0
+        if min(high, wide, self.width, self.height) < 1 or max(high * wide, self.width * self.height) > _MOST_PIXELS:
+            raise ValueError(f"{self} has no area, or more than {_MOST_PIXELS:,} pixels")
+        left, top = max(self.x0, 0), max(self.y0, 0)
+        part = image.pixels[top:max(self.y1, 0), left:max(self.x1, 0)]
+        if not part.size:
+            raise ValueError(f"{self} lies outside of the picture, {image.size[0]} × {image.size[1]} pixels")
+        cut = np.zeros((high, wide, 3), np.uint8)
+        cut[top - self.y0:, left - self.x0:][:part.shape[0], :part.shape[1]] = part
+        shrinks = self.width < wide or self.height < high
+        return Image(cut).warped(Warp.resize((wide, high), (self.width, self.height)), "area" if shrinks else "linear")
+
+    def points(self, xy: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Where points (…, 2) of the picture lie in the part. NaN stays NaN.
+
+        >>> Crop(10, 20, 30, 40, 40, 40).points([[10, 20], [25, 30]])
+        array([[ 0.,  0.],
+               [30., 20.]])
+        """
+        scale = self.width / (self.x1 - self.x0), self.height / (self.y1 - self.y0)
+        return np.asarray((np.asarray(xy, np.float64) - (self.x0, self.y0)) * scale)
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """One source input.
 
-    `path` is where it is read from (`frame` numbers a video's frames, `track` is what a scene adds to the map
-    that lies there); `input` holds it instead when it exists only in memory. `truth` is an output of the kind the
-    dataset annotates, in the same pixel coordinates as the image once its EXIF orientation is applied;
-    `attributes` are the user's own columns.
+    `path` is where it is read from (`frame` numbers a video's frames, `crop` is the part that is taken of the
+    picture, `track` is what a scene adds to the map that lies there); `input` holds it instead when it exists only in
+    memory. `truth` is an output of the kind the dataset annotates, in the same pixel coordinates as the image once its
+    EXIF orientation and the crop are applied; `attributes` are the user's own columns.
     """
 
     id: str
     path: str | None = None
     frame: int | None = None
+    crop: Crop | None = None
     track: Track | None = None
     input: Input | None = None
     truth: object | None = None
@@ -108,6 +147,8 @@ class Case:
             raise ValueError("a case needs an id that is not empty")
         if self.path is None and self.input is None:
             raise ValueError(f"case {self.id!r} has neither a path nor an input")
+        if self.crop is not None and (self.input is not None or self.track is not None):
+            raise ValueError(f"case {self.id!r} has a crop, which is of a picture at a path, and an input or a track")
 
 
 def case_id(path: Path, root: Path) -> str:
@@ -463,7 +504,7 @@ def image_properties(image: Image) -> dict[str, float]:
 # --- inputs ----------------------------------------------------------------------------------------
 
 def read_input(case: Case) -> tuple[Input, str]:
-    """A case's input and the hash of its content: of the file's bytes, of the pixels where there is none."""
+    """A case's input and the hash of its content: of the file's bytes, with the crop; without a file, of the pixels."""
     if case.input is not None:
         if isinstance(case.input, Scene):
             _refuse_off_map(case, case.input)
@@ -473,9 +514,16 @@ def read_input(case: Case) -> tuple[Input, str]:
     assert case.path is not None
     if case.frame is not None:
         image = _video_frame(case.path, case.frame)
-        return image, image.content_hash()
-    data = _bytes(case.path)
-    return decode_image(data, case.path), str(xxhash.xxh3_128_hexdigest(data))
+        digest = image.content_hash()
+    else:
+        data = _bytes(case.path)
+        image, digest = decode_image(data, case.path), str(xxhash.xxh3_128_hexdigest(data))
+    if case.crop is None:
+        return image, digest
+    try:
+        return case.crop.of(image), str(xxhash.xxh3_128_hexdigest((digest + repr(tuple(case.crop))).encode()))
+    except ValueError as error:
+        raise Unreadable(f"{case.path}: {error}") from None
 
 
 def _read_scene(case: Case, track: Track) -> tuple[Scene, str]:

@@ -32,7 +32,8 @@ PREDICTION: dict[str, Any] = {
     "case": pl.String, "follow_up": pl.String, "draw": pl.Int32, "repeat": pl.Int32, "status": pl.String,
     "message": pl.String, "seconds": pl.Float32, **Change.columns}
 CASE: dict[str, Any] = {
-    "case": pl.String, "path": pl.String, "frame": pl.Int64, "hash": pl.String, "width": pl.Int32, "height": pl.Int32,
+    "case": pl.String, "path": pl.String, "frame": pl.Int64, "crop": pl.List(pl.Int64), "hash": pl.String,
+    "width": pl.Int32, "height": pl.Int32,
     "status": pl.String, "message": pl.String, "track": pl.String, "attributes": pl.String, "properties": pl.Struct(
         {"brightness": pl.Float32, "contrast": pl.Float32, "sharpness": pl.Float32, "saturation": pl.Float32})}
 APART: dict[str, Any] = {"hash": pl.String, "content": pl.Binary}

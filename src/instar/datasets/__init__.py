@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from instar.datasets.attributes import with_attributes
 from instar.datasets.captions import CAPTIONS, is_captions
 from instar.datasets.coco import COCO
 from instar.datasets.dataset import Dataset, DatasetFamily, missing
@@ -11,11 +12,14 @@ from instar.datasets.egohands import EGOHANDS, holds_egohands
 from instar.datasets.ethucy import ETH_UCY, is_track_text
 from instar.datasets.flic import FLIC
 from instar.datasets.folder import FOLDER, is_picture
+from instar.datasets.freihand import FREIHAND, holds_freihand
 from instar.datasets.function import from_function
 from instar.datasets.ind import IND, holds_ind
 from instar.datasets.listing import LIST
 from instar.datasets.lsp import CSV_HEADER, LSP
 from instar.datasets.matlab import variables
+from instar.datasets.onehand import ONEHAND10K, holds_onehand, is_joint_labels
+from instar.datasets.panoptic import PANOPTIC, holds_panoptic, is_hand_list
 from instar.datasets.sample import SAMPLE
 from instar.datasets.sdd import SDD, holds_sdd
 from instar.datasets.tracks import TRACKS, is_tracks_header
@@ -27,22 +31,25 @@ from instar.spelling import Call, bind, nearest, parse_call, spell
 
 __all__ = ["Dataset", "DatasetFamily", "dataset", "datasets"]
 
-_FAMILIES = (CAPTIONS, COCO, EGOHANDS, ETH_UCY, FLIC, FOLDER, IND, LIST, LSP, SAMPLE, SDD, TRACKS, VIDEO, VOC, YOLO)
-_FOLDERS = (("sdd", holds_sdd), ("ind", holds_ind), ("egohands", holds_egohands), ("voc", holds_voc),
-            ("yolo", holds_yolo))
+_FAMILIES = (CAPTIONS, COCO, EGOHANDS, ETH_UCY, FLIC, FOLDER, FREIHAND, IND, LIST, LSP, ONEHAND10K, PANOPTIC, SAMPLE,
+             SDD, TRACKS, VIDEO, VOC, YOLO)
+_FOLDERS = (("sdd", holds_sdd), ("ind", holds_ind), ("egohands", holds_egohands), ("freihand", holds_freihand),
+            ("onehand10k", holds_onehand), ("panoptic", holds_panoptic), ("voc", holds_voc), ("yolo", holds_yolo))
 _BUILT_IN: dict[str, DatasetFamily] = {family.name: family for family in _FAMILIES}
 
 
 def datasets() -> dict[str, DatasetFamily]:
     """Every kind of dataset by name: those of Instar and those of installed packages."""
-    return {**_BUILT_IN, **from_entry_points("instar.datasets", DatasetFamily)}
+    found = {**_BUILT_IN, **from_entry_points("instar.datasets", DatasetFamily)}
+    return {name: with_attributes(family) for name, family in found.items()}
 
 
 def dataset(spelling: str | Path) -> Dataset:
     """Open a dataset: a path, `coco("annotations.json", images="photos")`, or `package.module:function`.
 
     A path that exists is recognised by what lies there: a folder, a picture, a list, a video, COCO's JSON, the files
-    of FLIC, LSP and EgoHands, the folders of YOLO and Pascal VOC, the tracks of SDD, inD, ETH and UCY and your own.
+    of FLIC, LSP and EgoHands, the folders of YOLO and Pascal VOC, the hands of FreiHAND, CMU and OneHand10K, the tracks
+    of SDD, inD, ETH and UCY and your own.
     """
     text = str(spelling)
     if not text:
@@ -82,6 +89,7 @@ def _opened(call: Call) -> Dataset:
         raise ValueError(f"{call.name}: a function takes no parameters here; set them in Python")
     family = find("dataset", call.name, _BUILT_IN, "instar.datasets", DatasetFamily,
                   see="A path needs quotes inside parameters; your own is written package.module:function.")
+    family = with_attributes(family)
     values = bind(call, family.parameters, what="dataset")
     return family.open(spell(family.name, values, family.parameters), **values)
 
@@ -96,7 +104,7 @@ def _recognised(path: Path) -> str:
     if ending in VIDEOS:
         return "video"
     if ending == "json":
-        return "coco"
+        return "panoptic" if is_hand_list(_start(path).decode(errors="replace")) else "coco"
     if ending in ("yaml", "yml"):
         return "yolo"
     if ending == "mat":
@@ -106,10 +114,7 @@ def _recognised(path: Path) -> str:
                 return kind
         raise ValueError(f"{path}: a .mat file is FLIC's (with 'examples'), LSP's (with 'joints') or EgoHands' (with "
                          f"'video'), this one has {', '.join(names) or 'nothing'}")
-    if not path.is_file():
-        raise ValueError(f"{path}: neither a folder nor a regular file")
-    with path.open("rb") as file:
-        start = file.read(4096)
+    start = _start(path)
     if ending == "csv" and start.removeprefix(b"\xef\xbb\xbf").startswith(",".join(CSV_HEADER).encode()):
         return "lsp"
     text = start.decode("utf-8-sig", errors="replace")
@@ -119,7 +124,16 @@ def _recognised(path: Path) -> str:
         return "captions"
     if ending == "txt" and is_track_text(text):
         return "eth-ucy"
+    if ending == "txt" and is_joint_labels(text):
+        return "onehand10k"
     if b"\0" in start:
         raise ValueError(f"{path}: neither a picture, a video, nor a text file; "
                          f"datasets are {', '.join(sorted(_BUILT_IN))}")
     return "list"
+
+
+def _start(path: Path) -> bytes:
+    if not path.is_file():
+        raise ValueError(f"{path}: neither a folder nor a regular file")
+    with path.open("rb") as file:
+        return file.read(4096)

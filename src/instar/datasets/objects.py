@@ -31,16 +31,17 @@ class Thing:
 
 
 class Left:
-    """Objects left out, by reason, with the places where they are written."""
+    """Objects left out (or other things annotated), by reason, with the places where they are written."""
 
-    def __init__(self) -> None:
+    def __init__(self, what: str = "object") -> None:
+        self.what = what
         self.reasons: dict[str, list[str]] = {}
 
     def __call__(self, reason: str, place: str) -> None:
         self.reasons.setdefault(reason, []).append(place)
 
     def notes(self) -> list[str]:
-        return [f"{counted(len(places), 'object')} left out, {reason}: {shortened(places)}"
+        return [f"{counted(len(places), self.what)} left out, {reason}: {shortened(places)}"
                 for reason, places in self.reasons.items()]
 
 

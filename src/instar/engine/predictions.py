@@ -359,7 +359,7 @@ class _Keeper:
 
     def _case_row(self, case: Case) -> dict[str, Any]:
         track = Track.of(case.input) if isinstance(case.input, Scene) else case.track
-        row: dict[str, Any] = {"case": case.id, "path": case.path, "frame": case.frame,
+        row: dict[str, Any] = {"case": case.id, "path": case.path, "frame": case.frame, "crop": list(case.crop or ()),
                                "track": track.json() if track else None,
                                "attributes": json.dumps(dict(case.attributes), ensure_ascii=False, default=str)}
         truth: Any = case.truth

@@ -1,0 +1,105 @@
+"""OneHand10K: `label_joint.txt` beside `source/`, in `Train/` and `Test/`.
+
+As public readers of it agree: a line for each picture, with commas between its name, width, height, how many hands it
+has, and x, y of 21 landmarks in whole pixels; −1 for one that cannot be seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from instar.case import Case
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, missing, shortened
+from instar.datasets.hands import Floats, array_of, hands_of
+from instar.datasets.listing import path_id
+from instar.datasets.objects import Left, counted
+from instar.outputs import Poses
+from instar.spelling import Parameter
+
+__all__ = ["ONEHAND10K", "holds_onehand", "is_joint_labels"]
+
+_FILE = "label_joint.txt"
+_LINE = re.compile(r"[^,\n]+\.\w{3,4}(,\d+){3}(,-?\d+){42}")
+
+
+def holds_onehand(path: Path) -> bool:
+    return bool(_files(path))
+
+
+def is_joint_labels(start: str) -> bool:
+    """Whether a text file begins as OneHand10K's labels do."""
+    return _LINE.match(start) is not None
+
+
+def _files(folder: Path) -> list[Path]:
+    return [file for part in ("", "Train", "Test") if (file := folder / part / _FILE).is_file()]
+
+
+def _open(name: str, *, path: str, split: str) -> Dataset:
+    given = Path(path).absolute()
+    if not given.exists():
+        raise missing(Path(path))
+    files = _files(given) if given.is_dir() else [given]
+    if split != "all":
+        files = [file for file in files if file.parent.name.lower() == split]
+    if not files:
+        wanted = _FILE if split == "all" else f"{split.capitalize()}/{_FILE}"
+        raise FileNotFoundError(f"{path}: there is no {wanted} in it")
+    root = given if given.is_dir() else given.parent
+    distinct, left, gone = Distinct(), Left("line"), list[str]()
+    pictures: dict[str, tuple[Path, Floats]] = {}
+    for file in files:
+        folder = source if (source := file.parent / "source").is_dir() else file.parent
+        for each, points in _read(file, left):
+            picture = folder / each
+            if picture.is_file():
+                pictures[distinct(path_id(picture, root))] = picture, points
+            else:
+                gone.append(path_id(picture, root))
+    notes = left.notes()
+    if gone:
+        notes.append(f"{counted(len(gone), 'picture')} not there, and left out: {shortened(gone)}")
+    if not pictures:
+        raise ValueError(f"{path}: it has no picture with landmarks; " + ("; ".join(notes) or "its labels are empty"))
+    if distinct.repeated:
+        notes.append(f"{counted(distinct.repeated, 'line')} of a picture that has one already; their ids end in #2, …")
+    return Dataset(name, str(root), partial(_cases, pictures), Poses.kind, tuple(notes))
+
+
+def _read(file: Path, left: Left) -> list[tuple[str, Floats]]:
+    """By picture: (hands, 21, 2) in pixels, NaN where a landmark cannot be seen."""
+    try:
+        lines = file.read_bytes().decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file}: labels are text in UTF-8, this is not ({error.reason})") from None
+    hands = []
+    for number, line in enumerate(lines, 1):
+        picture, *words = (word.strip() for word in line.strip().rstrip(",").split(","))
+        if not picture and not words:
+            continue
+        count = len(words) - 3
+        points = array_of(words[3:], (count,)) if count > 0 and count % 42 == 0 else None
+        if points is None or not picture:
+            left("which are not name, width, height, hands and 42 numbers a hand", f"{file.parent.name} {number}")
+            continue
+        points = points.reshape(-1, 21, 2)
+        points[~(points >= 0).all(2) | ~np.isfinite(points).all(2)] = np.nan
+        hands.append((picture, points + 0.5))  # numbers of pixels from 0; the centre of the first is 0.5
+    return hands
+
+
+def _cases(pictures: dict[str, tuple[Path, Floats]]) -> Iterator[Case]:
+    for each in sorted(pictures):
+        path, points = pictures[each]
+        yield Case(each, str(path), truth=hands_of(points))
+
+
+ONEHAND10K = DatasetFamily("onehand10k", _open, (
+    PATH,
+    Parameter("split", "choice", "all", choices=("all", "train", "test"), help="which pictures; all that are there"),
+), "OneHand10K's label_joint.txt, with 21 landmarks of the hand")

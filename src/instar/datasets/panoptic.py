@@ -1,0 +1,141 @@
+"""CMU's hands: `hand_labels`, `hand_labels_synth` and `hand143_panopticdb`.
+
+As public readers of them agree: in the first two, one JSON file beside each picture, with `hand_pts` (21 × x, y and a
+flag that is 1 where they are valid) and `is_left`; in the third, one file with a list `root`, whose entries have
+`img_paths` and `joint_self`, which is as `hand_pts`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from instar.case import Case, Crop
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, missing, nfc
+from instar.datasets.hands import Floats, array_of, hands_of, json_of
+from instar.datasets.listing import path_id
+from instar.datasets.objects import Left, counted
+from instar.outputs import Poses
+from instar.spelling import Parameter
+
+__all__ = ["PANOPTIC", "holds_panoptic", "is_hand_list"]
+
+_PARTS = ("hand_labels", "hand_labels_synth", "hand143_panopticdb", "manual_train", "manual_test", "synth1", "synth2",
+          "synth3", "synth4")
+
+
+def holds_panoptic(path: Path) -> bool:
+    """Whether a folder is one of the published ones, or holds one."""
+    named = [path] if path.absolute().name in _PARTS else [path / part for part in _PARTS]
+    return any(next(place.glob(depth), None) for place in named for depth in ("*.json", "*/*.json"))
+
+
+def is_hand_list(start: str) -> bool:
+    """Whether a JSON file begins as the list of hand143_panopticdb does."""
+    return re.match(r'\s*\{\s*"root"\s*:\s*\[', start) is not None
+
+
+@dataclass(slots=True)
+class _Hand:
+    id: str
+    path: str
+    points: Floats
+    about: dict[str, str]
+
+
+def _open(name: str, *, path: str, crop: float | None, size: int | None) -> Dataset:
+    given = Path(path).absolute()
+    if not given.exists():
+        raise missing(Path(path))
+    if size is not None and crop is None:
+        raise ValueError(f"{name}: size is that of crops; say how large they are as well, e.g. crop=2.2")
+    files = sorted(given.rglob("*.json")) if given.is_dir() else [given]
+    if not files:
+        raise ValueError(f"{path}: there are no .json files in it")
+    root = given if given.is_dir() else given.parent
+    left, distinct = Left("hand"), Distinct()
+    hands = [hand for file in files for hand in _hands(file, root, crop is not None, left)]
+    for hand in hands:
+        hand.id = distinct(hand.id)
+    if not hands:
+        raise ValueError(f"{path}: no hand in it can be read; " + "; ".join(left.notes()))
+    notes = left.notes()
+    if distinct.repeated:
+        notes.append(f"{counted(distinct.repeated, 'hand')} of a picture that has one already; their ids end in #2, …")
+    ordered = sorted(hands, key=lambda hand: hand.id)
+    return Dataset(name, str(root), partial(_cases, ordered, crop, size), Poses.kind, tuple(notes))
+
+
+def _hands(file: Path, root: Path, cropped: bool, left: Left) -> Iterator[_Hand]:
+    """The hands that a JSON file tells of."""
+    here, part = nfc(file.relative_to(root).as_posix()), nfc(file.parent.name)
+    try:
+        content = json_of(file)
+    except ValueError:
+        left("whose JSON is damaged", here)
+        return
+    if isinstance(content, dict) and isinstance(content.get("root"), list):
+        for number, entry in enumerate(content["root"]):
+            told = entry if isinstance(entry, dict) else {}
+            picture = file.parent / str(told.get("img_paths", ""))
+            points = _valid(told.get("joint_self"), picture, cropped, left, f"{here} {number}")
+            if points is not None:
+                yield _Hand(path_id(picture, root), str(picture), points, {"part": part})
+    elif isinstance(content, dict) and "hand_pts" in content:
+        picture = next((each for each in map(file.with_suffix, (".png", ".jpg")) if each.is_file()),
+                       file.with_suffix(".jpg"))
+        points = _valid(content["hand_pts"], picture, cropped, left, here)
+        if points is not None:
+            about = {"part": part}
+            if (left_hand := content.get("is_left")) in (0, 1):
+                about["hand"] = "left" if left_hand else "right"
+            yield _Hand(path_id(picture, root), str(picture), points, about)
+    else:
+        left("whose JSON has neither hand_pts nor root", here)
+
+
+def _valid(marks: object, picture: Path, cropped: bool, left: Left, place: str) -> Floats | None:
+    """(21, 2) in pixels, NaN where a landmark is not valid; None where there is nothing to test, and why is said."""
+    found = array_of(marks, (21, 3))
+    if found is None:
+        left("without 21 × (x, y, flag)", place)
+        return None
+    found[(found[:, 2] != 1) | ~np.isfinite(found).all(1)] = np.nan
+    known = found[~np.isnan(found[:, 0]), :2]
+    if not len(known):
+        left("without any valid landmark", place)
+    elif cropped and not np.ptp(known, 0).any():
+        left("with one place only, around which nothing can be cropped", place)
+    elif not picture.is_file():
+        left("whose picture is not there", place)
+    else:
+        return found[:, :2] + 0.5  # numbers of pixels from 0, as the authors draw them; the centre of the first is 0.5
+    return None
+
+
+def _square(points: Floats, times: float, size: int | None) -> Crop:
+    """In whole pixels: so many times the longer side of the box around the landmarks, with the same middle."""
+    low, high = np.nanmin(points, 0), np.nanmax(points, 0)
+    side = max(1, round(times * float((high - low).max())))
+    x0, y0 = (round(float(middle) - side / 2) for middle in (low + high) / 2)
+    return Crop(x0, y0, x0 + side, y0 + side, size or side, size or side)
+
+
+def _cases(hands: list[_Hand], crop: float | None, size: int | None) -> Iterator[Case]:
+    for hand in hands:
+        part = None if crop is None else _square(hand.points, crop, size)
+        points = hand.points if part is None else part.points(hand.points)
+        yield Case(hand.id, hand.path, crop=part, truth=hands_of(points), attributes=hand.about)
+
+
+PANOPTIC = DatasetFamily("panoptic", _open, (
+    PATH,
+    Parameter("crop", "float", None, low=1, high=100,
+              help="a square so many times as large as the hand, around it; if not given, whole pictures"),
+    Parameter("size", "int", None, low=1, high=8192, help="the crops' width and height; if not given, as they are"),
+), "CMU's hands: hand_labels, hand_labels_synth and hand143_panopticdb, with 21 landmarks")
