@@ -130,7 +130,7 @@ def prepared(style: str, work: Path, scale: Scale, begun: float) -> dict[str, An
 
 def detectors(work: Path, style: str, side: str, scale: Scale) -> list[Any]:
     by = trainer(scale)
-    return [by.system(work / style / "repair" / "trained" / f"{side}-{seed}" / "weights.pt")
+    return [by.system(work / style / "repair" / "trained" / f"{side}-{seed}" / "weights.npz")
             for seed in range(scale.seeds)]
 
 
@@ -159,7 +159,7 @@ def evaluated(style: str, work: Path, scale: Scale, begun: float) -> dict[str, A
         target = dataset(place / LABELS)
         both = [[compared(one, target) for one in detectors(work, style, side, scale)] for side in ("before", "after")]
         tables[name] = make(*both)
-    free = trainer(scale).system(work / style / "ceiling" / "weights.pt")
+    free = trainer(scale).system(work / style / "ceiling" / "weights.npz")
     ceilings = {name: compared(free, dataset(work / style / "data" / part / LABELS)).values()["mAP@0.5"]
                 for name, part in (("shifted", "shifted"), ("unseen backgrounds", "unseen"))}
     return {"tables": {name: table.to_dicts() for name, table in tables.items()}, "ceilings": ceilings,

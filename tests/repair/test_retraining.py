@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,8 +14,9 @@ from typer.testing import CliRunner
 
 from instar.cli import app
 from instar.outputs import Detections
-from instar.repair import Trainer, check_disjoint, compared, repair, trainer
+from instar.repair import Trainer, augment, check_disjoint, compared, repair, trainer
 from instar.repair.trainer import trained
+from instar.systems import MissingExtra
 from tests.layers.test_layers import loaded
 from tests.missing import module
 from tests.repair.squares import found, in_memory, on_disk, ran, remembering
@@ -62,7 +65,9 @@ def test_a_repair_from_run_to_result(tmp_path: Path, sets: dict[str, Path]) -> N
     told = json.loads((tmp_path / "out" / "result.json").read_text("utf-8"))
     assert len(told["seeds"]["after"]) == 3
     assert "| recall |" in (tmp_path / "out" / "result.md").read_text("utf-8")
-    assert not any("test" in line for line in said[:said.index("testing before, seed 0 (1 of 3)")])
+    assert "training 1 of 6: before, seed 0" in said
+    assert any(line.startswith("training 6 of 6: after, seed 2; about 0.0 min left") for line in said)
+    assert not any("test" in line for line in said[:said.index("testing 1 of 6: before, seed 0")])
 
 
 def test_what_is_finished_is_not_done_again(tmp_path: Path, sets: dict[str, Path]) -> None:
@@ -104,17 +109,55 @@ def test_rules_can_be_given(tmp_path: Path, sets: dict[str, Path]) -> None:
 
 
 def test_an_overlap_of_train_and_test_is_refused(tmp_path: Path, sets: dict[str, Path]) -> None:
+    module("pycocotools")
     run = ran(remembering(12), sets["train"], tmp_path / "run")
     overlapping = {**sets, "test": on_disk(tmp_path / "more", 12, first=11)}
     with pytest.raises(ValueError, match=r"overlap in 1 picture: 000001_011\.png of test is 000012_011\.png of train"):
         repair(run, **overlapping, out=tmp_path / "out", by=TRAINER, say=lambda _: None)
+    with pytest.raises(ValueError, match="takes none; give a larger share"):
+        repair(run, **sets, out=tmp_path / "out", by=TRAINER, share=0.001, say=lambda _: None)
     assert calls == []
+    repair(run, **sets, out=tmp_path / "out", by=TRAINER, seeds=1, say=lambda _: None)  # nothing was held against it
 
 
 def test_the_same_pixels_under_another_name_overlap() -> None:
     check_disjoint({"train": in_memory(3), "test": in_memory(3, first=3)})
     with pytest.raises(ValueError, match="overlap in 2 pictures"):
         check_disjoint({"train": in_memory(3), "val": in_memory(3, first=6), "test": in_memory(3, first=1)})
+
+
+def test_a_test_set_without_labels_is_refused_before_anything_is_trained(tmp_path: Path,
+                                                                         sets: dict[str, Path]) -> None:
+    module("pycocotools")
+    run = ran(remembering(12), sets["train"], tmp_path / "run")
+    with pytest.raises(ValueError, match="has no annotated objects"):
+        repair(run, **{**sets, "test": tmp_path / "test" / "images"}, out=tmp_path / "out", by=TRAINER,
+               say=lambda _: None)
+    assert calls == []
+
+
+def test_missing_pycocotools_is_said_before_anything_is_trained(tmp_path: Path, sets: dict[str, Path],
+                                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    run = ran(remembering(12), sets["train"], tmp_path / "run")
+    monkeypatch.setitem(sys.modules, "pycocotools.coco", None)
+    with pytest.raises(MissingExtra, match="pycocotools"):
+        repair(run, **sets, out=tmp_path / "out", by=TRAINER, say=lambda _: None)
+    assert calls == []
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_without_violations_is_said(tmp_path: Path, sets: dict[str, Path]) -> None:
+    run = ran(found, sets["train"], tmp_path / "run", "background_noise(1) => presence(kept)")
+    for one in (lambda out: augment(run, sets["train"], out), lambda out: repair(run, **sets, out=out, by=TRAINER)):
+        with pytest.raises(ValueError, match="has no violations of the relation presence"):
+            one(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_weights_to_start_from_must_be_there(tmp_path: Path, sets: dict[str, Path]) -> None:
+    run = ran(remembering(12), sets["train"], tmp_path / "run")
+    with pytest.raises(FileNotFoundError, match="no weights"):
+        repair(run, **sets, out=tmp_path / "out", by=TRAINER, start=tmp_path / "nowhere.npz", say=lambda _: None)
 
 
 def test_a_trainer_needs_a_detector_beside_it(tmp_path: Path) -> None:
@@ -160,6 +203,65 @@ def test_the_command_exports_and_repairs(tmp_path: Path, sets: dict[str, Path]) 
                                TRAINER, "--seeds", "1"])
     assert told.exit_code == 0, told.output
     assert "| mAP@0.5 |" in told.output
+
+
+MINE = """
+import json
+from functools import partial
+import numpy as np
+
+def learn(dataset_folder, out, *, seed, start, much):
+    print("learned", much, "from", start)
+    (out / "mine.json").write_text(json.dumps(json.loads((dataset_folder / "instances_train.json").read_text())))
+    return out / "mine.json"
+
+train = partial(learn, much="little")
+
+def detector(weights):
+    from tests.repair.squares import found
+    return found
+"""
+
+
+def test_a_trainer_in_the_current_folder(tmp_path: Path, sets: dict[str, Path]) -> None:
+    """As somebody writes it beside their data, and calls the command there."""
+    module("pycocotools")
+    ran(remembering(12), sets["train"], tmp_path / "run")
+    (tmp_path / "my_trainer.py").write_text(MINE)
+    (tmp_path / "old.bin").write_bytes(b"")
+    asked = [sys.executable, "-m", "instar", "repair", "run", "--out", "out", "--trainer", "my_trainer:train",
+             "--seeds", "1", "--start", "old.bin"]
+    for name, path in sets.items():
+        asked += [f"--{name}", str(path)]
+    paths = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, sys.path)])
+    told = subprocess.run(asked, cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True,
+                          check=False)
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.count("learned little from old.bin") == 2
+    assert "| recall |" in told.stdout
+    assert "training 2 of 2: after, seed 0" in told.stderr
+
+
+def test_a_stop_keeps_what_was_trained(tmp_path: Path, sets: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    module("pycocotools")
+    ran(remembering(12), sets["train"], tmp_path / "run")
+    plain, runner = train, CliRunner()
+
+    def stopped(dataset_folder: Path, out: Path, *, seed: int, start: Path | None) -> Path:
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return plain(dataset_folder, out, seed=seed, start=start)
+
+    asked = ["repair", str(tmp_path / "run"), "--out", str(tmp_path / "out"), "--trainer", TRAINER, "--seeds", "1"]
+    for name, path in sets.items():
+        asked += [f"--{name}", str(path)]
+    monkeypatch.setattr(sys.modules[__name__], "train", stopped)
+    told = runner.invoke(app, asked)
+    assert told.exit_code != 0
+    assert "what was trained is kept" in told.output
+    monkeypatch.undo()
+    assert runner.invoke(app, asked).exit_code == 0
+    assert calls == ["before-0", "after-0"]
 
 
 def test_a_detector_that_answers_something_else_is_refused(tmp_path: Path) -> None:

@@ -51,7 +51,8 @@ def examples(cases: Iterable[Case]) -> Iterator[Example]:
         image, _ = read_input(case)
         if not isinstance(case.truth, Detections) or not isinstance(image, Image):
             raise ValueError(f"case {case.id!r} has no annotated objects; training needs labels")
-        yield Example(case.id, case.truth, image, case.path if case.frame is None else None, {"case": case.id})
+        whole = case.path if case.frame is None and case.crop is None else None
+        yield Example(case.id, case.truth, image, whole, {"case": case.id})
 
 
 def export(folder: Path, training: Iterable[Example], validation: Dataset | None = None) -> Path:

@@ -12,6 +12,7 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from instar.outputs import Detections
 from instar.stats import bootstrap
 from instar.systems import MissingExtra
 
-__all__ = ["CONFIDENCE", "MEASURES", "TABLE", "Measured", "before_after", "markdown", "matched"]
+__all__ = ["CONFIDENCE", "MEASURES", "TABLE", "Measured", "before_after", "evaluator", "markdown", "matched"]
 
 CONFIDENCE = 0.5
 """The score from which a detection counts as said, in precision, recall and the counts."""
@@ -154,11 +155,18 @@ def _overlaps(ious: Any, match: Floats, labels: Sequence[int]) -> Floats:
                     np.float64)
 
 
-def _evaluated(answers: Sequence[Detections], truths: Sequence[Detections]) -> tuple[Any, list[str]]:
+def evaluator() -> tuple[Any, Any]:
+    """pycocotools' modules `coco` and `cocoeval`, imported late."""
     try:
-        coco, cocoeval = import_module("pycocotools.coco"), import_module("pycocotools.cocoeval")
-    except ImportError:
+        return import_module("pycocotools.coco"), import_module("pycocotools.cocoeval")
+    except ImportError as error:
+        if find_spec("pycocotools") is not None:
+            raise MissingExtra(f"pycocotools is installed but cannot be imported: {error}") from error
         raise MissingExtra("mAP needs pycocotools: pip install 'instar[repair]'") from None
+
+
+def _evaluated(answers: Sequence[Detections], truths: Sequence[Detections]) -> tuple[Any, list[str]]:
+    coco, cocoeval = evaluator()
     names = sorted({label for one in (*truths, *answers) for label in one.labels})
     numbers = {name: number for number, name in enumerate(names, start=1)}
     entries: list[list[dict[str, Any]]] = []

@@ -174,7 +174,8 @@ def _unchanged(case: Case, stored: Mapping[str, Any]) -> Image:
     """The case's picture, if it and its labels are still what was tested."""
     image, digest = read_input(case)
     if digest != stored["hash"]:
-        raise ValueError(f"{case.id}: not the picture that was tested (its content changed)")
+        raise ValueError(f"{case.id}: not the picture that was tested; give the training set that the run is of, or, "
+                         "if it has changed, run the suite again")
     truth = case.truth
     same = isinstance(truth, Detections) and isinstance(image, Image) and (
         list(truth.labels) == list(stored["truth_labels"] or ()) and list(truth.ids) == list(stored["truth_ids"] or ())

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from instar.case import Image, read_input
 from instar.datasets import Dataset
+from instar.outputs import Detections
 
 __all__ = ["check_disjoint"]
 
 
 def check_disjoint(sets: Mapping[str, Dataset]) -> None:
-    """Raise where two sets hold the same pixels, under whatever name.
+    """Raise where two sets hold the same pixels, under whatever name, and where one has no labels.
 
     A picture that is in the training set twice is the user's own affair; in two sets it makes every measure worthless.
     """
@@ -22,6 +23,8 @@ def check_disjoint(sets: Mapping[str, Dataset]) -> None:
             given, _ = read_input(case)
             if not isinstance(given, Image):
                 raise ValueError(f"{data.name}: case {case.id!r} is a {given.kind}; a repair needs pictures")
+            if not isinstance(case.truth, Detections):
+                raise ValueError(f"{data.name}: case {case.id!r} has no annotated objects; a repair needs labels")
             where, other = seen.setdefault(given.content_hash(), (name, case.id))
             if where != name:
                 shared.append(f"{case.id} of {name} is {other} of {where}")

@@ -23,7 +23,7 @@ from instar.registry import loaded_object
 from instar.repair.export import placed
 from instar.systems import System, fingerprint_of, from_function, hash_file
 
-__all__ = ["REFERENCE", "Trainer", "trained", "trainer"]
+__all__ = ["REFERENCE", "Trainer", "seconds", "trained", "trainer"]
 
 REFERENCE = "instar.repair.reference:train"
 
@@ -61,10 +61,11 @@ def trainer(spelling: str = REFERENCE) -> Trainer:
         return found
     if not callable(found):
         raise TypeError(f"{spelling} is a {type(found).__name__}, not a function or a Trainer")
-    beside = getattr(sys.modules[found.__module__], "detector", None)
+    module, _, name = spelling.partition(":")
+    beside = getattr(sys.modules[module], "detector", None)
     if not callable(beside):
-        raise TypeError(f"{found.__module__} has no function detector(weights) beside {found.__name__}; it makes a "
-                        "system of what was trained")
+        raise TypeError(f"{module} has no function detector(weights) beside {name}; it makes a system of what was "
+                        "trained")
     return Trainer(spelling, found, beside)
 
 
@@ -85,3 +86,8 @@ def trained(by: Trainer, folder: Path, out: Path, *, seed: int, start: Path | No
                        "seconds": round(time.monotonic() - begun, 1)})
     placed(done, lambda part: part.write_text(told, "utf-8"))
     return weights
+
+
+def seconds(out: Path) -> float:
+    """How long a finished training took."""
+    return float(json.loads((out / _DONE).read_text("utf-8"))["seconds"])

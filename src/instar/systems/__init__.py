@@ -9,10 +9,12 @@ from instar.registry import find, from_entry_points, loaded_object
 from instar.spelling import bind, parse_call, spell
 from instar.systems import (
     captioner,
+    chain,
     efficientdet,
     goalmap,
     http,
     huggingface,
+    landmarks,
     litert,
     mediapipe,
     onnx,
@@ -40,7 +42,8 @@ __all__ = ["MissingExtra", "Model", "ModelError", "System", "SystemFamily", "dec
            "pull", "system", "system_name", "systems", "use", "verify"]
 
 # Families only: a third-party library is imported when one of its systems is loaded.
-_ADAPTERS = (mediapipe, litert, efficientdet, onnx, huggingface, captioner, walkers, goalmap, http, process, reference)
+_ADAPTERS = (mediapipe, litert, efficientdet, onnx, landmarks, chain, huggingface, captioner, walkers, goalmap, http,
+             process, reference)
 _BUILT_IN: dict[str, SystemFamily] = {family.name: family for adapter in _ADAPTERS for family in adapter.FAMILIES}
 
 
