@@ -13,10 +13,10 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from instar.analysis import Run, open_run
-    from instar.api import run
+    from instar.api import export_inputs, import_outputs, run
     from instar.case import Case, Image, Scene, Track
     from instar.datasets import Dataset, dataset
-    from instar.outputs import Detections, Forecast, Poses, Zones
+    from instar.outputs import Caption, Detections, Forecast, Poses, Zones
     from instar.relations import Rule, rule
     from instar.skeleton import Skeleton
     from instar.suites import Suite, suite
@@ -26,18 +26,19 @@ if TYPE_CHECKING:
 
 # Where each public name lives. It is fetched when it is first used, so that `import instar` costs nothing.
 _HOMES = {
-    "Case": "case", "Change": "transforms", "Dataset": "datasets", "Detections": "outputs", "Family": "transforms",
-    "Forecast": "outputs", "Image": "case", "NotApplicable": "transforms", "Poses": "outputs", "Rule": "relations",
-    "Run": "analysis", "Scene": "case", "Skeleton": "skeleton", "Suite": "suites", "System": "systems", "Track": "case",
-    "Transformation": "transforms", "Warp": "warp", "Zones": "outputs", "dataset": "datasets", "declare": "systems",
+    "Caption": "outputs", "Case": "case", "Change": "transforms", "Dataset": "datasets", "Detections": "outputs",
+    "Family": "transforms", "Forecast": "outputs", "Image": "case", "NotApplicable": "transforms", "Poses": "outputs",
+    "Rule": "relations", "Run": "analysis", "Scene": "case", "Skeleton": "skeleton", "Suite": "suites",
+    "System": "systems", "Track": "case", "Transformation": "transforms", "Warp": "warp", "Zones": "outputs",
+    "dataset": "datasets", "declare": "systems", "export_inputs": "api", "import_outputs": "api",
     "open_run": "analysis", "rule": "relations", "run": "api", "suite": "suites", "system": "systems",
     "transformation": "transforms",
 }
 
 __all__ = [
-    "Case", "Change", "Dataset", "Detections", "Family", "Forecast", "Image", "NotApplicable", "Poses", "Rule",
-    "Run", "Scene", "Skeleton", "Suite", "System", "Track", "Transformation", "Warp", "Zones", "dataset", "declare",
-    "open_run", "rule", "run", "suite", "system", "transformation",
+    "Caption", "Case", "Change", "Dataset", "Detections", "Family", "Forecast", "Image", "NotApplicable", "Poses",
+    "Rule", "Run", "Scene", "Skeleton", "Suite", "System", "Track", "Transformation", "Warp", "Zones", "dataset",
+    "declare", "export_inputs", "import_outputs", "open_run", "rule", "run", "suite", "system", "transformation",
 ]
 
 

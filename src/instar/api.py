@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from instar.analysis import Run, open_run
 from instar.case import Case, Image, Input, Scene, Unreadable, read_image, read_input
 from instar.datasets import Dataset, dataset
-from instar.engine import Estimate, Finding, Progress, check_system, predict, provided, provider
+from instar.engine import (
+    Estimate,
+    Finding,
+    Outcome,
+    Progress,
+    check_system,
+    opened_export,
+    predict,
+    provided,
+    provider,
+)
 from instar.engine import estimate as _estimate
+from instar.engine import export_inputs as _export_inputs
+from instar.engine import import_outputs as _import_outputs
 from instar.report import contact_sheet, draw_shapes, write_png
+from instar.skeleton import Skeleton
 from instar.store import Store
 from instar.suites import Suite, suite
 from instar.systems import System, default_objects, default_zones, from_function, system_name
 from instar.systems import system as _system
 from instar.transforms import NotApplicable, draw_seed
 
-__all__ = ["Run", "check", "estimate", "open_run", "preview", "providers_of", "run"]
+__all__ = ["Run", "check", "estimate", "export_inputs", "import_outputs", "open_run", "preview", "providers_of", "run"]
 
 
 def providers_of(suite: Suite, store: Store, *, zones: str | None = None, objects: str | None = None,
@@ -86,6 +100,59 @@ def estimate(system: str, suite: str | Suite, dataset: str | Path | Dataset, *, 
     store, asked = Store(out if out is not None else "no run folder"), _suite(suite)
     return _estimate(system_name(system), asked, _dataset(dataset), store, workers=workers, timeout=timeout,
                      limit=limit, providers=providers_of(asked, store, zones=zones, objects=objects, pool=pool))
+
+
+def export_inputs(dataset: str | Path | Dataset, suite: str | Suite, *, out: str | Path, kind: str | None = None,
+                  stochastic: bool = False, seed: int | None = None, limit: int | None = None, zones: str | None = None,
+                  objects: str | None = None, pool: str | Path | None = None,
+                  on_progress: Callable[[Progress], None] | None = None) -> Outcome:
+    """Write every follow-up of a plan as a file with its key, for whoever answers them elsewhere.
+
+    The same call again writes only what is missing. `import_outputs` makes a run of the answers.
+
+    Args:
+        out: the folder; `inputs.jsonl` in it has one line per input.
+        kind: what the answers will be: caption, detections, forecast or poses; that of the suite by default.
+        stochastic: the system answers the same input differently; ask for the repeats that rules want.
+    """
+    asked = _suite(suite)
+    held: dict[str, Any] = {}
+    with suppress(FileNotFoundError):
+        held = opened_export(out)["providers"]
+    named = {need: (held.get(need) or {}).get("name") if given in (None, "auto") else str(given)
+             for need, given in (("zones", zones), ("objects", objects), ("pool", pool))}
+    return _export_inputs(_dataset(dataset), asked, out, kind=kind, stochastic=stochastic, seed=seed, limit=limit,
+                          providers=providers_of(asked, Store("no run folder"), **named), on_progress=on_progress)
+
+
+def import_outputs(tables: str | Path | Sequence[str | Path], *, out: str | Path, suite: str | Suite | None = None,
+                   kind: str | None = None, export: str | Path | None = None,
+                   dataset: str | Path | Dataset | None = None, columns: Mapping[str, str] | None = None,
+                   follow_up: str | None = None, skeleton: Skeleton | str | None = None,
+                   name: str | None = None) -> Run:
+    """Make a run of recorded outputs, or add to one that was made so, and judge it.
+
+    Args:
+        tables: CSV or JSONL files, one output or one pair per line.
+        out: the run folder.
+        suite: the rules; those of the export by default, else the kind's own equivariance for every follow-up.
+        kind: what the outputs are; told from the columns by default.
+        export: the folder whose inputs were answered. It knows what was changed.
+        dataset: where the cases come from, for their size, truth and pictures.
+        columns: what a column is called in the tables: {"caption": "text"}.
+        follow_up: what lines are about that do not say it.
+        skeleton: whose landmarks points are.
+        name: what the system is called; the table's name by default.
+    """
+    store = Store(out)
+    given = [tables] if isinstance(tables, str | Path) else list(tables)
+    outcome = _import_outputs(given, store, suite=None if suite is None else _suite(suite), kind=kind, export=export,
+                              dataset=None if dataset is None else _dataset(dataset), columns=columns,
+                              follow_up=follow_up, skeleton=skeleton, name=name)
+    finished = Run(store, outcome)
+    if store.state("predictions"):
+        finished.judge()
+    return finished
 
 
 def preview(suite: str | Suite, picture: str | Path | Input, *, zones: str | None = None,

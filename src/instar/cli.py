@@ -171,8 +171,8 @@ def _duration(seconds: float) -> str:
 class _Display:
     """Progress with rate and remaining time: a bar on a terminal, a line now and then elsewhere."""
 
-    def __init__(self, quiet: bool = False) -> None:
-        self.quiet, self.said = quiet, time.monotonic()
+    def __init__(self, quiet: bool = False, what: str = "predicting") -> None:
+        self.quiet, self.what, self.said = quiet, what, time.monotonic()
         self.bar: Any = None
         self.task: Any = None
 
@@ -183,7 +183,8 @@ class _Display:
 
             self.bar = Progress(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
                                 TextColumn("{task.fields[note]}"), console=Console(stderr=True), transient=True)
-            self.task = self.bar.add_task("loading the system", total=None, note="")
+            self.task = self.bar.add_task("loading the system" if self.what == "predicting" else self.what, total=None,
+                                          note="")
             self.bar.start()
         return self
 
@@ -196,15 +197,132 @@ class _Display:
         failed = sum(count for status, count in progress.statuses.items() if status not in ("ok", "not applicable"))
         note += f", {failed} failed" if failed else ""
         if self.bar is not None and self.task is not None:
-            self.bar.update(self.task, description="predicting", total=progress.rows, completed=progress.done,
+            self.bar.update(self.task, description=self.what, total=progress.rows, completed=progress.done,
                             note=note)
         elif progress.fresh and time.monotonic() - self.said > 10:
             self.said = time.monotonic()
-            print(f"predicted {progress.done:,} of {progress.rows:,} ({note})", file=sys.stderr, flush=True)
+            print(f"{self.what}: {progress.done:,} of {progress.rows:,} ({note})", file=sys.stderr, flush=True)
 
     def __exit__(self, *_: object) -> None:
         if self.bar is not None:
             self.bar.stop()
+
+
+# --- recorded outputs ------------------------------------------------------------------------------
+
+@app.command("export")
+def export_(
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="A folder of pictures, a list, a video, COCO, "
+                                           "tracks of people …")],
+    suite: SuiteArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder; made if it is not there.")],
+    kind: Annotated[str | None, typer.Option(help="What the answers will be: caption, detections, forecast or poses; "
+                                             "that of the suite by default.")] = None,
+    stochastic: Annotated[bool, typer.Option("--stochastic", help="The system answers the same input differently: ask "
+                                             "for the repeats that rules want, each with its seed.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many cases.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of random follow-ups; 0 by default.")] = None,
+    zones: Zones = "auto",
+    objects: Objects = "auto",
+    pool: Pool = None,
+    as_json: Json = False,
+) -> None:
+    """Write every follow-up as a file with its key, for a system that Instar cannot call; `instar import` reads what it
+    said.
+
+    The same command again writes only what is missing. Ctrl-C loses nothing.
+
+    Examples:
+
+        instar export photos/ met-pose/sub --out questions/
+
+        instar export photos/ "mirror(h)+gamma(0.5)" --kind detections --out questions/
+
+        instar export tracks.csv trajtest/geometry --stochastic --out questions/
+    """
+    from instar.api import export_inputs
+
+    with _Display(quiet=as_json, what="exporting") as display:
+        outcome = export_inputs(dataset, suite, out=out, kind=kind, stochastic=stochastic, limit=limit, seed=seed,
+                                zones=zones, objects=objects, pool=pool, on_progress=display.update)
+    if as_json:
+        _print_json({"export": str(out), "fresh": outcome.fresh, "seconds": outcome.seconds, "cases": outcome.cases,
+                     "unreadable": outcome.unreadable, "statuses": dict(outcome.statuses),
+                     "interrupted": outcome.interrupted, "notes": list(outcome.notes)})
+    else:
+        _told_of_export(_console(), outcome, out)
+    if outcome.interrupted:
+        raise typer.Exit(130)
+
+
+def _told_of_export(console: Console, outcome: Any, out: Path) -> None:
+    counts = ", ".join(f"{count:,} {status}" for status, count in outcome.statuses.items()) or "nothing"
+    console.print(f"{out}: {counts}; {outcome.fresh:,} new in {_duration(outcome.seconds)}, {outcome.cases:,} cases"
+                  + (f", {outcome.unreadable:,} of them unreadable" if outcome.unreadable else ""), markup=False,
+                  highlight=False)
+    for note in outcome.notes:
+        console.print(note, style="yellow", markup=False, highlight=False)
+    console.print(f"what to answer: {out / 'inputs.jsonl'} · then: instar import answers.csv --export {out} --out RUN",
+                  style="dim", markup=False, highlight=False)
+
+
+@app.command("import")
+def import_(
+    tables: Annotated[list[Path] | None, typer.Argument(metavar="TABLE...", help="CSV or JSONL: one output, or one "
+                                                        "pair, per line.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder; made, or added to.")] = None,
+    suite: Annotated[str | None, typer.Option(help="The rules; those of the export by default, else the kind's own "
+                                              "equivariance for every follow-up.")] = None,
+    kind: Annotated[str | None, typer.Option(help="caption, detections, forecast or poses; told from the columns by "
+                                             "default.")] = None,
+    export: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The export that was answered.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Where cases come from, for size, truth and pictures.")] = None,
+    columns: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS,…", help="What columns are called in the "
+                                                      "table: caption=text,case=image_id")] = None,
+    follow_up: Annotated[str | None, typer.Option(help="What lines are about that do not say it: mirror(h), or "
+                                                  "recorded(NAME) for what was made elsewhere.")] = None,
+    skeleton: Annotated[str | None, typer.Option(help="Whose landmarks points are: coco-17, a .toml file …")] = None,
+    name: Annotated[str | None, typer.Option(help="What the system is called; the table's name by default.")] = None,
+    threshold: Annotated[float | None, typer.Option(min=0, help="For the summary at the end.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a run of recorded outputs: what a service, another program or a person said. Tables can be added later.
+
+    Columns: case, follow_up (source, or a transformation), draw and repeat; caption, or boxes, labels and scores, or
+    points, or futures; warp, width, height, added …; status and message. A line with source_caption and caption is a
+    pair. Every other column is an attribute of the case.
+
+    Examples:
+
+        instar import answers.csv --export questions/ --out runs/service
+
+        instar import log.jsonl --out runs/log --follow-up "recorded(paste)" --columns
+        case=pair,source_caption=before,caption=after,added=inserted
+
+        instar import --out runs/log --suite "recorded(paste) => numbers"
+    """
+    from instar.api import import_outputs
+    from instar.engine import columns_of
+
+    if out is None:
+        raise typer.BadParameter("say where the run goes, e.g. --out runs/recorded", param_hint="--out")
+    finished = import_outputs(tables or [], out=out, suite=suite, kind=kind, export=export, dataset=dataset,
+                              columns=columns_of(columns or []), follow_up=follow_up, skeleton=skeleton, name=name)
+    outcome = finished.outcome
+    assert outcome is not None
+    if as_json:
+        _print_json({"run": str(out), "fresh": outcome.fresh, "seconds": outcome.seconds, "cases": outcome.cases,
+                     "unreadable": outcome.unreadable, "statuses": dict(outcome.statuses),
+                     "notes": list(outcome.notes)})
+        return
+    console = _console()
+    console.print(f"{outcome.fresh:,} outputs of {outcome.cases:,} cases imported in {_duration(outcome.seconds)}",
+                  highlight=False)
+    for note in outcome.notes:
+        console.print(note, style="yellow", markup=False, highlight=False)
+    if finished.manifest["rules"]:
+        console.print()
+        _show(out, threshold=threshold, worst=5, limit=20)
 
 
 # --- looking ---------------------------------------------------------------------------------------
@@ -288,6 +406,11 @@ def judge(
     normaliser: Annotated[str | None, typer.Option(help="part, box, image or pixels")] = None,
     confidence: Annotated[float | None, typer.Option(help="What scores below this is not there.")] = None,
     visibility: Annotated[float | None, typer.Option(help="Landmarks below this are not there.")] = None,
+    reader: Annotated[str | None, typer.Option(help="Captions: read by Instar (words) or as in the paper.")] = None,
+    vocabulary: Annotated[str | None, typer.Option(help="Captions: coco, or a TOML file of classes.")] = None,
+    numbers: Annotated[str | None, typer.Option(help="Captions: numbers of shared classes, or if all agree.")] = None,
+    reference: Annotated[str | None, typer.Option(help="Accuracy: against auto, truth or source.")] = None,
+    within: Annotated[float | None, typer.Option(help="Accuracy: a landmark nearer than this is right.")] = None,
     outside: Annotated[str | None, typer.Option(help="Landmarks expected outside the frame: leave or keep.")] = None,
     space: Annotated[str | None, typer.Option(help="pixels or normalised")] = None,
     threshold: Annotated[float | None, typer.Option("--threshold", "-t", min=0, help="For the summary.")] = None,
@@ -303,7 +426,8 @@ def judge(
 
     asked: dict[str, Any] = {"landmarks": landmarks, "aggregate": aggregate, "normaliser": normaliser,
                              "confidence": confidence, "visibility": visibility, "outside": outside, "space": space,
-                             "margin": margin}
+                             "margin": margin, "reader": reader, "vocabulary": vocabulary, "numbers": numbers,
+                             "reference": reference, "within": within}
     name = open_run(run).judge(**{key: value for key, value in asked.items() if value is not None})
     _show(run, threshold=threshold, judging=name, as_json=as_json, limit=30)
 
@@ -369,7 +493,7 @@ def tables(
     as_json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
 ) -> None:
-    """The tables of a paper for a run: TrajTest's for forecasts, object relevance's for detectors.
+    """The tables of a paper for a run: TrajTest (forecasts), object relevance (detectors), MetaIC (captions).
 
     Examples:
 
@@ -380,21 +504,102 @@ def tables(
         instar tables runs/walkers --markdown > tables.md
     """
     from instar.api import open_run
-    from instar.report import objects_prepared, prepared, show_tables
+    from instar.report import captions_prepared, objects_prepared, prepared, show_tables
 
     opened = open_run(run)
-    if opened.manifest["system"]["kind"] == "detections":
-        objects = opened.objects(judging=judging)
+    kind = opened.manifest["system"]["kind"]
+    if kind in ("caption", "detections"):
+        table = opened.captions(judging=judging) if kind == "caption" else opened.objects(judging=judging)
         if as_json:
-            _print_json(objects.to_dicts())
+            _print_json(table.to_dicts())
         else:
-            show_tables(_console(), [objects_prepared(objects)], markdown=markdown)
+            shown = captions_prepared(table) if kind == "caption" else objects_prepared(table)
+            show_tables(_console(), [shown], markdown=markdown)
         return
     found = opened.tables(p=p, judging=judging)
     if as_json:
         _print_json({name: table.to_dicts() for name, table in found.items() if name != "displacement"})
     else:
         show_tables(_console(), prepared(found, p), markdown=markdown)
+
+
+@app.command()
+def labels(
+    run: RunArgument,
+    captions: Annotated[str | None, typer.Option(metavar="DATASET", help="Captions of the same pictures, by their ids; "
+                                                 "those of the run's own dataset by default.")] = None,
+    vocabulary: Annotated[str, typer.Option(help="The classes and their words: coco, or a TOML file.")] = "coco",
+    most: Annotated[int, typer.Option(min=1, help="How many to list.")] = 30,
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="All of them as CSV.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Captions of people that look wrong: they leave out what a captioner names with and without an inserted object.
+
+    The likeliest come first: those where the other captions of the picture name it.
+
+    Examples:
+
+        instar labels runs/captions --captions captions_train2017.json
+
+        instar labels runs/captions --out problems.csv
+    """
+    from instar.api import open_run
+    from instar.datasets import dataset as opened_dataset
+
+    told = None
+    if captions is not None:
+        told = {case.id: getattr(case.truth, "said", ()) for case in opened_dataset(captions).cases()}
+    found = open_run(run).label_problems(told, words=vocabulary)
+    if out is not None:
+        found.write_csv(out, include_bom=True)
+    if as_json:
+        _print_json(found.head(most).to_dicts())
+        return
+    console = _console()
+    for row in found.head(most).iter_rows(named=True):
+        console.print(f"[bold]{row['left_out']}[/] is left out; {row['others']} of {row['of']} other captions name it, "
+                      f"the captioner in {row['seen']} of {row['pairs']} pairs", highlight=False)
+        console.print(f"    {row['case']} #{row['number']}: {row['label']}", markup=False, highlight=False)
+    console.print(f"{found.height:,} labels of {found['case'].n_unique():,} pictures" + (
+        f"; the first {most} are shown" if found.height > most else ""), highlight=False)
+
+
+@app.command()
+def suspicious(
+    run: RunArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where they go.")],
+    threshold: Threshold = None,
+    judging: Judging = "default",
+    dataset: Annotated[Path | None, typer.Option(help="Where the pictures are now, if they were moved.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Pairs of captions that look wrong, for people to look at, and corrected captions to train on.
+
+    pairs.csv has both captions, what is wrong with them and columns to fill in; captions.json has the follow-ups with
+    corrected captions in COCO's form.
+
+    Example:
+
+        instar suspicious runs/captions --out suspicious/
+    """
+    from instar.api import open_run
+    from instar.report import export_suspicious
+
+    def progress(done: int, total: int) -> None:
+        if not as_json and (done == total or done % 100 == 0):
+            print(f"{done:,} of {total:,} pairs", file=sys.stderr, flush=True)
+
+    found = export_suspicious(open_run(run), out, threshold=threshold, judging=judging, dataset=dataset,
+                              on_progress=progress)
+    if as_json:
+        _print_json({"pairs": found.pairs, "pictures": found.pictures, "captions": found.captions,
+                     "missing": list(found.missing)})
+        return
+    print(f"{found.pairs:,} pairs, {found.pictures:,} pictures and {found.captions:,} corrected captions in {out}")
+    for reason in found.missing[:5]:
+        print(f"no pictures: {reason}")
+    if len(found.missing) > 5:
+        print(f"no pictures of {len(found.missing) - 5} more")
 
 
 @app.command()

@@ -11,8 +11,11 @@ from typing import Any, Literal
 
 import polars as pl
 
+from instar.analysis.captions import caption_table
 from instar.analysis.coverage import coverage, violated_counts
 from instar.analysis.forecasts import agreement, displacement, displacement_tests, map_table, preserving_table
+from instar.analysis.hands import HandCounts, hand_counts, hand_frames
+from instar.analysis.labels import label_problems
 from instar.analysis.landmarks import Figure, landmark_table, typical_pose
 from instar.analysis.objects import object_table
 from instar.analysis.rates import any_rule, by_case, curve, group_rates, noise, rates, worst_pairs
@@ -22,8 +25,8 @@ from instar.analysis.slices import described, slices
 from instar.analysis.subjects import subject_columns
 from instar.analysis.truth import classic, classic_vs_metamorphic
 from instar.engine import DEFAULT, SOURCE, Outcome, bound_rules, judge
-from instar.outputs import Forecast, Poses
-from instar.relations import Relation, Rule, own_equivariance, rule
+from instar.outputs import Caption, Forecast, Poses
+from instar.relations import Relation, Rule, own_equivariance, rule, vocabulary_of
 from instar.spelling import unknown
 from instar.store import Store
 from instar.suites import default_suite, suite
@@ -316,6 +319,59 @@ class Run:
                              "object-relevance DATASET` makes such a run")
         limit = self.thresholds(threshold)[mine[0]]
         return object_table(self.verdicts(judging), mine, threshold=limit)
+
+    def captions(self, *, threshold: float | None = None, judging: str = DEFAULT) -> pl.DataFrame:
+        """The tables of MetaIC: per change how many pairs break which relation about captions, and how."""
+        mine = self.rules().filter(pl.col("relation").is_in(["objects", "numbers", "verbatim"]))["rule"].to_list()
+        if not mine:
+            raise ValueError(f"{self.folder} has no rules about captions; `instar run CAPTIONER meta-ic DATASET --pool "
+                             "FOLDER` makes such a run")
+        return caption_table(self.verdicts(judging), mine, threshold=self.thresholds(threshold)[mine[0]])
+
+    def label_problems(self, labels: Mapping[str, Sequence[str]] | None = None, *,
+                       words: str = "coco") -> pl.DataFrame:
+        """Captions of people that leave out what the captioner names with and without an inserted object.
+
+        `labels` are the captions of each case; those of the run's own dataset by default.
+        """
+        if self.manifest["system"]["kind"] != Caption.kind:
+            raise ValueError(f"{self.folder} is a run of {self.manifest['system']['kind']}; labels are checked with "
+                             "a captioner's")
+        if labels is None:
+            if (self.manifest["truth"] or {}).get("kind") != Caption.kind:
+                raise ValueError(f"{self.folder}: its dataset has no captions; give a dataset that has some")
+            labels = {case: text.split("\n") for case, text in self.store.cases(["case", "truth_caption"]).drop_nulls(
+                "truth_caption").iter_rows()}
+        rows = self.store.predictions(["case", "follow_up", "draw", "repeat", "status", "caption"]).filter(
+            (pl.col("status") == "ok") & (pl.col("repeat") == 0))
+        source = rows.filter(follow_up=SOURCE).select("case", source="caption")
+        said = rows.filter(pl.col("follow_up") != SOURCE).join(source, on="case", maintain_order="left").select(
+            "case", "source", follow_up="caption")
+        return label_problems(said, labels, vocabulary_of(words))
+
+    def hands(self, *, judging: str = DEFAULT, objects: bool | None = False) -> dict[str, pl.DataFrame]:
+        """The measures of hand pose with their 95 % intervals, against the truth or the source's answers; and advice.
+
+        `baselines`, `measures`, `groups`, `pck`, `fingers`, `landmarks`, `response`, `crucial` and `advice`, see
+        `docs/hand-pose.md`. Hands that hold an object (the attribute `object`) are in `baselines` only, unless
+        `objects` is None (all hands) or True (only those).
+        """
+        key = "hands", judging, objects, str(self.store.state("predictions"))
+        if key not in self._held:
+            self._held[key] = hand_frames(self.hand_counts(judging), objects=objects)
+        found: dict[str, pl.DataFrame] = self._held[key]
+        return found
+
+    def hand_counts(self, judging: str = DEFAULT) -> HandCounts:
+        """What the measures of hand pose are sums of: `hand_comparison` takes those of several runs."""
+        key = "hand counts", judging, str(self.store.state("predictions"))
+        if key not in self._held:
+            told = self.store.judging_info(judging)
+            known = described(self.cases())
+            objects = known.select("case", "object" if "object" in known.columns else pl.lit(None).alias("object"))
+            self._held[key] = hand_counts(self.store, objects, **(told["options"] if told else {}))
+        found: HandCounts = self._held[key]
+        return found
 
     def worst(self, count: int = 10, *, judging: str = DEFAULT, rule: str | None = None,
               case: str | None = None, group: str | None = None) -> pl.DataFrame:

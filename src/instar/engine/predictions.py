@@ -31,7 +31,7 @@ from instar.systems import System, system_name
 from instar.transforms import NotApplicable, transformation
 
 __all__ = ["COMMIT_ROWS", "COMMIT_SECONDS", "Conflict", "Estimate", "Outcome", "Progress", "default_workers",
-           "estimate", "predict"]
+           "estimate", "grown_manifest", "predict"]
 
 COMMIT_SECONDS = 5.0
 COMMIT_ROWS = 1000
@@ -105,7 +105,7 @@ def predict(system: str | System, suite: Suite, dataset: Dataset, store: Store, 
             del info["batch"]
         _refuse_inputs(info["system"], dataset)
         rules = bound_rules(suite.rules, info["system"]["kind"])
-        manifest = _manifest(store, info, suite, rules, dataset, seed)
+        manifest = grown_manifest(store, info, suite, rules, dataset, seed)
         if retry_failed:
             _forget_failed(store)
         everything = bound_rules(manifest["rules"], info["system"]["kind"])
@@ -184,7 +184,7 @@ def _forget_failed(store: Store) -> None:
 
 # --- the manifest ----------------------------------------------------------------------------------
 
-def _manifest(store: Store, info: Mapping[str, Any], suite: Suite, rules: Sequence[Rule], dataset: Dataset,
+def grown_manifest(store: Store, info: Mapping[str, Any], suite: Suite, rules: Sequence[Rule], dataset: Dataset,
               seed: int | None) -> dict[str, Any]:
     """The run's manifest, made or grown: rules and cases may be added; system, seed and providers may not change."""
     from instar import __version__

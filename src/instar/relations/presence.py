@@ -39,20 +39,21 @@ def presence(evidence: Evidence) -> pl.DataFrame:
     follow = evidence.follow_ups.sort("case", "follow_up", "draw", "repeat", maintain_order=True)
     cases = {row["case"]: row for row in evidence.cases.iter_rows(named=True)}
     sources = {row["case"]: row for row in evidence.sources.filter(pl.col("repeat") == 0).iter_rows(named=True)}
+    said = {label for rows in (evidence.sources, follow) for label in rows["labels"].explode().unique()}
     rows: list[dict[str, Any]] = []
     for (case,), mine in follow.group_by("case", maintain_order=True):
         if case in sources:
-            rows += _case(str(case), cases.get(case, {}), sources[case], mine, evidence.parameters,
+            rows += _case(str(case), cases.get(case, {}), sources[case], mine, said, evidence.parameters,
                           float(evidence.options["confidence"]))
     return pl.DataFrame(rows, schema={**VERDICT_COLUMNS, **MEASURES}, orient="row")
 
 
 def _case(case: str, about: Mapping[str, Any], source: Mapping[str, Any], follow: pl.DataFrame,
-          asked: Mapping[str, Any], confidence: float) -> Iterator[dict[str, Any]]:
+          said: set[str], asked: Mapping[str, Any], confidence: float) -> Iterator[dict[str, Any]]:
     boxes, labels, ids = _objects(about, source, confidence)
     size = np.array([source["width"], source["height"]] * 2, np.float64)
-    inside = np.clip(boxes, 0, size)
-    there = np.asarray(((inside[:, 2:] - inside[:, :2]) > 0).all(1))
+    inside = np.ceil(np.clip(boxes, 0, size) - 0.5)  # whole pixels: those whose centres are in the box
+    there = np.asarray((inside[:, 2:] > inside[:, :2]).all(1))
     iou = _overlap(asked)
     before = _found(boxes, labels, source, confidence, iou)
     for (name,), draws in follow.group_by("follow_up", maintain_order=True):
@@ -64,7 +65,9 @@ def _case(case: str, about: Mapping[str, Any], source: Mapping[str, Any], follow
         for number, target in enumerate(ids):
             if only is not None and target != only:
                 continue
-            reason = _not_asked(bool(there[number]), target in touched, bool(before[number]), float(ratio), asked)
+            unknown = None if labels[number] in said else labels[number]
+            reason = _not_asked(bool(there[number]), unknown, target in touched, bool(before[number]), float(ratio),
+                                asked)
             broken = np.asarray(after[:, number] if asked["effect"] == "gone" else after[:, number] != before[number])
             severity = None if reason else float(broken.mean())
             yield {"case": case, "follow_up": name, "target": target, "severity": severity, "reason": reason,
@@ -130,10 +133,13 @@ def object_in(answer: Mapping[str, Any], target: str, evidence: Evidence) -> tup
     return box[0], _matching(box, labels[at:at + 1], answer, _overlap(evidence.parameters))[0]
 
 
-def _not_asked(there: bool, touched: bool, found: bool, ratio: float, asked: Mapping[str, Any]) -> str | None:
-    """Why the relation says nothing about an object."""
+def _not_asked(there: bool, unknown: str | None, touched: bool, found: bool, ratio: float,
+               asked: Mapping[str, Any]) -> str | None:
+    """Why the relation says nothing about an object. That a class it does not know stays unfound proves nothing."""
     if not there:
         return _OUTSIDE
+    if unknown is not None and asked["unfound"] == "leave":
+        return f"the system never says {unknown!r} in this run: it may not know this class"
     if asked["effect"] == "kept":
         return None
     if not touched:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from instar.registry import find, from_entry_points
-from instar.relations import accuracy, direction, equivariance, forecasts, groups, presence
+from instar.relations import accuracy, captions, direction, equivariance, forecasts, groups, presence
 from instar.relations.relation import BoundRelation, Relation
 from instar.spelling import Call, bind
 
 __all__ = ["bound_relation", "own_equivariance", "relations"]
 
-_BUILT_IN: dict[str, Relation] = {r.name: r for room in (equivariance, forecasts, direction, groups, presence, accuracy)
-                                  for r in room.RELATIONS}
-_OWN = {"poses": "poses", "detections": "detections", "forecast": "wvc"}
+_ROOMS = (equivariance, forecasts, direction, groups, presence, accuracy, captions)
+_BUILT_IN: dict[str, Relation] = {relation.name: relation for room in _ROOMS for relation in room.RELATIONS}
+_OWN = {"poses": "poses", "detections": "detections", "forecast": "wvc", "caption": "objects"}
 
 
 def relations() -> dict[str, Relation]:

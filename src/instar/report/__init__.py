@@ -1,5 +1,6 @@
 """Reports: what a run found, in pictures and words."""
 
+from instar.report.annotation import Suspicious, export_suspicious
 from instar.report.asked import TABLES, run_table
 from instar.report.explain import Explained, explain, explanation_picture
 from instar.report.export import FORMATS, write_report
@@ -13,11 +14,12 @@ from instar.report.picture import (
     panel_picture,
     write_png,
 )
-from instar.report.tables import objects_prepared, prepared, show_tables
+from instar.report.spoken import ROLES, Segment, Spoken, spoken
+from instar.report.tables import captions_prepared, objects_prepared, prepared, show_tables
 from instar.report.terminal import show_outcome, show_run, show_selection, show_slices
 
-__all__ = ["FORMATS", "TABLES", "CannotDraw", "Explained", "Pair", "Panel", "contact_sheet", "draw_pairs",
-           "draw_shapes", "encoded", "explain", "explanation_picture", "load_pair", "load_source",
-           "objects_prepared", "pair_picture", "panel_picture", "prepared", "run_table", "severity_text",
-           "show_outcome", "show_run", "show_selection", "show_slices", "show_tables", "write_png",
-           "write_report"]
+__all__ = ["FORMATS", "ROLES", "TABLES", "CannotDraw", "Explained", "Pair", "Panel", "Segment", "Spoken", "Suspicious",
+           "captions_prepared", "contact_sheet", "draw_pairs", "draw_shapes", "encoded", "explain",
+           "explanation_picture", "export_suspicious", "load_pair", "load_source", "objects_prepared", "pair_picture",
+           "panel_picture", "prepared", "run_table", "severity_text", "show_outcome", "show_run", "show_selection",
+           "show_slices", "show_tables", "spoken", "write_png", "write_report"]

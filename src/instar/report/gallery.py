@@ -18,6 +18,7 @@ from instar.engine import DEFAULT
 from instar.report.pairs import CannotDraw, load_pair, load_source
 from instar.report.picture import Panel, encoded, panel_picture
 from instar.report.section import Section
+from instar.report.spoken import Spoken, spoken
 
 __all__ = ["Example", "PairShown", "examples", "pairs_shown"]
 
@@ -29,7 +30,7 @@ class PairShown:
     """A verdict with its pictures, as data addresses, or `why` they cannot be drawn.
 
     `last` is the place in the relation's grid of the highest threshold that it violates, −1 where there is none;
-    `expects` says whether the follow-up shows what was expected.
+    `expects` says whether the follow-up shows what was expected; `spoken` are the captions of what is said, not drawn.
     """
 
     verdict: Mapping[str, Any]
@@ -40,6 +41,7 @@ class PairShown:
     notes: tuple[str, str]
     expects: bool
     why: str
+    spoken: Spoken | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +60,8 @@ def pairs_shown(run: Run, sections: Sequence[Section], count: int, *, judging: s
     manifest = run.manifest
     found: dict[str, list[PairShown]] = {section.relation: [] for section in sections}
     owner = {one: section for section in sections for rules in section.families.values() for one in rules}
-    for verdict in run.verdicts_of(_chosen(run, owner, count, judging), judging=judging).iter_rows(named=True):
+    verdicts = list(run.verdicts_of(_chosen(run, owner, count, judging), judging=judging).iter_rows(named=True))
+    for verdict, said in zip(verdicts, spoken(run.store, manifest, verdicts, judging), strict=True):
         section = owner[verdict["rule"]]
         severity = verdict["severity"]
         last = sum(severity >= value and severity > 0 for value in section.grid) - 1
@@ -71,7 +74,7 @@ def pairs_shown(run: Run, sections: Sequence[Section], count: int, *, judging: s
         except CannotDraw as error:
             why = str(error)
         found[section.relation].append(PairShown(verdict, section.names[verdict["rule"]], last, source, follow_up,
-                                                 notes, expects, why))
+                                                 notes, expects, why, said))
     return found
 
 

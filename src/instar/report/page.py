@@ -22,6 +22,7 @@ from instar.report.gallery import Example, PairShown, examples, pairs_shown
 from instar.report.pairs import severity_text
 from instar.report.panels import SuitePanel, panels_of_relation, panels_of_run
 from instar.report.section import Section, make_section
+from instar.report.spoken import ROLES
 from instar.report.words import count_of, headline, interval, over_cases_text, p_text, percent, points, slice_words
 
 __all__ = ["Part", "Report", "RunPart", "make_report", "page", "script_json"]
@@ -137,6 +138,9 @@ def _commands(run: Run, judging: str) -> list[str]:
     """What made this run, and this page."""
     manifest, folder = run.manifest, run.folder.name
     datasets = [source["name"] for source in manifest["datasets"]]
+    if "recorded" in manifest:
+        tables = [table["name"] for table in manifest["recorded"]["tables"]]
+        return [shlex.join(["instar", "import", *tables, "--out", folder]), shlex.join(["instar", "report", folder])]
     commands = [shlex.join(["instar", "run", manifest["system"]["name"], "+".join(manifest["suites"]), dataset, "--out",
                             folder, "--seed", str(manifest["seed"])]) for dataset in datasets]
     options = (run.store.judging_info(judging) or {"options": {}})["options"]
@@ -156,7 +160,7 @@ def page(report: Report) -> str:
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True,
                                      lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     environment.globals.update(percent=percent, interval=interval, severity_text=severity_text, headline=headline,
-                               over_cases_text=over_cases_text,
+                               over_cases_text=over_cases_text, roles=ROLES,
                                slice_words=slice_words, points=points, p_text=p_text, count_of=count_of)
     styles = "".join((STATIC / name).read_text("utf-8") for name in ("base.css", "report.css"))
     script = (STATIC / "report.js").read_text("utf-8")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from instar.case import Case, Image, Input, Track, Unreadable, read_input
+from instar.case import Case, Crop, Image, Input, Track, Unreadable, read_input
 from instar.engine import SOURCE, Need, Provider, provided, provider
 from instar.outputs import Output, Shape, output_kind
 from instar.relations import rule
@@ -181,17 +181,23 @@ def _truth(case: Mapping[str, Any], manifest: Mapping[str, Any]) -> Output | Non
 def _input(case: Mapping[str, Any], manifest: Mapping[str, Any], dataset: Path | None) -> Input:
     """The case's input, if it is still what it was."""
     track = Track.from_json(case["track"]) if case["track"] else None
-    if case["path"] is None:
-        raise Unreadable("its input was in memory only")
-    places = [Path(case["path"])]
+    if case["path"] is None and ("recorded" not in manifest or dataset is None):
+        raise Unreadable("this run was recorded: it has no pictures, unless --dataset says where they are"
+                         if "recorded" in manifest else "its input was in memory only")
+    places = [Path(case["path"])] if case["path"] is not None else []
     if dataset:
         roots = [Path(source["root"]) for source in manifest["datasets"] if source["root"]]
         inside = [place.relative_to(root) for place in places for root in roots if place.is_relative_to(root)]
         places += [dataset / case["case"], *(dataset / place for place in inside)]
+    if case["path"] is None:  # recorded elsewhere: nothing but its name says that it is the right one
+        places = [place for place in places if dataset and place.resolve().is_relative_to(dataset.resolve())]
     found = next((place for place in places if place.is_file()), None)
     if found is None and not (track and track.size):
-        raise Unreadable(f"{places[-1]}: no such file; say with --dataset where the pictures are now")
-    given, digest = read_input(Case(case["case"], path=str(found or places[0]), frame=case["frame"], track=track))
-    if digest != case["hash"]:
+        raise Unreadable(f"{places[-1] if places else case['case']}: no such file; say with --dataset where the "
+                         "pictures are now")
+    crop = Crop(*case["crop"]) if case.get("crop") else None  # runs made before there were crops have no such column
+    given, digest = read_input(Case(case["case"], path=str(found or places[0]), frame=case["frame"], crop=crop,
+                                    track=track))
+    if digest != case["hash"] and case["hash"] is not None:
         raise Unreadable(f"{found}: not the input that was tested (its content changed)")
     return given

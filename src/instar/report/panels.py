@@ -12,9 +12,10 @@ from instar.analysis import Run
 from instar.outputs import Poses
 from instar.relations import own_equivariance
 from instar.report.chart import Chart
+from instar.report.hand_panel import hand_panel
 from instar.report.panel_figures import classic_bars, classic_shares, object_curves, skeleton, worst_landmarks
 from instar.report.section import Section
-from instar.report.tables import objects_prepared, prepared
+from instar.report.tables import captions_prepared, objects_prepared, prepared
 from instar.report.words import interval, percent
 from instar.spelling import unknown
 from instar.suites.met_pose import PAPER_BINS
@@ -133,12 +134,24 @@ def _trajtest(run: Run, judging: str) -> SuitePanel | None:
     return SuitePanel("TrajTest's tables", tables=tables) if tables else None
 
 
+def _captions(run: Run, judging: str) -> SuitePanel | None:
+    table = run.captions(judging=judging)
+    if not table["pairs"].sum():
+        return None
+    read = "as MetaIC's code had it" if run.manifest["options"].get("reader") == "paper" else "by Instar"
+    return SuitePanel(
+        "What captions make of it",
+        "With an object inserted, a caption names what it named before, and that object; everything keeps its "
+        f"grammatical number. Captions are understood {read}: `instar words` says how a caption is read.",
+        tables=[Table(*captions_prepared(table))])
+
+
 OfRelation = Callable[[Run, Section, str], SuitePanel | None]
 OfRun = Callable[[Run, str], SuitePanel | None]
 _OF_RELATION: dict[str, OfRelation] = {
     "violated-counts": _violated_counts, "violated-counts@paper": _paper_counts, "classic": _classic,
-    "landmarks": _landmarks, "objects": _objects}
-_OF_RUN: dict[str, OfRun] = {"trajtest": _trajtest}
+    "landmarks": _landmarks, "objects": _objects, "hands": hand_panel}
+_OF_RUN: dict[str, OfRun] = {"captions": _captions, "trajtest": _trajtest}
 
 
 def _asked(run: Run) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from instar.registry import from_entry_points, loaded_object
 from instar.relations import rule
 from instar.spelling import unknown
-from instar.suites import hand_pose, met_pose, object_relevance, traj_test
+from instar.suites import hand_pose, met_pose, meta_ic, object_relevance, traj_test
 from instar.suites.file import read_suite
 from instar.suites.suite import Suite, joined
 from instar.transforms import families
@@ -26,7 +26,7 @@ DETECTIONS = (
 
 
 def _of(name: str, spellings: tuple[str, ...], help: str, output: str, **options: object) -> Suite:
-    panels = (("objects",) if name.startswith("object-relevance") else () if name.startswith("hand-pose")
+    panels = (("objects",) if name.startswith("object-relevance") else ("hands",) if name.startswith("hand-pose")
               else _PANELS.get((output, bool(options)), ()))
     return Suite(name, tuple(rule(spelling) for spelling in spellings), help, output, options, panels=panels)
 
@@ -35,6 +35,8 @@ _PANELS = {
     ("poses", False): ("violated-counts", "classic", "landmarks"),
     ("poses", True): ("violated-counts@paper", "classic", "landmarks"),
     ("forecast", False): ("trajtest",),
+    ("caption", False): ("captions",),
+    ("caption", True): ("captions",),
 }
 """What a report shows of a suite besides the rest, by the kind of output and whether it is judged as published."""
 
@@ -89,6 +91,13 @@ _BUILT_IN: dict[str, Callable[[str], Suite]] = {
     "object-relevance@paper": lambda name: _of(
         name, object_relevance.listed(object_relevance.PAPER_RELATIONS),
         "Object relevance as published: one follow-up, MR-1 at every ratio.", "detections"),
+    "meta-ic": lambda name: _of(
+        name, meta_ic.listed(), "MetaIC: an object is inserted, at four intervals of overlap.", "caption"),
+    "meta-ic@paper": lambda name: _of(
+        name, meta_ic.listed(), "MetaIC with captions understood as the original's code had it.", "caption",
+        **meta_ic.PAPER_JUDGING),
+    "deeptest": lambda name: _of(
+        name, meta_ic.DEEPTEST, "DeepTest's blur, brightness, contrast and shear on captions.", "caption"),
     "trajtest": lambda name: _of(
         name, traj_test.geometry(("wvc", "hvc"), identity=True) + traj_test.map_rules(),
         "TrajTest: mirrored, turned and rescaled scenes, changed classes and obstacles.", "forecast"),
@@ -102,7 +111,7 @@ _BUILT_IN: dict[str, Callable[[str], Suite]] = {
         + traj_test.map_rules(", 8, test=wilcoxon"),
         "TrajTest as published: 8 source runs, z-test per comparison, Wilcoxon's test on cells.", "forecast"),
 }
-_DEFAULTS = {"poses": "met-pose/sub", "detections": "detections", "forecast": "trajtest"}
+_DEFAULTS = {"poses": "met-pose/sub", "detections": "detections", "forecast": "trajtest", "caption": "deeptest"}
 
 
 @cache

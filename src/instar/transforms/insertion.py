@@ -162,8 +162,8 @@ def place(boxes: npt.ArrayLike, frame: Size, items: Sequence[Item], rng: np.rand
     ground = _Ground.of(np.asarray(boxes, np.float64), frame)
     largest = ground.sizes()[1] / ground.areas[0]
     if largest <= spans[-1][0]:
-        raise NotApplicable(f"an object of the size of those in this image covers at most {largest:.0%} of the largest "
-                            f"one, not more than {spans[-1][0]:.0%}; a lower most= asks for less")
+        raise NotApplicable(f"an object of the size of those in this image covers no more than {spans[-1][0]:.0%} of "
+                            "the largest one; a lower most= asks for less")
     failed = len(spans) - 1
     for number in rng.permutation(len(items))[:ITEMS]:
         item, too_wide = items[number], math.inf

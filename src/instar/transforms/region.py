@@ -111,7 +111,7 @@ def object_parts(objects: Detections, size: Size, ratio: float, by: By, only: in
 
     Objects out of sight are left out, and those of which the part holds no pixel.
     """
-    masks = _masks(objects) if by == "mask" else None
+    masks = _masks(objects, size) if by == "mask" else None
     if only >= len(objects):
         raise NotApplicable(f"there is no object {only} in this image: it has {len(objects)}")
     wholes = [(number, whole) for number, box in enumerate(objects.boxes)
@@ -132,12 +132,16 @@ def object_parts(objects: Detections, size: Size, ratio: float, by: By, only: in
                 continue
             mask[part.within(field).slices] = 255
         else:
-            core = _core(masks[number][whole.slices], whole, (x0, y0, x1, y1), ratio)
-            if not core.any():
+            shape = masks[number][whole.slices]
+            core = _core(shape, whole, (x0, y0, x1, y1), ratio)
+            if core.empty:
                 continue
-            mask[whole.within(field).slices] |= core
-            left, top, width, height = cv2.boundingRect(core)
-            part = Cells(whole.x0 + left, whole.y0 + top, whole.x0 + left + width, whole.y0 + top + height)
+            shape = shape[core.slices].view(np.uint8)
+            place = mask[whole.within(field).slices][core.slices]
+            place |= shape * np.uint8(255)
+            left, top, width, height = cv2.boundingRect(shape)
+            left, top = whole.x0 + core.x0 + left, whole.y0 + core.y0 + top
+            part = Cells(left, top, left + width, top + height)
         boxes.append(part.box)
         ids.append(objects.ids[number] if objects.ids else str(number))
     if not boxes:
@@ -147,36 +151,52 @@ def object_parts(objects: Detections, size: Size, ratio: float, by: By, only: in
 
 def background(objects: Detections, size: Size, by: By) -> Mask:
     """255 outside all objects."""
-    mask = np.full(size[::-1], 255, np.uint8)
+    covered = np.zeros(size[::-1], bool)
     if by == "mask":
-        for shape in _masks(objects):
-            mask[shape] = 0
+        for shape in _masks(objects, size):
+            covered |= shape
     else:
         for box in objects.boxes:
-            mask[cells_inside(box, size).slices] = 0
-    if not mask.any():
+            covered[cells_inside(box, size).slices] = True
+    if covered.all():
         raise NotApplicable("the objects leave no background")
-    return mask
+    return ~covered * np.uint8(255)
 
 
-def _masks(objects: Detections) -> npt.NDArray[np.bool_]:
+def _masks(objects: Detections, size: Size) -> npt.NDArray[np.bool_]:
     if objects.masks is None:
         raise NotApplicable("the objects of this case have no masks; by=box takes their boxes")
+    height, width = objects.masks.shape[1:]
+    if len(objects) and (width, height) != size:
+        raise NotApplicable(f"the objects' masks are {width}×{height}, the image is {size[0]}×{size[1]}; by=box takes "
+                            "their boxes")
     return objects.masks
 
 
 def _core(shape: npt.NDArray[np.bool_], cells: Cells, box: tuple[float, float, float, float],
-          ratio: float) -> Mask:
-    """The share `ratio` of a mask's pixels that are nearest to the box's centre, measured in boxes."""
+          ratio: float) -> Cells:
+    """Where the share `ratio` of a mask's pixels is that are nearest to the box's centre, measured in boxes."""
     x0, y0, x1, y1 = box
     across = np.abs(np.arange(cells.x0, cells.x1) + 0.5 - (x0 + x1) / 2) / (x1 - x0)
     down = np.abs(np.arange(cells.y0, cells.y1) + 0.5 - (y0 + y1) / 2) / (y1 - y0)
-    far = np.where(shape, np.maximum(across, down[:, None]), np.inf)
-    wanted = round(ratio * int(shape.sum()))
+    # the pixels within a distance are a rectangle: sums up to its corners say how many of them belong to the mask
+    sums = cv2.integral(shape.view(np.uint8))
+    wanted = round(ratio * int(sums[-1, -1]))
     if wanted == 0:
-        return np.zeros(shape.shape, np.uint8)
-    limit = np.partition(far, wanted - 1, axis=None)[wanted - 1]
-    return np.where(far <= limit, np.uint8(255), np.uint8(0))
+        return Cells(0, 0, 0, 0)
+    limits = np.sort(np.concatenate([across, down]))
+    (left, right), (top, bottom) = _within(across, limits), _within(down, limits)
+    held = sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
+    at = int(np.searchsorted(held, wanted))
+    return Cells(int(left[at]), int(top[at]), int(right[at]), int(bottom[at]))
+
+
+def _within(far: npt.NDArray[np.float64], limits: npt.NDArray[np.float64]
+            ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """From where to where distances that fall and then rise are within each limit, ends excluded."""
+    middle = int(far.argmin())
+    return (middle - np.searchsorted(far[:middle][::-1], limits, "right"),
+            middle + np.searchsorted(far[middle:], limits, "right"))
 
 
 FAMILIES = (
