@@ -389,9 +389,10 @@ def _show(folder: Path, *, threshold: float | None = None, judging: str = "defau
                      "families": opened.family_rates(threshold, p=p, judging=judging, group=group).to_dicts(),
                      "noise": opened.noise(judging).to_dicts()})
         return
-    from instar.report import show_run
+    from instar.report import show_run, spoken
 
-    show_run(_console(), manifest=opened.manifest, rates=rates, whole=whole, worst=listed,
+    said = spoken(opened.store, opened.manifest, listed.head(5).to_dicts(), judging)
+    show_run(_console(), words=said, manifest=opened.manifest, rates=rates, whole=whole, worst=listed,
              over_cases=opened.over_cases(judging), unjudged=opened.unjudged(judging),
              families=opened.family_rates(threshold, p=p, judging=judging, group=group), noise=opened.noise(judging),
              judging=judging, units=opened.units(), limit=limit)
@@ -839,6 +840,50 @@ def pool(
 
 
 @app.command()
+def words(
+    caption: Annotated[str, typer.Argument(metavar="CAPTION", help="The caption, in quotes.")],
+    vocabulary: Annotated[Path | None, typer.Option(metavar="FILE", help="Classes and words of your own, a TOML file; "
+                                                    "COCO's classes by default.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show which objects a caption names, how many, and why every word counts or does not.
+
+    Example:
+
+        instar words "a dog on two benches next to a bus stop"
+    """
+    from dataclasses import asdict
+
+    from rich.text import Text
+
+    from instar.language import read_caption, read_vocabulary
+
+    reading = read_caption(caption, None if vocabulary is None else read_vocabulary(vocabulary))
+    if as_json:
+        _print_json({"caption": caption, "objects": reading.objects, **{
+            name: [{**asdict(mention), "words": caption[mention.start:mention.end]} for mention in mentions]
+            for name, mentions in (("mentions", reading.mentions), ("dismissed", reading.dismissed),
+                                   ("wider", reading.wider))}})
+        return
+    console = _console()
+    coloured = Text(caption)
+    for style, mentions in (("bold green", reading.mentions), ("dim strike", reading.dismissed),
+                            ("yellow", reading.wider)):
+        for mention in mentions:
+            coloured.stylize(style, mention.start, mention.end)
+    console.print(coloured)
+    for mention in reading.mentions:
+        again = " (named before)" if mention.again else ""
+        console.print(Text(f"  {mention.label}, {mention.number}{again}: {mention.why}"))
+    for mention in reading.dismissed:
+        console.print(Text(f"  no {mention.label}: {mention.why}", style="dim"))
+    for mention in reading.wider:
+        console.print(Text(f"  {mention.label}, {mention.number}: {mention.why}", style="dim"))
+    named = ", ".join(f"{label} ({number})" for label, number in reading.objects.items())
+    console.print(Text(f"objects: {named or 'none'}"))
+
+
+@app.command()
 def preview(
     suite: SuiteArgument,
     picture: Annotated[str, typer.Argument(metavar="PICTURE", help="A picture of yours, or a dataset of scenes.")],
@@ -865,6 +910,51 @@ def preview(
     print(target)
     for name, reason in missing:
         print(f"not applicable: {name}: {reason}")
+
+
+@app.command()
+def numerics(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file. It is read, never run.")],
+    ranges: Annotated[list[str], typer.Option("--input", "-i", metavar="RANGE", help="What goes in: 0..255 for every "
+                                              "input, or images=0..255 for each. A tensor inside the graph may be "
+                                              "named too; its range is believed.")],
+    dims: Annotated[list[str] | None, typer.Option("--dim", metavar="NAME=SIZE", help="How long an axis is that the "
+                                                   "model leaves open: batch=1.")] = None,
+    gate: Annotated[bool, typer.Option("--gate", help="Exit code 1 if an output can be NaN or ±∞.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Numerical defects: which operations of a model graph can yield NaN or ±∞ for inputs in a range.
+
+    Examples:
+
+        instar numerics yolox_nano.onnx --input 0..255
+
+        instar numerics goalmap.onnx -i classes=0..1 -i past=0..64 -i motion=-1..1 --dim batch=1 --gate
+    """
+    from dataclasses import asdict
+
+    from instar.systems.numerics import lines, parse_dims, parse_ranges, rows
+    from instar.systems.numerics import numerics as analysed
+
+    found = analysed(model, parse_ranges(ranges), dims=parse_dims(dims or []))
+    if as_json:
+        _print_json(asdict(found))
+    else:
+        from rich.table import Table
+        from rich.text import Text
+
+        console = _console()
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+        for head in ("operator", "node", "can be", "because it", "reaches"):
+            table.add_column(head, overflow="fold")
+        for row in rows(found):
+            table.add_row(*map(Text, row))
+        if table.row_count:
+            console.print(table)
+        for line in lines(found):
+            console.print(line, markup=False, highlight=False)
+    if gate and found.serious:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -15,17 +15,21 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from instar.case import Image
+import instar
+from instar.case import Case, Image, read_image
+from instar.datasets import Dataset
 from instar.outputs import KINDS, Poses, Zones
 from instar.skeleton import skeleton
 from instar.systems import MissingExtra, System, system, systems, verify
 from instar.systems.litert import letterbox, quiet
 from instar.warp import Warp
-from tests.missing import SHARED, absent, astronaut, loaded_system, module
+from tests.missing import SHARED, absent, astronaut, loaded_system, module, shared
 
 MOVENET = SHARED / "data" / "models" / "movenet_single_pose_lightning_ptq.tflite"
 SPELLINGS = {
+    "holistic-hands": "holistic-hands",
     "mediapipe-hands": "mediapipe-hands",
+    "mediapipe-hands-sides": "mediapipe-hands(sides=true)",
     "mediapipe-holistic": "mediapipe-holistic(refine_face=true)",
     "mediapipe-holistic-heavy": "mediapipe-holistic(complexity=2)",
     "mediapipe-holistic-lite": "mediapipe-holistic(complexity=0)",
@@ -55,9 +59,9 @@ def same(a: Any, b: Any) -> bool:
     return np.array_equal(content(a), content(b), equal_nan=isinstance(a, Poses))
 
 
-ELSEWHERE = {"constant-velocity", "detector-captioner", "efficientdet-lite0", "efficientdet-lite1", "efficientdet-lite2",
-             "goalmap", "http", "huggingface-captioner", "huggingface-detector", "onnx-detector", "process",
-             "reference-detector", "social-force"}
+ELSEWHERE = {"chain", "constant-velocity", "detector-captioner", "efficientdet-lite0", "efficientdet-lite1",
+             "efficientdet-lite2", "goalmap", "http", "huggingface-captioner", "huggingface-detector", "onnx-detector",
+             "onnx-landmarks", "process", "reference-detector", "social-force"}
 """Systems with a file of tests each."""
 
 
@@ -183,8 +187,6 @@ def test_hands_of_holistic_are_the_persons_own() -> None:
     files = sorted((SHARED / "data" / "lsp").rglob("*.jpg"))[:40]
     if not files:
         absent(f"{SHARED / 'data' / 'lsp'} is not here")
-    from instar.case import read_image
-
     near = []
     for answer in found.answer([read_image(file) for file in files], [0] * len(files)):
         assert isinstance(answer, Poses)
@@ -199,6 +201,107 @@ def test_hands_of_holistic_are_the_persons_own() -> None:
     assert len(near) > 5
     assert np.mean(near) > 0.8
 
+
+# --- hands -----------------------------------------------------------------------------------------
+
+def hand_photo(name: str) -> Image:
+    return read_image(shared(f"data/hands/{name}"))
+
+
+def hands_in(name: str, image: Image) -> Poses:
+    [answer] = need(name).answer([image], [0])
+    assert isinstance(answer, Poses)
+    return answer
+
+
+def sides_of(answer: Poses) -> list[str]:
+    """Which hand each subject is: one part is there, the other is not."""
+    return [part.name for points in answer.points for part, chosen in answer.skeleton.select("all")
+            if np.isfinite(points[list(chosen)]).all() and np.isnan(np.delete(points, chosen, 0)).all()]
+
+
+@pytest.mark.parametrize("photo", ["00000355", "00017620", "00032915", "00082740", "00098035", "00115300"])
+def test_sides_are_the_persons_own_and_change_in_the_mirror(photo: str) -> None:
+    """FreiHAND shows right hands alone."""
+    image = hand_photo(f"freihand/{photo}.jpg")
+    flip = Warp.mirror(image.size, "h")
+    there, back = (hands_in("mediapipe-hands-sides", one) for one in (image, image.warped(flip)))
+    assert sides_of(there) == ["right_hand"]
+    assert sides_of(back) == ["left_hand"]
+    assert sides_of(back.warped(flip)) == ["right_hand"]
+    plain = hands_in("mediapipe-hands", image)
+    assert plain.skeleton.name == "hand-21"
+    assert np.array_equal(there.points[:, 21:], plain.points)
+    assert np.array_equal(there.scores, plain.scores)
+    assert there.scores[0] > 0.9
+
+
+def test_two_hands_side_by_side() -> None:
+    photo = hand_photo("onehand10k/1402.jpg")
+    width, height = photo.size
+    mirrored = photo.warped(Warp.mirror(photo.size, "h"))
+    both = Image(np.concatenate([photo.pixels, mirrored.pixels], 1))
+    found = hands_in("mediapipe-hands-sides", both)
+    assert sorted(sides_of(found)) == ["left_hand", "right_hand"]
+    for hand, side in zip(found.points, sides_of(found), strict=True):
+        alone = hands_in("mediapipe-hands-sides", photo if side == "right_hand" else mirrored).points[0]
+        moved = alone + (0 if side == "right_hand" else [width, 0])
+        assert np.nanmax(np.hypot(*(hand - moved).T)) < 0.05 * height
+    assert len(hands_in("mediapipe-hands", both)) == 2
+    assert len(system("mediapipe-hands(max_hands=1)").answer([both], [0])[0]) == 1  # type: ignore[arg-type]
+
+
+def test_a_hand_cut_by_the_border_goes_on_beyond_it() -> None:
+    photo = hand_photo("freihand/00000355.jpg")
+    whole = hands_in("mediapipe-hands", photo).points[0]
+    for width, outside in ((137, 5), (128, 7)):
+        [cut] = hands_in("mediapipe-hands", Image(photo.pixels[:, :width])).points
+        assert (cut[:, 0] > width).sum() == pytest.approx(outside, abs=1)
+        assert np.median(np.hypot(*(cut - whole).T)) < 6
+
+
+@pytest.mark.parametrize("name", ["holistic-hands", "mediapipe-hands", "mediapipe-hands-sides"])
+def test_no_hand_is_nobody(name: str) -> None:
+    giraffe = read_image(shared("data/coco-mini/images/000000163497.jpg"))
+    assert len(hands_in(name, giraffe)) == 0
+
+
+def test_a_side_that_is_wrong_is_a_hand_lost(tmp_path: Path) -> None:
+    """A mirrored left hand is a right one: no relation has to know of it."""
+    image = hand_photo("onehand10k/1402.jpg")
+
+    def stubborn(pixels: npt.NDArray[np.uint8]) -> Poses:
+        found = hands_in("mediapipe-hands-sides", Image(pixels))
+        points = found.points.reshape(-1, 2, 21, 2)
+        right = np.stack([np.full_like(points[:, 0], np.nan), np.fmax(points[:, 0], points[:, 1])], 1)
+        return Poses.from_array(right.reshape(-1, 42, 2), skeleton=found.skeleton, scores=found.scores)
+
+    data = Dataset("one", "", lambda: iter([Case("a", input=image)]))
+    need("mediapipe-hands-sides")
+    right, wrong = (instar.run(tried, "mirror(h)", data, out=tmp_path / name, workers=0).verdicts()
+                    for name, tried in (("right", SPELLINGS["mediapipe-hands-sides"]), ("wrong", stubborn)))
+    told = {target: severity for target, severity in right.select("target", "severity").iter_rows() if severity}
+    assert set(told) == {"0/right_hand"}
+    assert told["0/right_hand"] < 0.1
+    assert dict(wrong.select("target", "severity").iter_rows())["0/right_hand"] == np.inf
+
+
+@pytest.mark.parametrize("photo", ["panoptic/ex2_2.flv_000040_l.jpg", "rhd/01111.png", "freihand/00000355.jpg"])
+def test_hands_of_holistic_each_a_subject(photo: str) -> None:
+    """Both, one, and none where it finds no person."""
+    image = hand_photo(photo)
+    hands = hands_in("holistic-hands", image)
+    [person] = system("mediapipe-holistic").answer([image], [0])
+    assert isinstance(person, Poses)
+    there = [points[list(chosen)] for points in person.points for _, chosen in person.skeleton.select("hands")
+             if np.isfinite(points[list(chosen)]).all()]
+    assert hands.skeleton.name == "hand-21"
+    assert np.array_equal(hands.points, np.reshape(there, (-1, 21, 2)))
+    assert hands.scores.tolist() == person.scores.tolist() * len(there)
+    assert len(there) == {"panoptic": 2, "rhd": 1, "freihand": 0}[photo.partition("/")[0]]
+
+
+# --- Holistic's weights ----------------------------------------------------------------------------
 
 def test_missing_weights_say_what_to_pull(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     need("mediapipe-holistic")

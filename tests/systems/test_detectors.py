@@ -228,12 +228,12 @@ def test_geometry_end_to_end(tmp_path: Path, size: tuple[int, int]) -> None:
 @pytest.mark.parametrize(("layout", "value"), [("nms", 30 / 255), ("yolox", 200.0)])
 def test_colours_go_in_as_trained(tmp_path: Path, layout: str, value: float) -> None:
     """Seen from inside: the third channel at the frame's top-left pixel, of an image that fills it."""
-    from instar.systems.onnx import _LAYOUTS, _Network
+    from instar.systems.onnx import _LAYOUTS, Network
 
     path = finds_white(tmp_path / "white.onnx", (64, 64), top=1)
     image = Image(np.tile(np.array([200, 100, 30], np.uint8), (64, 64, 1)))
     frame, _ = fitted(image, (64, 64), _LAYOUTS[layout].fit, _LAYOUTS[layout].pad)
-    [found] = _Network(path, "made")(frame, _LAYOUTS[layout])
+    [found] = Network(path, "made", "a detector")(frame, _LAYOUTS[layout])
     assert found[0, 0, 4] == pytest.approx(value)
 
 

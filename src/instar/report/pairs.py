@@ -36,6 +36,8 @@ class Pair:
     follow_up: Panel
     title: str
     about: str
+    said: tuple[str, ...] = ()
+    """What was said of both in words, for a system that answers in words."""
 
 
 def severity_text(severity: float | None) -> str:
@@ -62,7 +64,7 @@ def draw_pairs(store: Store, verdicts: pl.DataFrame, out: str | Path, *, dataset
         except CannotDraw as error:
             yield None, f"{label}: {error}"
             continue
-        picture = pair_picture(pair.source, pair.follow_up, title=pair.title, lines=[pair.about])
+        picture = pair_picture(pair.source, pair.follow_up, title=pair.title, lines=[pair.about, *pair.said])
         name = re.sub(r"[^\w.()=-]+", "_", f"{number:02d}_{Path(verdict['case']).stem}_{rule(verdict['rule']).left}")
         path = folder / f"{name[:120]}.png"
         write_png(path, picture)
@@ -114,7 +116,9 @@ def load_pair(store: Store, manifest: Mapping[str, Any], verdict: Mapping[str, A
     words = (f"{verdict['case']}   target {verdict['target']}"
              + (f"   {verdict['kind']}" if verdict.get("kind") else "")
              + (f"   worst: {verdict['worst']}" if verdict.get("worst") else ""))
-    return Pair(_panel(given, told.shapes(target)), _panel(follow_up, said.shapes(target), expected), title, words)
+    lines = tuple(f"{side}: {text}" for side, text in (("source", told.says()), ("follow-up", said.says())) if text)
+    return Pair(_panel(given, told.shapes(target)), _panel(follow_up, said.shapes(target), expected), title, words,
+                lines)
 
 
 def _pool(manifest: Mapping[str, Any]) -> Provider | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -13,6 +13,7 @@ from rich.text import Text
 from instar.analysis import ANY
 from instar.engine import Outcome
 from instar.report.pairs import severity_text
+from instar.report.spoken import Spoken
 from instar.report.words import over_cases_text
 
 __all__ = ["show_outcome", "show_run"]
@@ -45,8 +46,12 @@ def show_outcome(console: Console, outcome: Outcome, folder: str) -> None:
 
 def show_run(console: Console, *, manifest: Mapping[str, Any], rates: pl.DataFrame, whole: Mapping[str, Any],
              worst: pl.DataFrame, over_cases: pl.DataFrame, unjudged: pl.DataFrame, families: pl.DataFrame,
-             noise: pl.DataFrame, judging: str, units: Mapping[str, str], limit: int | None = None) -> None:
-    """Violation rates per rule, most violated first, and per family; what was not judged and why; the worst cases."""
+             noise: pl.DataFrame, judging: str, units: Mapping[str, str], limit: int | None = None,
+             words: Sequence[Spoken | None] = ()) -> None:
+    """Violation rates per rule, most violated first, and per family; what was not judged and why; the worst cases.
+
+    `words` are the captions of the worst, for a system that answers with such.
+    """
     console.print(f"[bold]{manifest['system']['name']}[/] · {', '.join(manifest['suites'])} · judging {judging}",
                   highlight=False)
     ranked = rates.join(over_cases, on="rule", how="anti").sort(["rate", "median"], descending=True, nulls_last=True)
@@ -81,6 +86,23 @@ def show_run(console: Console, *, manifest: Mapping[str, Any], rates: pl.DataFra
             listed.add_row(severity_text(row["severity"]), Text(row["case"]), Text(_short(row["rule"])),
                            row["kind"] or "", f"target {row['target']}")
         console.print(listed)
+        for said in filter(None, words):
+            console.print()
+            show_spoken(console, said)
+
+
+_STYLES = {"kept": "", "added": "bold blue", "missing": "strike", "extra": "bold reverse", "number": "underline",
+           "wider": "italic"}
+
+
+def show_spoken(console: Console, said: Spoken) -> None:
+    """Both captions of a pair with their words marked, and what is wrong."""
+    for name, parts in (("source   ", said.source), ("follow-up", said.follow_up)):
+        line = Text(f"{name}  ", style="dim")
+        for part in parts:
+            line.append(part.text, style=_STYLES.get(part.role, "") or "not dim")
+        console.print(line, soft_wrap=True)
+    console.print(Text(f"           {'; '.join(said.sentences) or 'nothing is wrong'}", style="dim"), soft_wrap=True)
 
 
 def show_selection(console: Console, table: pl.DataFrame, *, proven: bool, rules: int, share: float) -> None:

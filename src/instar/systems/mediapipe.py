@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from instar.case import Image
 from instar.outputs import Output, Poses, Zones
-from instar.skeleton import skeleton
+from instar.skeleton import Skeleton, skeleton
 from instar.spelling import Parameter
 from instar.systems.litert import quiet
 from instar.systems.models import model_path
@@ -145,8 +146,9 @@ _POSE_NODE = "poselandmarkcpu__"
 _POSE = ("lite", "full", "heavy")
 
 
-def _holistic(name: str, *, complexity: int, refine_face: bool, detection: float, tracking: float) -> System:
-    library = _mediapipe()
+def _holistic_graph(library: _Library, *, complexity: int, refine_face: bool, detection: float,
+                    tracking: float) -> tuple[_Graph, list[Path]]:
+    """Holistic, and the files of its weights."""
     # Complexity 0 and 2 are not in the wheel, and MediaPipe would download them by itself, unverified.
     # The graph is given the pulled file's path instead; nothing is written into the installed package.
     size = _POSE[complexity]
@@ -170,6 +172,17 @@ def _holistic(name: str, *, complexity: int, refine_face: bool, detection: float
             outputs=["pose_landmarks", "left_hand_landmarks", "right_hand_landmarks", "face_landmarks",
                      "pose_detection"])
 
+    weights = [pose, *library.weights("pose_detection/pose_detection", "hand_landmark/hand_landmark_full",
+                               "holistic_landmark/hand_recrop", "face_detection/face_detection_short_range",
+                               "face_landmark/face_landmark" + ("_with_attention" if refine_face else ""))]
+    return _Graph(build), weights
+
+
+def _holistic(name: str, *, complexity: int, refine_face: bool, detection: float, tracking: float) -> System:
+    library = _mediapipe()
+    config = {"complexity": complexity, "refine_face": refine_face, "detection": detection, "tracking": tracking}
+    graph, weights = _holistic_graph(library, complexity=complexity, refine_face=refine_face, detection=detection,
+                                     tracking=tracking)
     bones = skeleton("mediapipe-holistic" if refine_face else "mediapipe-holistic-468")
     face_count = 478 if refine_face else 468
 
@@ -185,12 +198,22 @@ def _holistic(name: str, *, complexity: int, refine_face: bool, detection: float
         score = found.pose_detection.score[0]
         return Poses.from_array(points[None], skeleton=bones, visibility=seen[None], scores=[score])
 
-    config = {"complexity": complexity, "refine_face": refine_face, "detection": detection,
-              "tracking": tracking}
-    weights = [pose, *library.weights("pose_detection/pose_detection", "hand_landmark/hand_landmark_full",
-                               "holistic_landmark/hand_recrop", "face_detection/face_detection_short_range",
-                               "face_landmark/face_landmark" + ("_with_attention" if refine_face else ""))]
-    return _system(library, name, "poses", _Graph(build), read, config, weights)
+    return _system(library, name, "poses", graph, read, config, weights)
+
+
+def _holistic_hands(name: str, *, complexity: int, detection: float, tracking: float) -> System:
+    library = _mediapipe()
+    config = {"complexity": complexity, "detection": detection, "tracking": tracking}
+    graph, weights = _holistic_graph(library, complexity=complexity, refine_face=False, detection=detection,
+                                     tracking=tracking)
+
+    def read(found: Any, image: Image) -> Poses:
+        hands = [_points(hand, image, 21) for hand in (found.left_hand_landmarks, found.right_hand_landmarks)
+                 if hand is not None]
+        scores = [found.pose_detection.score[0] for _ in hands]  # a hand has no score of its own
+        return Poses.from_array(np.array(hands), skeleton="hand-21", scores=scores)
+
+    return _system(library, name, "poses", graph, read, config, weights)
 
 
 def _point_to(graph: Any, file: str, path: Path) -> None:
@@ -239,7 +262,17 @@ def _forget(graph: Any) -> None:
 
 # --- Hands -----------------------------------------------------------------------------------------
 
-def _hands(name: str, *, max_hands: int, complexity: int, detection: float, tracking: float) -> System:
+_PARTS = ("left_hand", "right_hand")
+
+
+@cache
+def _two_hands() -> Skeleton:
+    """A left and a right hand, named as those of Holistic's skeletons; a warp that mirrors exchanges them."""
+    return Skeleton.from_dict({"name": "hands-42", "pairs": [list(_PARTS)],
+                               "include": [{"skeleton": "hand-21", "as": part} for part in _PARTS]})
+
+
+def _hands(name: str, *, max_hands: int, complexity: int, detection: float, tracking: float, sides: bool) -> System:
     library = _mediapipe()
 
     def build() -> Any:
@@ -251,12 +284,21 @@ def _hands(name: str, *, max_hands: int, complexity: int, detection: float, trac
             outputs=["multi_hand_landmarks", "multi_handedness"])
 
     def read(found: Any, image: Image) -> Poses:
-        hands = found.multi_hand_landmarks or []
-        points = np.array([_points(hand, image, 21) for hand in hands]).reshape(-1, 21, 2)
-        scores = [sides.classification[0].score for sides in found.multi_handedness or []]
-        return Poses.from_array(points, skeleton="hand-21", scores=scores)
+        hands = np.array([_points(hand, image, 21) for hand in found.multi_hand_landmarks or []]).reshape(-1, 21, 2)
+        which = [handedness.classification[0] for handedness in found.multi_handedness or []]
+        scores = [one.score for one in which]
+        if not sides:
+            return Poses.from_array(hands, skeleton="hand-21", scores=scores)
+        # MediaPipe takes images for those of a mirror: its "Left" is the person's right.
+        places = [_PARTS.index({"Left": "right_hand", "Right": "left_hand"}[one.label]) for one in which]
+        points = np.full((len(hands), 2, 21, 2), np.nan)
+        points[np.arange(len(hands)), places] = hands
+        return Poses.from_array(points.reshape(-1, 42, 2), skeleton=_two_hands(), scores=scores)
 
-    config = {"max_hands": max_hands, "complexity": complexity, "detection": detection, "tracking": tracking}
+    config: dict[str, object] = {"max_hands": max_hands, "complexity": complexity, "detection": detection,
+                                 "tracking": tracking}
+    if sides:
+        config["sides"] = True
     size = "full" if complexity else "lite"
     weights = library.weights(f"palm_detection/palm_detection_{size}",
                               f"hand_landmark/hand_landmark_{size}")
@@ -294,11 +336,18 @@ FAMILIES = (
         _share("detection", "least score of the person detector"),
         _share("tracking", "least score of the body model, below which there is no subject"),
     ), help="MediaPipe Holistic: body 33, hands 2×21, face 468 or 478 of one subject.", extra="mediapipe"),
+    SystemFamily("holistic-hands", "poses", _holistic_hands, (
+        Parameter("complexity", "int", 1, low=0, high=2, help="of the body model; 0 and 2 must be pulled"),
+        _share("detection", "least score of the person detector"),
+        _share("tracking", "least score of the body model, below which there are no hands"),
+    ), help="The hands of MediaPipe Holistic: 21 landmarks per hand of one person, each hand a subject.",
+        extra="mediapipe"),
     SystemFamily("mediapipe-hands", "poses", _hands, (
         Parameter("max_hands", "int", 2, low=1, high=100, help="most hands per image"),
         Parameter("complexity", "int", 1, low=0, high=1, help="of the hand model"),
         _share("detection", "least score of the palm detector"),
         _share("tracking", "least score of the hand model, below which there is no hand"),
+        Parameter("sides", "bool", False, help="each hand as a left or a right one, by its handedness"),
     ), help="MediaPipe Hands: 21 landmarks per hand, each hand a subject.", extra="mediapipe"),
     SystemFamily("mediapipe-selfie", "zones", _selfie, (
         Parameter("landscape", "bool", False, help="the smaller model for wide images"),

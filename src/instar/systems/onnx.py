@@ -20,7 +20,7 @@ from instar.systems.boxes import COCO, COCO_NUMBERS, FLOOR, Fit, carried_back, f
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
 from instar.warp import Size
 
-__all__ = ["FAMILIES", "onnx_session"]
+__all__ = ["FAMILIES", "Layout", "Network", "frame_of", "onnx_session", "weights_of"]
 
 _ADAPTER = "1"
 """Part of the fingerprint; changes when the adapter's answers do."""
@@ -37,23 +37,24 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
-    """How an image goes in. How boxes come out is in `_decoded`."""
+class Layout:
+    """How an image goes in: its colours of 0 to 255 less the mean, over the deviation, in the order of the channels."""
 
     fit: Fit
     bgr: bool = False
-    unit: bool = True
-    """Whether colours are 0 to 1, and not 0 to 255."""
+    mean: tuple[float, ...] = (0, 0, 0)
+    std: tuple[float, ...] = (255, 255, 255)
     pad: int = 114
 
 
-_LAYOUTS = {
-    "yolox": _Layout("corner", bgr=True, unit=False),
-    "yolox-decoded": _Layout("corner", bgr=True, unit=False),
-    "yolov5": _Layout("middle"),
-    "yolov8": _Layout("middle"),
-    "nms": _Layout("middle"),
-    "tf": _Layout("stretch", unit=False),
+_AS_READ = (1, 1, 1)
+_LAYOUTS = {  # how boxes come out is in `_decoded`
+    "yolox": Layout("corner", bgr=True, std=_AS_READ),
+    "yolox-decoded": Layout("corner", bgr=True, std=_AS_READ),
+    "yolov5": Layout("middle"),
+    "yolov8": Layout("middle"),
+    "nms": Layout("middle"),
+    "tf": Layout("stretch", std=_AS_READ),
 }
 _GIVES = """\
 yolox: (1, cells, 5 + classes), yolov5: (1, 3 × cells, 5 + classes), yolov8: (1, 4 + classes, cells), nms: (1, n, 6), \
@@ -77,10 +78,12 @@ def onnx_session(path: Path) -> Any:
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
-class _Network:
-    """A loaded .onnx file with one input."""
+class Network:
+    """A loaded .onnx file with one input, an image; `what` it should be is said where it is something else."""
 
-    def __init__(self, path: Path, owner: str) -> None:
+    def __init__(self, path: Path, owner: str, what: str) -> None:
+        if not path.is_file():
+            raise FileNotFoundError(f"{owner}: there is no model file {path}")
         try:
             self._session = onnx_session(path)
         except MissingExtra:
@@ -92,30 +95,42 @@ class _Network:
         several = isinstance(shape[0], int) and shape[0] != 1
         if len(inputs) != 1 or len(shape) != 4 or 3 not in (shape[1], shape[3]) or several:
             raise ValueError(f"{owner}: {path} takes {[each.shape for each in inputs]}; "
-                             "a detector takes one image, (1, 3, height, width) or (1, height, width, 3)")
+                             f"{what} takes one image, (1, 3, height, width) or (1, height, width, 3)")
         self._input: str = inputs[0].name
         kind = inputs[0].type.removeprefix("tensor(").removesuffix(")")
         self._dtype = {"float": np.float32, "float16": np.float16, "uint8": np.uint8}.get(kind)
         if self._dtype is None:
             raise ValueError(f"{owner}: {path} takes {kind}; it should take float, float16 or uint8")
+        self.bytes = self._dtype is np.uint8
         self._first = shape[1] == 3
         height, width = shape[2:] if self._first else shape[1:3]
         self.size: Size | None = (width, height) if isinstance(width, int) and isinstance(height, int) else None
         self.outputs: list[str] = [each.name for each in self._session.get_outputs()]
         self.about: dict[str, str] = self._session.get_modelmeta().custom_metadata_map
 
-    def __call__(self, frame: npt.NDArray[np.uint8], layout: _Layout) -> list[Floats32]:
+    def __call__(self, frame: npt.NDArray[np.uint8], layout: Layout) -> list[Floats32]:
         pixels: npt.NDArray[Any] = frame[..., ::-1] if layout.bgr else frame
         pixels = np.ascontiguousarray(pixels.transpose(2, 0, 1) if self._first else pixels)[None]
-        if self._dtype is not np.uint8:
-            pixels = pixels.astype(np.float32)
-            if layout.unit:
-                pixels /= 255
-            pixels = pixels.astype(self._dtype, copy=False)
+        if not self.bytes:
+            mean, std = (np.array(each, np.float32).reshape((3, 1, 1) if self._first else 3)
+                         for each in (layout.mean, layout.std))
+            pixels = ((pixels - mean) / std).astype(self._dtype, copy=False)
         found = [np.asarray(each, np.float32) for each in self._session.run(None, {self._input: pixels})]
         if not all(np.isfinite(each).all() for each in found):
             raise ValueError("the model returned numbers that are not finite")
         return found
+
+
+def frame_of(network: Network, size: int | None, owner: str, path: Path) -> Size | None:
+    """The size of the images it takes: what its file tells, else the one that is given; None where nobody says."""
+    if network.size and size and network.size != (size, size):
+        raise ValueError(f"{owner}: {path} takes images of {network.size[0]}×{network.size[1]}, not size={size}")
+    return network.size or ((size, size) if size else _told_size(network.about))
+
+
+def weights_of(path: Path) -> list[str]:
+    """The hashes of a model's files: also of the one beside it, where exporters put what they keep out of it."""
+    return [hash_file(str(file)) for file in (path, path.with_name(path.name + ".data")) if file.is_file()]
 
 
 def _cells(size: Size, strides: Sequence[int]) -> int:
@@ -203,12 +218,8 @@ def _of_tf(found: Sequence[Floats32], order: Sequence[int], size: Size, floor: f
 def _onnx_detector(name: str, *, model: str, layout: str, names: str | None, size: int | None, floor: float,
                    overlap: float) -> System:
     path = Path(model).expanduser()
-    if not path.is_file():
-        raise FileNotFoundError(f"{name}: there is no model file {path}")
-    network = _Network(path, name)
-    frame = network.size or ((size, size) if size else _told_size(network.about))
-    if network.size and size and network.size != (size, size):
-        raise ValueError(f"{name}: {path} takes images of {network.size[0]}×{network.size[1]}, not size={size}")
+    network = Network(path, name, "a detector")
+    frame = frame_of(network, size, name, path)
     given = names_in(names, name) if names else _told_names(network.about)
     layout, tf = _settled(name, path, network, layout, frame, given)
     how = _LAYOUTS[layout]
@@ -234,10 +245,8 @@ def _onnx_detector(name: str, *, model: str, layout: str, names: str | None, siz
     def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Detections]:
         return [one(image) for image in inputs]
 
-    beside = path.with_name(path.name + ".data")  # where exporters put weights that they keep out of the file
-    weights = [hash_file(str(file)) for file in (path, beside) if file.is_file()]
     fingerprint = fingerprint_of("onnx-detector", _ADAPTER, layout, sorted(called.items()), frame, floor, overlap,
-                                 *weights)
+                                 *weights_of(path))
     return System(name, Detections.kind, predict, fingerprint)
 
 
@@ -270,7 +279,7 @@ def _called(layout: str, given: tuple[str, ...] | None) -> dict[int, str]:
     return dict(enumerate(COCO if given is None else given))
 
 
-def _settled(name: str, path: Path, network: _Network, layout: str, frame: Size | None,
+def _settled(name: str, path: Path, network: Network, layout: str, frame: Size | None,
              given: tuple[str, ...] | None) -> tuple[str, list[int] | None]:
     """The layout, and for TensorFlow's the order of the outputs, once an evenly grey image was answered in it."""
     asked = "" if layout == "auto" else layout
