@@ -104,7 +104,7 @@ class Caption:
     @classmethod
     def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Caption:
         behind = None
-        if row.get("behind_boxes") is not None:
+        if row.get("behind_labels"):  # where nothing was found, nothing stood behind the words
             behind = Detections.from_xyxy(np.asarray(row["behind_boxes"], np.float32).reshape(-1, 4),
                                           list(row["behind_labels"]), np.asarray(row["behind_scores"], np.float32))
         return cls(row["caption"], row.get("score"), heat_of(row), behind)
