@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -53,6 +56,37 @@ def page(browser: Any) -> Iterator[Any]:
     yield opened
     opened.close()
     assert not wrong, wrong
+
+
+@pytest.fixture
+def served() -> Iterator[Callable[..., str]]:
+    """Serves runs on a free port of loopback; a test asks for it before its page, so that it outlives the page."""
+    uvicorn = module("uvicorn")
+    from instar.report.viewer import application
+
+    ends: list[Callable[[], None]] = []
+
+    def serve(*folders: Path) -> str:
+        bound = socket.socket()
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+        server = uvicorn.Server(uvicorn.Config(application(folders, port=port), log_level="error", access_log=False,
+                                               timeout_graceful_shutdown=1))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
+        thread.start()
+
+        def end() -> None:
+            server.should_exit = True
+            thread.join(10)
+
+        ends.append(end)
+        while not server.started:
+            time.sleep(0.01)
+        return f"http://127.0.0.1:{port}"
+
+    yield serve
+    for end in ends:
+        end()
 
 
 def wobbly(pixels: np.ndarray, seed: int) -> instar.Poses:

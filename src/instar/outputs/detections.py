@@ -40,6 +40,24 @@ class Detections:
         "ids": pl.List(pl.String), "masks": pl.Binary}
     apart: ClassVar[tuple[str, ...]] = ()
 
+    def __post_init__(self) -> None:
+        """What is no detection must not be taken for one that found nothing."""
+        count = len(self.boxes)
+        if self.boxes.ndim != 2 or self.boxes.shape[1] != 4:
+            raise ValueError(f"boxes are (N, 4) as x0, y0, x1, y1, got shape {self.boxes.shape}")
+        if len(self.labels) != count or self.scores.shape != (count,) or (self.ids and len(self.ids) != count):
+            raise ValueError(f"{count} boxes need as many labels, scores and ids, "
+                             f"got {len(self.labels)}, {self.scores.size} and {len(self.ids)}")
+        if not np.isfinite(self.boxes).all() or not np.isfinite(self.scores).all():
+            raise ValueError("a box or a score is not a finite number")
+        if (self.boxes[:, 2:] < self.boxes[:, :2]).any():
+            raise ValueError("a box has x1 < x0 or y1 < y0; boxes are x0, y0, x1, y1")
+        if len(set(self.ids)) != len(self.ids):
+            twice = next(one for one in self.ids if self.ids.count(one) > 1)
+            raise ValueError(f"ids tell objects apart, and {twice!r} is that of several")
+        if self.masks is not None and (self.masks.ndim != 3 or len(self.masks) != count):
+            raise ValueError(f"masks are (N, H, W), one for each of the {count} boxes, got shape {self.masks.shape}")
+
     @classmethod
     def from_xyxy(cls, boxes: npt.ArrayLike, labels: Sequence[str], scores: npt.ArrayLike | None = None, *,
                   ids: Sequence[str] = (), masks: npt.ArrayLike | None = None) -> Detections:
@@ -49,22 +67,11 @@ class Detections:
         1
         """
         array = np.array(boxes, np.float32).reshape(-1, 4) if np.size(boxes) == 0 else np.array(boxes, np.float32)
-        if array.ndim != 2 or array.shape[1] != 4:
-            raise ValueError(f"boxes are (N, 4) as x0, y0, x1, y1, got shape {array.shape}")
         sure = np.ones(len(array), np.float32) if scores is None else np.array(scores, np.float32)
-        if len(labels) != len(array) or sure.shape != (len(array),) or (ids and len(ids) != len(array)):
-            raise ValueError(f"{len(array)} boxes need as many labels, scores and ids, "
-                             f"got {len(labels)}, {sure.size} and {len(ids)}")
-        if not np.isfinite(array).all() or not np.isfinite(sure).all():
-            raise ValueError("a box or a score is not a finite number")
-        if (array[:, 2:] < array[:, :2]).any():
-            raise ValueError("a box has x1 < x0 or y1 < y0; boxes are x0, y0, x1, y1")
         for part in (array, sure):
             part.setflags(write=False)
-        shown = None if masks is None else np.asarray(masks, bool)
-        if shown is not None and (shown.ndim != 3 or len(shown) != len(array)):
-            raise ValueError(f"masks are (N, H, W), one for each of the {len(array)} boxes, got shape {shown.shape}")
-        return cls(array, tuple(str(label) for label in labels), sure, tuple(ids), shown)
+        return cls(array, tuple(str(label) for label in labels), sure, tuple(ids),
+                   None if masks is None else np.asarray(masks, bool))
 
     def __len__(self) -> int:
         return len(self.boxes)

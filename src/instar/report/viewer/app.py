@@ -8,7 +8,7 @@ framed by one. A secret in the address would add nothing to that, and addresses 
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib import resources
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 import anyio
 import jinja2
 from starlette.applications import Starlette
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -25,9 +26,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from instar.report.pairs import severity_text
-from instar.report.viewer import charts, compare, pages, rules
+from instar.report.viewer import charts, compare, explain, pages, rules
 from instar.report.viewer.pages import Viewer
-from instar.report.viewer.pictures import WIDTHS, Side, plate
+from instar.report.viewer.pictures import WIDTHS, Picture, Side, plate
 from instar.report.viewer.query import Filters, address
 from instar.report.viewer.watch import Unavailable, Watched, Watcher
 
@@ -36,6 +37,7 @@ __all__ = ["application"]
 ROOT = resources.files("instar.report")
 STATIC = ("base.css", "viewer.css", "viewer.js")
 SIDES: dict[str, Side] = {"source": "source", "follow-up": "follow-up"}
+PICTURES = ("/picture", "/explain/picture")
 AT_ONCE = 2
 """Pictures drawn at the same time."""
 HEADERS = {
@@ -81,17 +83,27 @@ def application(folders: Sequence[str | Path], *, port: int, dataset: str | Path
     def rule(request: Request) -> Response:
         return page("rule", rules.rule(viewer, Filters.read(request.query_params)))
 
+    def explanation(request: Request) -> Response:
+        asked = request.query_params
+        return page("explain", explain.explanation(viewer, Filters.read(asked), asked))
+
     def comparison(request: Request) -> Response:
         return page("compare", compare.comparison(viewer, request.query_params))
 
     async def picture(request: Request) -> Response:
+        return await drawn(request, lambda asked, side, wide: pages.picture(
+            viewer, Filters.read(asked), asked.get("case", ""), side, wide))
+
+    async def object_picture(request: Request) -> Response:
+        return await drawn(request, lambda asked, side, wide: explain.picture(
+            viewer, Filters.read(asked), asked, side, wide))
+
+    async def drawn(request: Request, make: Callable[[QueryParams, Side, int], Picture]) -> Response:
         asked = request.query_params
         side, wide = SIDES.get(asked.get("side", "source")), asked.get("w", "480")
         if side is None or wide not in map(str, WIDTHS):
             raise HTTPException(404, "side is source or follow-up, w one of " + ", ".join(map(str, WIDTHS)))
-        found = await anyio.to_thread.run_sync(
-            lambda: pages.picture(viewer, Filters.read(asked), asked.get("case", ""), side, int(wide)),
-            limiter=drawing)
+        found = await anyio.to_thread.run_sync(lambda: make(asked, side, int(wide)), limiter=drawing)
         if not found.drawn:
             return Response(found.content, 200, {"Cache-Control": "no-store"}, found.kind)
         headers = {"Cache-Control": "private, max-age=60", "ETag": f'"{found.etag}"'}
@@ -111,7 +123,7 @@ def application(folders: Sequence[str | Path], *, port: int, dataset: str | Path
 
     def unavailable(request: Request, error: Exception) -> Response:
         assert isinstance(error, Unavailable)
-        if request.url.path == "/picture":
+        if request.url.path in PICTURES:
             made = plate(str(error), WIDTHS[0])
             return Response(made.content, 200, {"Cache-Control": "no-store"}, made.kind)
         return page("message", {"title": "Nothing to show yet" if error.waiting else "Nothing to show",
@@ -119,13 +131,14 @@ def application(folders: Sequence[str | Path], *, port: int, dataset: str | Path
 
     def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        if request.url.path in ("/picture", "/pulse") or request.url.path.startswith("/static"):
+        if request.url.path in (*PICTURES, "/pulse") or request.url.path.startswith("/static"):
             return PlainTextResponse(error.detail, error.status_code, error.headers)
         return page("message", {"title": "Not found" if error.status_code == 404 else "Refused",
                                 "message": error.detail, "waiting": False}, error.status_code)
 
     routes = [Route("/", overview), Route("/gallery", gallery), Route("/case", case), Route("/rule", rule),
-              Route("/compare", comparison), Route("/picture", picture), Route("/pulse", pulse),
+              Route("/explain", explanation), Route("/compare", comparison), Route("/picture", picture),
+              Route("/explain/picture", object_picture), Route("/pulse", pulse),
               Route("/static/{name}", static)]
     made = Starlette(routes=routes, middleware=[Middleware(_Guard, port=port)], lifespan=lifespan,
                      exception_handlers={Unavailable: unavailable, HTTPException: refused})

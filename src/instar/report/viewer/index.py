@@ -22,6 +22,8 @@ Bools = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int32]
 
 COLUMNS = ("case", "target", "rule", "severity", "kind", "status", "reason")
+DRAW = "draw"
+"""Of several follow-ups the one that shows the verdict, where its relation names one."""
 STATUSES = ("ok", "not applicable", "error", "timeout", "crashed")
 OK, NOT_APPLICABLE = 0, 1
 FAILED = STATUSES[2:]
@@ -64,13 +66,14 @@ class Pairs:
     kind: Codes
     status: Codes
     reason: Codes
+    draw: Codes
 
     def __len__(self) -> int:
         return len(self.case)
 
     def at(self, where: npt.NDArray[Any]) -> Pairs:
         return Pairs(self.case[where], self.rule[where], self.target[where], self.severity[where], self.kind[where],
-                     self.status[where], self.reason[where])
+                     self.status[where], self.reason[where], self.draw[where])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,7 +204,7 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
     numbers = {"case": _Numbers(), "rule": _Numbers(rule.id for rule in rules), "target": _Numbers(),
                "kind": _Numbers([""]), "status": _Numbers(STATUSES), "reason": _Numbers([""])}
     parts = []
-    for part in store.verdict_parts(judging, COLUMNS):
+    for part in store.verdict_parts(judging, (*COLUMNS, DRAW)):
         kept = part.filter(pl.col("case").is_not_null()) if part["case"].null_count() else part
         parts.append(_coded(kept, numbers))
     many = any(rule.over == "cases" for rule in rules)
@@ -253,6 +256,10 @@ class _Numbers:
 def _coded(part: pl.DataFrame, numbers: Mapping[str, _Numbers]) -> Pairs:
     columns = {name: numbers[name](part[name].fill_null("")) if name in part.columns else np.zeros(len(part), np.int32)
                for name in COLUMNS if name != "severity"}
+    if DRAW in part.columns:
+        columns[DRAW] = part[DRAW].fill_null(0).to_numpy().astype(np.int32)
+    else:
+        columns[DRAW] = np.zeros(len(part), np.int32)
     return Pairs(severity=part["severity"].fill_null(np.nan).to_numpy().astype(np.float64), **columns)
 
 
@@ -262,7 +269,7 @@ def _sorted_cases(known: Sequence[str], stored: pl.Series, parts: list[Pairs]) -
     cases = pl.concat([found, stored.cast(pl.String)]).unique().sort()
     place = cases.search_sorted(found).to_numpy() if len(found) else np.empty(0, np.int64)
     rows = {name: np.concatenate([getattr(part, name) for part in parts] or [np.empty(0, np.int32)])
-            for name in COLUMNS}
+            for name in (*COLUMNS, DRAW)}
     rows["case"] = place.astype(np.int32)[rows["case"]]
     rows["severity"] = rows["severity"].astype(np.float64)
     order = np.argsort(_keys(rows["case"], rows["rule"]), kind="stable")

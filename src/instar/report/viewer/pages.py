@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from instar.analysis import any_rule, group_rates
 from instar.engine import DEFAULT
 from instar.report.pairs import severity_text
+from instar.report.spoken import spoken
 from instar.report.viewer import charts
 from instar.report.viewer.index import COLUMNS, OK, Index, Pairs, RuleFacts
 from instar.report.viewer.pictures import Picture, Pictures, Side
@@ -22,11 +23,13 @@ from instar.report.viewer.query import SORTS, STATES, Filters, Matches, address,
 from instar.report.viewer.watch import Unavailable, Watched
 from instar.store import Store
 
-__all__ = ["Viewer", "card", "case", "gallery", "overview", "picture", "unknown_rule"]
+__all__ = ["Viewer", "card", "case", "gallery", "neighbours", "overview", "picture", "unknown_rule"]
 
 PAGE = 48
 SHARED = ("run", "judging", "threshold", "group")
 """What a link to another page takes along."""
+PRESENCE = "presence"
+"""The relation whose verdicts are about objects, and can be explained."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +105,7 @@ def _told(index: Index, pairs: Pairs, at: int) -> dict[str, Any]:
     return {"case": index.cases[int(pairs.case[at])], "rule": index.rules[int(pairs.rule[at])].id,
             "target": index.targets[int(pairs.target[at])], "severity": None if np.isnan(severity) else severity,
             "kind": index.kinds[int(pairs.kind[at])], "status": index.statuses[int(pairs.status[at])],
-            "reason": index.reasons[int(pairs.reason[at])]}
+            "reason": index.reasons[int(pairs.reason[at])], "draw": int(pairs.draw[at])}
 
 
 def card(index: Index, asked: Filters, pairs: Pairs, at: int, *, width: int = 480) -> dict[str, Any]:
@@ -113,12 +116,18 @@ def card(index: Index, asked: Filters, pairs: Pairs, at: int, *, width: int = 48
     mine = {**asked.query(*SHARED), "case": told["case"], "rule": rule.id}
     drawn = {**asked.query("run", "judging", "group"), "case": told["case"], "rule": rule.id, "w": width}
     judged = pairs.status[at] == OK
-    return {**told, "name": rule.name, "unit": rule.unit, "judged": bool(judged), "limit": limit,
+    return {**told, "spoken": None, "name": rule.name, "unit": rule.unit, "judged": bool(judged), "limit": limit,
             "violated": bool(judged and told["severity"] >= limit and told["severity"] > 0),
             "source": address("/picture", {**drawn, "side": "source"}),
             "follow_up": address("/picture", {**drawn, "side": "follow-up"}) if judged else "",
             "open": address("/case", {**asked.query(), "case": told["case"], "shown": rule.id}),
             "rule_page": address("/rule", {name: value for name, value in mine.items() if name != "case"})}
+
+
+def _worded(viewer: Viewer, asked: Filters, index: Index, cards: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Cards with the captions of their pairs, where a system answers in words."""
+    said = spoken(viewer.run(asked.run).store, index.manifest, cards, index.judging)
+    return [{**each, "spoken": words} for each, words in zip(cards, said, strict=True)]
 
 
 # --- the gallery -----------------------------------------------------------------------------------
@@ -130,7 +139,8 @@ def gallery(viewer: Viewer, asked: Filters) -> dict[str, Any]:
     pages = max(1, -(-len(found) // PAGE))
     asked = replace(asked, page=min(asked.page, pages))
     first = (asked.page - 1) * PAGE
-    cards = [card(index, asked, found.pairs, int(at)) for at in found.order[first:first + PAGE]]
+    cards = _worded(viewer, asked, index, [card(index, asked, found.pairs, int(at))
+                                           for at in found.order[first:first + PAGE]])
     viewer.pictures.expect(viewer.run(asked.run).store, [each["case"] for each in cards])
     return {"asked": asked, "canonical": address("/gallery", asked.query()), "index": index, "cards": cards,
             "total": len(found), "first": first + 1, "pages": pages,
@@ -200,7 +210,7 @@ def case(viewer: Viewer, asked: Filters, name: str, shown: str) -> dict[str, Any
     held = index.group(asked.group)
     first, last = np.searchsorted(held.pairs.case, [number, number + 1])
     mine = held.by_severity[(held.by_severity >= first) & (held.by_severity < last)]
-    cards = [card(index, asked, held.pairs, int(at)) for at in mine]
+    cards = _worded(viewer, asked, index, [card(index, asked, held.pairs, int(at)) for at in mine])
     viewer.pictures.expect(viewer.run(asked.run).store, [name])
     chosen = next((each for each in cards if each["rule"] == shown), None)
     drawn = {**asked.query("run", "judging", "group"), "case": name, "w": 960}
@@ -215,7 +225,16 @@ def case(viewer: Viewer, asked: Filters, name: str, shown: str) -> dict[str, Any
             "alone": address("/case", {**asked.query(), "case": name}),
             "source": address("/picture", {**drawn, "side": "source"}),
             "measures": _measures(viewer.run(asked.run).store, index, chosen) if chosen else [],
-            "back": address("/gallery", asked.query()), **_neighbours(index, asked, number, chosen is not None)}
+            "explanation": _explanation(index, asked, name, chosen),
+            "back": address("/gallery", asked.query()), **neighbours(index, asked, number, "/case", chosen is not None)}
+
+
+def _explanation(index: Index, asked: Filters, name: str, chosen: Mapping[str, Any] | None) -> str:
+    """Where a case's objects are explained, and what is shown of it there; empty where no rule is about objects."""
+    about = [rule.id for rule in index.rules if rule.relation == PRESENCE]
+    shown = chosen if chosen and chosen["rule"] in about and chosen["target"] != "whole" else None
+    return address("/explain", {**asked.query(), "case": name, **(
+        {"object": shown["target"], "shown": shown["rule"]} if shown else {})}) if about else ""
 
 
 def _properties(facts: Mapping[str, Any] | None) -> list[tuple[str, str]]:
@@ -227,7 +246,7 @@ def _properties(facts: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     own = json.loads(facts["attributes"] or "{}")
     rows += [(str(name), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
              for name, value in own.items()]
-    return [*rows, ("path", facts["path"] or "in memory only")]
+    return [*rows, ("path", facts["path"] or "none: in memory, or recorded elsewhere")]
 
 
 def _measures(store: Store, index: Index, shown: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -239,7 +258,7 @@ def _measures(store: Store, index: Index, shown: Mapping[str, Any]) -> list[tupl
             if name not in COLUMNS and value is not None]
 
 
-def _neighbours(index: Index, asked: Filters, number: int, shown: bool) -> dict[str, Any]:
+def neighbours(index: Index, asked: Filters, number: int, path: str, shown: bool) -> dict[str, Any]:
     """The cases before and after this one among what matches; where a pair is shown, each with its first that does."""
     found = matches(index, asked)
     order = found.cases()
@@ -252,7 +271,7 @@ def _neighbours(index: Index, asked: Filters, number: int, shown: bool) -> dict[
             links.append("")
             continue
         first = found.order[np.argmax(found.pairs.case[found.order] == order[place])]
-        links.append(address("/case", {**asked.query(), "case": index.cases[int(order[place])],
+        links.append(address(path, {**asked.query(), "case": index.cases[int(order[place])],
                                        "shown": index.rules[int(found.pairs.rule[first])].id if shown else ""}))
     return {"place": here + 1, "among": len(order), "previous": links[0], "next": links[1]}
 

@@ -14,13 +14,17 @@ from xml.sax.saxutils import escape
 import cv2
 import polars as pl
 
+from instar.report.explain import object_alone, object_panels
 from instar.report.pairs import CannotDraw, load_pair, load_source
 from instar.report.picture import Panel, encoded, panel_picture
 from instar.store import CASE, NEED, Store
 
-__all__ = ["WIDTHS", "Picture", "Pictures", "Side", "plate"]
+__all__ = ["WIDTHS", "Picture", "Pictures", "Side", "View", "plate"]
 
 Side = Literal["source", "follow-up"]
+View = Literal["whole", "near", "alone"]
+Sides = dict[Side, Panel | str]
+"""What there is to draw of a pair; a text says why there is none."""
 WIDTHS = (240, 480, 960)
 HELD_BYTES = 96 << 20
 HELD_CASES = 128
@@ -78,13 +82,36 @@ class Pictures:
     def picture(self, store: Store, manifest: Mapping[str, Any], version: str, *, case: str, side: Side, width: int,
                 verdict: Mapping[str, Any] | None = None, dataset: str | Path | None = None) -> Picture:
         """One side of a verdict's pair, at most `width` pixels wide and high; without a verdict the case's source."""
-        about = (str(store.folder), version, case, *(() if verdict is None else (verdict["rule"], verdict["target"])))
+        about = () if verdict is None else (verdict["rule"], verdict["target"], verdict["draw"])
+        return self._made(store, manifest, version, case, about, side, width,
+                          lambda rows: _pair_sides(rows, manifest, case, verdict, dataset))
+
+    def of_object(self, store: Store, manifest: Mapping[str, Any], version: str, *, case: str, target: str, rule: str,
+                  draw: int | None, view: View, side: Side, width: int, options: Mapping[str, Any],
+                  dataset: str | Path | None = None) -> Picture:
+        """An object in the source or in a follow-up: the whole picture, the part near it, or it alone."""
+        def sides(rows: Store) -> Sides:
+            if view == "alone":
+                return {"source": object_alone(rows, manifest, case, target, rule, options=options, dataset=dataset)}
+            source, follow_up = object_panels(rows, manifest, case, target, rule, draw, options=options,
+                                              dataset=dataset, near=view == "near")
+            return {"source": source, "follow-up": follow_up}
+
+        return self._made(store, manifest, version, case, ("object", target, rule, draw, view), side, width, sides)
+
+    def _made(self, store: Store, manifest: Mapping[str, Any], version: str, case: str, about: tuple[Any, ...],
+              side: Side, width: int, make: Callable[[Store], Sides]) -> Picture:
+        """Held, or drawn: both sides, as they come of one reading."""
+        about = str(store.folder), version, case, *about
         with self._lock:
             busy = self._busy.setdefault((*about, width), threading.Lock())
         with busy:
             found = self._held((*about, width, side))
             if found is None:
-                sides = self._sides(store, manifest, about, verdict, dataset)
+                try:
+                    sides = make(self._rows(store, manifest, version, case))
+                except _NOT_DRAWN as error:
+                    sides = {"source": _reason(error), "follow-up": _reason(error)}
                 for name, made in sides.items():
                     picture = plate(made, width) if isinstance(made, str) else _encoded(made, name, width)
                     self._hold((*about, width, name), picture)
@@ -92,26 +119,6 @@ class Pictures:
         with self._lock:
             self._busy.pop((*about, width), None)
         return found or plate("there is no follow-up", width)
-
-    def _sides(self, store: Store, manifest: Mapping[str, Any], about: tuple[Any, ...],
-               verdict: Mapping[str, Any] | None, dataset: str | Path | None) -> dict[Side, Panel | str]:
-        """Both panels of a pair, as they come of one reading; a text says why there is none."""
-        try:
-            rows = self._rows(store, manifest, about[1], about[2])
-        except _NOT_DRAWN as error:
-            return {"source": _reason(error), "follow-up": _reason(error)}
-        said: str | None = None
-        if verdict is not None:
-            try:
-                pair = load_pair(rows, manifest, verdict, dataset=dataset)
-                return {"source": pair.source, "follow-up": pair.follow_up}
-            except _NOT_DRAWN as error:
-                said = _reason(error)
-        try:
-            source: Panel | str = load_source(rows, manifest, about[2], dataset=dataset)
-        except _NOT_DRAWN as error:
-            source = _reason(error)
-        return {"source": source} if said is None else {"source": source, "follow-up": said}
 
     def _rows(self, store: Store, manifest: Mapping[str, Any], version: str, case: str) -> _OneCase:
         folder = str(store.folder)
@@ -146,6 +153,20 @@ class Pictures:
             self._drawn[key] = picture
             while self._bytes > HELD_BYTES and len(self._drawn) > 1:
                 self._bytes -= len(self._drawn.popitem(last=False)[1].content)
+
+
+def _pair_sides(rows: Store, manifest: Mapping[str, Any], case: str, verdict: Mapping[str, Any] | None,
+                dataset: str | Path | None) -> Sides:
+    """Both panels of a pair; its source alone where there is no verdict, or the follow-up cannot be made."""
+    said: str | None = None
+    if verdict is not None:
+        try:
+            pair = load_pair(rows, manifest, verdict, dataset=dataset)
+            return {"source": pair.source, "follow-up": pair.follow_up}
+        except _NOT_DRAWN as error:
+            said = _reason(error)
+    source = load_source(rows, manifest, case, dataset=dataset)
+    return {"source": source} if said is None else {"source": source, "follow-up": said}
 
 
 def _encoded(panel: Panel, side: Side, width: int) -> Picture:

@@ -15,7 +15,7 @@ import polars as pl
 from instar.engine import DEFAULT
 from instar.report.viewer.index import FAILED, NOT_APPLICABLE, OK, Bools, Index, Pairs
 
-__all__ = ["SORTS", "STATES", "Filters", "Matches", "address", "matches"]
+__all__ = ["SORTS", "STATES", "Filters", "Matches", "address", "matches", "whole"]
 
 STATES = ("violated", "kept", "not applicable", "failed")
 SORTS = {"": "severity, worst first", "least": "severity, least first", "case": "case", "rule": "rule"}
@@ -47,8 +47,8 @@ class Filters:
         texts = {name: asked.get(name, "").strip() for name in ("rule", "family", "relation", "group", "status", "kind",
                                                                "slice", "q", "sort")}
         texts["sort"] = texts["sort"] if texts["sort"] in SORTS else ""
-        return cls(run=_whole(asked.get("run"), 0), judging=asked.get("judging") or DEFAULT,
-                   threshold=_threshold(asked.get("threshold", "")), page=max(1, _whole(asked.get("page"), 1)), **texts)
+        return cls(run=whole(asked.get("run"), 0), judging=asked.get("judging") or DEFAULT,
+                   threshold=_threshold(asked.get("threshold", "")), page=max(1, whole(asked.get("page"), 1)), **texts)
 
     def without(self, *names: str) -> Filters:
         plain: dict[str, Any] = {each.name: each.default for each in fields(self) if each.name in names}
@@ -74,7 +74,7 @@ def address(path: str, query: Mapping[str, Any]) -> str:
     return f"{path}?{urlencode(kept, safe='(),/:', quote_via=quote)}" if kept else path
 
 
-def _whole(text: str | None, otherwise: int) -> int:
+def whole(text: str | None, otherwise: int) -> int:
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 9 else otherwise
 
 
