@@ -56,9 +56,9 @@ def _print_json(value: object) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no ∞: it is written as the string "inf"."""
+    """JSON has no ∞: it is written as the string "inf" or "-inf"."""
     if isinstance(value, float) and math.isinf(value):
-        return "inf"
+        return "inf" if value > 0 else "-inf"
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -488,13 +488,13 @@ def slices(
 
 @app.command()
 def tables(
-    run: RunArgument,
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="A run folder; several of hands side by side.")],
     p: Annotated[float, typer.Option("--p", min=0, max=1, help="The level of significance.")] = 0.05,
     judging: Judging = "default",
     as_json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
 ) -> None:
-    """The tables of a paper for a run: TrajTest (forecasts), object relevance (detectors), MetaIC (captions).
+    """The tables of a paper for a run: of TrajTest (forecasts), object relevance (detectors), MetaIC, hand pose.
 
     Examples:
 
@@ -502,13 +502,25 @@ def tables(
 
         instar tables runs/objects
 
+        instar tables runs/hands runs/other-hands
+
         instar tables runs/walkers --markdown > tables.md
     """
     from instar.api import open_run
     from instar.report import captions_prepared, objects_prepared, prepared, show_tables
+    from instar.report.hand_panel import hand_json, show_hands
 
-    opened = open_run(run)
+    opened, *others = map(open_run, runs)
     kind = opened.manifest["system"]["kind"]
+    if kind == "poses":
+        if as_json:
+            _print_json(hand_json([opened, *others], judging=judging))
+        else:
+            show_hands(_console(), [opened, *others], judging=judging, markdown=markdown)
+        return
+    if others:
+        raise typer.BadParameter(f"{len(runs)} were given, of {kind}; only runs of hands stand side by side",
+                                 param_hint="RUN")
     if kind in ("caption", "detections"):
         table = opened.captions(judging=judging) if kind == "caption" else opened.objects(judging=judging)
         if as_json:

@@ -123,7 +123,7 @@ _HANDLED = _set("""and bounce bounces bouncing carries carry carrying catch catc
 _LOOKS = _set("""costumed decorated designed disguised dressed look looked looking looks made painted seem seeming
     seems shaped styled""")
 _MEANT = _set("built designed enough intended laid made meant prepared ready reserved set suitable")
-_WITHOUT = _set("excluding lack lacked lacking lacks minus missing nor not without")
+_WITHOUT = _set("excluding hardly lack lacked lacking lacks minus missing nor not without")
 _FREE = _set("absence devoid free instead void")
 _NEVER = _set("""ain't aren't can't cannot couldn't didn't doesn't don't hadn't hasn't haven't isn't never not
     shouldn't wasn't weren't won't wouldn't""")
@@ -221,8 +221,9 @@ class _Reader:
             said in ("*", self.lower[at + place]) for place, said in enumerate(words))
 
     def acts(self, entry: Entry, end: int) -> bool:
-        """Whether a zebra crossing is a zebra that crosses something."""
-        return entry.kind == "not" and entry.words[-1].endswith("ing") and self.word(end) in ("a", "an", "the")
+        """Whether a zebra crossing is a zebra that crosses something, and what is man made a man who made something."""
+        verb = entry.kind == "not" and entry.words[-1].endswith(("ing", "made"))
+        return verb and self.word(end) in ("a", "an", "the")
 
     def misspelt(self, word: str) -> str:
         """The long name that this is one slip away from, if it is no word of its own."""
@@ -276,7 +277,7 @@ class _Reader:
             self.dismissed.append(Mention(label, "any", start, stop, why))
             return
         number, because = self.number(entry, first, end, phrase)
-        again = number == "one" and label in self.last and self.again(entry, label, first, phrase)
+        again = number == "one" and label in self.last and self.again(entry, label, first, end, phrase)
         why = _named(entry, label, said, self.lower[first]) + (f", {because}" if because else "")
         self.last[label] = Mention(label, number, start, stop, why, again)
         self.said.setdefault(label, set()).add(said.lower())
@@ -382,9 +383,16 @@ class _Reader:
         side_by_side = after in _SIDE_BY_SIDE and self.word(end + 1) in ("by", "to")
         if tag not in _NOUNS or side_by_side or self.piece(label, after):
             return ""
+        if self.is_called(end):
+            return ""
         if self.vocabulary.lives(label) and (self.activity(end) or (label != "person" and after in _GROUPS)):
             return ""
         return f"{said!r} describes {after!r}"
+
+    def is_called(self, at: int) -> bool:
+        """My dog Max: a name, with a capital where the noun has none."""
+        raw = self.words.raw
+        return raw[at][0].isupper() and raw[at - 1][0].islower() and self.vocabulary.tagger.guesses_noun(self.lower[at])
 
     def activity(self, at: int) -> bool:
         """Cross country skiing: nouns that tell what somebody does."""
@@ -527,11 +535,15 @@ class _Reader:
             return f"{said!r} is what something looks like"
         return ""
 
-    def again(self, entry: Entry, label: str, first: int, phrase: _Phrase) -> bool:
-        """Whether this is one that was named before: the man, or another word in brackets."""
+    def again(self, entry: Entry, label: str, first: int, end: int, phrase: _Phrase) -> bool:
+        """Whether this is one that was named before: the man; or another word for it, in brackets or between commas."""
         before = phrase.first - 1
-        if self.word(before) in ("(", "/") and before and self.words.end[before - 1] == self.last[label].end:
-            return True
+        if before > 0 and self.words.end[before - 1] == self.last[label].end:
+            follower = self.word(end + 1)
+            acts = follower in _ONE_ACTS or (follower not in self.vocabulary.index
+                                              and self.vocabulary.tagger.is_third(follower))
+            if self.lower[before] in ("(", "/") or (self.lower[before] == self.word(end) == "," and acts):
+                return True
         if phrase.determiner not in _DEFINITE or _OTHER & set(self.lower[phrase.first:first]):
             return False
         return entry.lemma == label or entry.lemma in self.said[label]

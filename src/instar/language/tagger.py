@@ -250,9 +250,10 @@ COLOURS = _set("""aqua beige black blue bronze brown burgundy cream crimson cyan
     magenta maroon navy orange peach pink purple red rust salmon scarlet silver tan teal turquoise violet white
     yellow""")
 
-_NOT_INFINITIVE = _set("""according adjacent attached back belonging chained close connected down due glued headed
-    hooked leading led listening next on opposed over prior returning similar strapped stuck taken thanks tied up""")
-"""After them, 'to' leads to a place: next to, tied to."""
+_WILLING = _set("""able about attempt attempting attempts begin beginning begins continue decide decides get gets
+    getting going how learn learning learns like likes love loves need needs plan plans prepare prepares preparing
+    ready start starting starts teach teaches teaching tries try trying used want wants""")
+"""After them, 'to' leads to a verb, and else to a noun: learning to ski, next to a ski."""
 _MODALS = _set("""can can't cannot could couldn't did didn't do does doesn't don't may might must shall should
     shouldn't will won't would wouldn't""")
 _ONE = _set("a an another each every lone one single this")
@@ -267,6 +268,8 @@ _COLOURED = _set("all are bright colored dark in is light painted was were")
 _THINGS = _set("""backs boards bones boots bottles bowls cages carriers doors ears eyes faces heads houses legs
     lights parts pens poles races rides seats shows signs tails tires toys tracks trainers wheels windows""")
 """Plurals that stand after animals and people too: dog bowls, horse shows."""
+_RARELY_VERBS = _set("benches bottles buses chairs clocks cups dogs forks horses mans spoons tables")
+"""Plurals that are a verb only where nothing else is left: a boy cups his hands."""
 _BEFORE_NOUNS = _set("adult baby child father female male mother passenger police student toddler tourist")
 """People that stand before what they describe: baby bears."""
 _COMPOUNDING = _set("""bathroom bedroom beer birthday bread breakfast butter cafe cake christmas city coffee dinner
@@ -392,8 +395,7 @@ class EmbeddedTagger:
         before, word_before = (tags[at - 1], words[at - 1]) if at else ("", "")
         after = words[at + 1] if at + 1 < len(words) else ""
         if word_before == "to":
-            return bool(flags & _B) and (at < 2 or words[at - 2] not in _NOT_INFINITIVE) \
-                and (not flags & _N or after in _CLOSED or not after)
+            return bool(flags & _B) and (not flags & _N or after in _OBJECTS or (at > 1 and words[at - 2] in _WILLING))
         if word_before in _SUBJECTS and not (word_before == "that" and (at < 2 or tags[at - 2] == "verb")):
             return True
         if word_before in _MODALS:
@@ -431,13 +433,13 @@ class EmbeddedTagger:
         if noun in _BEFORE_NOUNS or "number" in tags[first:at - 1]:
             return not flags & _P
         if noun in self.animate:
-            return not flags & _P or words[at] not in _THINGS
+            return not flags & _P or (words[at] not in _THINGS and words[at] not in _RARELY_VERBS)
         if determiner not in _DEFINITE:
             return not flags & _P
         # The sun sinks behind the hills, the tree bears ripe fruit; but the kitchen sinks, the train tracks are long.
         if noun in _COMPOUNDING or any(word in _FINITE for word in words[at + 1:at + 8]):
             return False
-        if after in _CLOSED or not after:
+        if after in _CLOSED or not after or self._flags(after) == _P:
             return True
         return bool(self._flags(after) & _J) and at + 2 < len(words) and self._names(words[at + 2])
 

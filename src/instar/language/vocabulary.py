@@ -132,7 +132,7 @@ def _vocabulary(name: str, found: dict[str, object], known: Mapping[str, str]) -
     """From a file's content; a class that says nothing of its super-category has the one it is known for."""
     for key in found:
         if key not in _TOP:
-            raise ValueError(unknown("key", key, _TOP))
+            raise ValueError(str(unknown("key", key, _TOP)))
     plain = _strings(found.get("classes", []), "classes")
     tables = _table(found.get("class", {}), "class")
     classes = tuple(dict.fromkeys((*plain, *tables)))
