@@ -229,6 +229,11 @@ def test_unicode_in_command_and_labels(tmp_path: Path, start: Any) -> None:
     assert "Größe und 模型" in system.name
 
 
+def test_captions(told: Any) -> None:
+    said = ask(told("answer({'text': ' ein  Hund 🐕', 'score': 0.5})", "caption"))
+    assert (said.text, said.score) == ("ein Hund 🐕", 0.5)
+
+
 def test_labels_in_utf_8(told: Any) -> None:
     line = '{"id": 1, "output": {"boxes": [[0, 0, 5, 5]], "labels": ["犬"], "scores": null}}\\r\\n'
     assert ask(told(f"sys.stdout.buffer.write('{line}'.encode()); sys.stdout.flush()", "detections")).labels == ("犬",)
@@ -304,6 +309,10 @@ RUBBISH: list[tuple[str, Any, str]] = [
     ("detections", {"boxes": [[1, 2, 3, 4]], "labels": ["\ud83d"]}, "no text in Unicode"),
     ("detections", {"boxes": [[1, 2, 3, 4]], "labels": []}, "1 boxes need as many labels"),
     ("detections", {"boxes": [[1, 2, 3, 4], [1, 2]], "labels": ["a", "b"]}, "boxes is"),
+    ("caption", {"text": " "}, "empty"),
+    ("caption", {"text": 3}, "text is 3; it takes a text"),
+    ("caption", {"text": "a dog", "score": "high"}, "score is \"high\""),
+    ("caption", {"caption": "a dog"}, "no field 'caption'"),
     ("zones", {"labels": "???", "names": {}}, "labels is a PNG in base64"),
     ("zones", {"labels": base64.b64encode(b"GIF89a").decode(), "names": {}}, "something else"),
     ("zones", {"labels": CELLS[:60], "names": {}}, "not a picture that can be read|cannot be decoded"),
@@ -322,7 +331,7 @@ RUBBISH: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["poses", "detections", "zones", "forecast"])
+@pytest.mark.parametrize("kind", ["caption", "poses", "detections", "zones", "forecast"])
 def test_rubbish_is_described_and_costs_its_own_answer_alone(kind: str, told: Any, tmp_path: Path) -> None:
     cases = [(output, says) for of, output, says in RUBBISH if of == kind]
     path = tmp_path / "outputs.json"

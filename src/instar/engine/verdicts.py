@@ -48,8 +48,10 @@ def judge(store: Store, options: Mapping[str, Any] | None = None) -> str:
 
 
 def _state(store: Store, manifest: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """What verdicts were made of: they are up to date while it is the same."""
-    return {"options": dict(options), "rules": manifest["rules"], "predictions": store.state("predictions"),
+    """What verdicts were made of and by: they are up to date while it is the same."""
+    from instar import __version__
+
+    return {"instar": __version__, "options": dict(options), "rules": manifest["rules"], "predictions": store.state("predictions"),
             "cases": store.state("cases")}
 
 

@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from instar.case import Image, Input, Scene
-from instar.outputs import Detections, Forecast, Output, Poses, Zones
+from instar.outputs import Caption, Detections, Forecast, Output, Poses, Zones
 from instar.scene import decode_classes
 from instar.skeleton import Skeleton, skeleton
 from instar.spelling import Parameter, nearest
@@ -519,8 +519,14 @@ def _forecast(told: object, given: Input) -> Forecast:
     return Forecast.from_array(futures, cells, box=(x0, y0, x1, y1))
 
 
+def _caption(told: object, given: Input) -> Caption:
+    output = _fields(told, "a caption", ("text",), ("score",))
+    score = None if output["score"] is None else float(_numbers(output["score"], "score", (), "a number"))
+    return Caption.from_text(_text(output["text"], "text"), score=score)
+
+
 _OUTPUTS: Mapping[str, Callable[[object, Input], Output]] = {
-    Detections.kind: _detections, Forecast.kind: _forecast, Poses.kind: _poses, Zones.kind: _zones}
+    Caption.kind: _caption, Detections.kind: _detections, Forecast.kind: _forecast, Poses.kind: _poses, Zones.kind: _zones}
 
 
 # --- single values ---------------------------------------------------------------------------------
