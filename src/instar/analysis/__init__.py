@@ -3,7 +3,7 @@
 from instar.analysis.captions import CAPTION_KINDS, caption_table
 from instar.analysis.coverage import coverage, default_bins, violated_counts
 from instar.analysis.forecasts import agreement, displacement, displacement_tests, map_table, preserving_table
-from instar.analysis.hands import FINGERS, GROUPS, HandCounts, hand_comparison, test_case
+from instar.analysis.hands import FINGERS, GROUPS, PURPOSES, HandCounts, hand_comparison
 from instar.analysis.labels import label_problems
 from instar.analysis.landmarks import Figure, landmark_table, typical_pose
 from instar.analysis.objects import object_table
@@ -15,9 +15,9 @@ from instar.analysis.slices import described, slices
 from instar.analysis.subjects import subject_columns
 from instar.analysis.truth import TRUTH, classic, classic_vs_metamorphic
 
-__all__ = ["ANY", "CAPTION_KINDS", "FINGERS", "GROUPS", "TRUTH", "Figure", "HandCounts", "Run", "Severities",
-           "Verdicts", "agreement", "any_rule", "by_case", "caption_table", "classic", "classic_vs_metamorphic",
-           "costs", "coverage", "curve", "default_bins", "described", "displacement", "displacement_tests", "group_of",
-           "group_rates", "hand_comparison", "label_problems", "landmark_table", "map_table", "noise", "object_table",
-           "open_run", "preserving_table", "rates", "selected", "severities", "slices", "subject_columns", "test_case",
-           "typical_pose", "violated", "violated_counts", "worst", "worst_pairs"]
+__all__ = ["ANY", "CAPTION_KINDS", "FINGERS", "GROUPS", "PURPOSES", "TRUTH", "Figure", "HandCounts", "Run",
+           "Severities", "Verdicts", "agreement", "any_rule", "by_case", "caption_table", "classic",
+           "classic_vs_metamorphic", "costs", "coverage", "curve", "default_bins", "described", "displacement",
+           "displacement_tests", "group_of", "group_rates", "hand_comparison", "label_problems", "landmark_table",
+           "map_table", "noise", "object_table", "open_run", "preserving_table", "rates", "selected", "severities",
+           "slices", "subject_columns", "typical_pose", "violated", "violated_counts", "worst", "worst_pairs"]

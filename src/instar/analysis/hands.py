@@ -21,8 +21,8 @@ from instar.stats import wilson
 from instar.store import KEY, Store
 from instar.transforms import transformation
 
-__all__ = ["FINGERS", "GROUNDS", "GROUPS", "HandCounts", "TestCase", "hand_comparison", "hand_counts", "hand_frames",
-           "test_case"]
+__all__ = ["FINGERS", "GROUNDS", "GROUPS", "PURPOSES", "HandCounts", "TestCase", "as_test_case", "hand_comparison",
+           "hand_counts", "hand_frames"]
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -67,10 +67,10 @@ class TestCase:
 
 
 @cache
-def test_case(follow_up: str) -> TestCase:
+def as_test_case(follow_up: str) -> TestCase:
     """What a follow-up is called; one that is not of the suite is called by its transformation.
 
-    >>> test_case("gamma(5)").number, test_case("motion(20, 45)").name, test_case("greyscale").group
+    >>> as_test_case("gamma(5)").number, as_test_case("motion(20, 45)").name, as_test_case("greyscale").group
     ('TC7', 'diagonal motion blur', 'other')
     """
     if follow_up == SOURCE:
@@ -316,7 +316,7 @@ class _Sums:
 
     @property
     def tests(self) -> list[TestCase]:
-        return [test_case(name) for name in self.held.follow_ups]
+        return [as_test_case(name) for name in self.held.follow_ups]
 
     @property
     def bounded(self) -> list[int]:
@@ -595,7 +595,7 @@ class Ground:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    return f"{100 * share:.0f}\u00a0%"
 
 
 def _told(values: Floats) -> str:
@@ -816,18 +816,18 @@ def _advice_frame(advice: Sequence[Advice]) -> pl.DataFrame:
 # --- several systems -------------------------------------------------------------------------------
 
 PURPOSES: dict[str, tuple[str, str, str]] = {
-    "general": ("In general", "f1", SOURCE),
-    "motion": ("For gestures in fast motion", "f1", "blur"),
-    "light": ("Where the light is poor or changes", "f1", "exposure"),
-    "covered": ("Where fingers are covered", "f1", "occlusion"),
-    "safety": ("Where a wrong answer is worse than none", "precision", EVERY),
-    "presence": ("Where a missed hand is worse than a wrong answer", "hand_recall", EVERY),
+    "in general": ("In general", "f1", SOURCE),
+    "fast motion": ("For gestures in fast motion", "f1", "blur"),
+    "poor light": ("Where the light is poor or changes", "f1", "exposure"),
+    "covered fingers": ("Where fingers are covered", "f1", "occlusion"),
+    "no wrong answers": ("Where a wrong answer is worse than none", "precision", EVERY),
+    "no missed hands": ("Where a missed hand is worse than a wrong answer", "hand_recall", EVERY),
 }
-"""What a system is chosen for: in words, the measure that decides, and of which pictures."""
+"""What a system is chosen for: in words, the measure that decides, and in which source or follow-ups."""
 
 
 def hand_comparison(runs: Mapping[str, HandCounts], *, objects: bool | None = False) -> dict[str, pl.DataFrame]:
-    """Several systems beside each other, on the cases that all of them have: paired, since they are resampled together.
+    """Several systems beside each other, on what all of them were judged on: paired, since it is resampled together.
 
     Where they have no case in common, each has its own cases, and intervals of differences are those of independent
     samples. `objects` is that of `hand_frames`.
@@ -837,12 +837,9 @@ def hand_comparison(runs: Mapping[str, HandCounts], *, objects: bool | None = Fa
     * `advice`: which one to prefer for what, and where there is no sure difference; then that of each run.
     """
     held = {name: _chosen(each, objects) for name, each in runs.items()}
-    first, *rest = (each.cases.select("case", "hash") for each in held.values())
-    for other in rest:
-        first = first.join(other, on=["case", "hash"], how="semi")
-    paired = len(first) > 0
-    if paired:
-        held = {name: each.only(each.cases["case"].is_in(first["case"].implode())) for name, each in held.items()}
+    shared = _shared(list(held.values()))
+    paired = bool(shared)
+    held = dict(zip(held, shared, strict=True)) if paired else held
     sums = {name: _summed(each, seed=0 if paired else number) for number, (name, each) in enumerate(held.items())}
     blind = [name for name, each in sums.items() if not _looks(each)]
     differences = _differences(sums, blind, paired)
@@ -855,6 +852,21 @@ def hand_comparison(runs: Mapping[str, HandCounts], *, objects: bool | None = Fa
     return {"baselines": together(_baselines, runs), "measures": together(_measures, sums),
             "groups": together(_groups, sums), "differences": differences,
             "advice": _advice_frame([*_preferred(sums, differences, blind, paired), *own])}
+
+
+def _shared(runs: Sequence[HandCounts]) -> list[HandCounts]:
+    """The cases that all runs have, each judged where it was judged in all of them; nothing where there are none."""
+    keys = runs[0].cases.select("case", "hash")
+    for other in runs[1:]:
+        keys = keys.join(other.cases.select("case", "hash"), on=["case", "hash"], how="semi")
+    if keys.is_empty():
+        return []
+    mine = [each.only(each.cases["case"].is_in(keys["case"].implode())) for each in runs]
+    both = [name for name in mine[0].follow_ups if all(name in each.follow_ups for each in mine)]
+    columns = [[each.follow_ups.index(name) for name in both] for each in mine]
+    judged = np.logical_and.reduce([each.judged[:, take] for each, take in zip(mine, columns, strict=True)])
+    return [replace(each, follow_ups=tuple(both), judged=judged, counts=each.counts[:, take])
+            for each, take in zip(mine, columns, strict=True)]
 
 
 def _differences(sums: Mapping[str, _Sums], blind: Sequence[str], paired: bool) -> pl.DataFrame:
@@ -878,7 +890,7 @@ def _differences(sums: Mapping[str, _Sums], blind: Sequence[str], paired: bool) 
 def _preferred(sums: Mapping[str, _Sums], differences: pl.DataFrame, blind: Sequence[str],
                paired: bool) -> list[Advice]:
     counts = {name: each.judged([0]) for name, each in sums.items()}
-    told = ", ".join(f"{name}: {count} cases" for name, count in counts.items())
+    told = f"cases that were judged: {', '.join(f'{name} {count}' for name, count in counts.items())}"
     if min(counts.values()) < LEAST:
         common = "cases in common" if paired else "cases"
         return [Advice("few", f"Nothing can be said of which is better: that takes at least {LEAST} {common}.", told)]
@@ -889,7 +901,8 @@ def _preferred(sums: Mapping[str, _Sums], differences: pl.DataFrame, blind: Sequ
     steady = [name for name, each in sums.items() if _unlabelled(each)]
     if steady:
         found.append(Advice("unlabelled", "Nothing is annotated: answers are compared with a system's own answers to "
-                            "the source, and one that is wrong and steady looks good.", ", ".join(steady)))
+                            "the source, and one that is wrong and steady looks good.",
+                            f"without ground truth: {', '.join(steady)}"))
     for (purpose,), mine in differences.group_by("purpose", maintain_order=True):
         words, measure, where = PURPOSES[str(purpose)]
         if not steady or where in GROUPS:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from rich.console import Console
 
-from instar.analysis import FINGERS, GROUPS, HandCounts, Run, hand_comparison
+from instar.analysis import FINGERS, GROUPS, PURPOSES, HandCounts, Run, hand_comparison
 from instar.engine import DEFAULT, SOURCE
 from instar.report.chart import (
     AXES,
@@ -26,13 +24,14 @@ from instar.report.chart import (
     name_rows,
     tooltip,
 )
+from instar.report.compared import run_names
 from instar.report.section import Section
 from instar.report.tables import Prepared, show_tables
 
 if TYPE_CHECKING:
     from instar.report.panels import SuitePanel
 
-__all__ = ["hand_panel", "hand_tables", "hands_compared", "show_hands"]
+__all__ = ["hand_json", "hand_panel", "hands_compared", "show_hands"]
 
 _SERIES = {SOURCE: "ink", "occlusion": "orange", "exposure": "yellow", "blur": "blue", "other": "pink"}
 _RUNS = ("blue", "orange", "green", "pink", "yellow", "sky", "violet")
@@ -51,7 +50,7 @@ def hand_panel(run: Run, section: Section, judging: str) -> SuitePanel | None:
         return None
     charts = [_response(frames["response"], section), _test_cases(frames["measures"], section),
               _pck(frames["pck"], held, section), _fingers(frames["fingers"], section)]
-    tables = [_advice(frames["advice"]), *_baselines({"": frames["baselines"]}), _costs(frames["measures"], held),
+    tables = [_advice(frames["advice"]), *_baselines({"": frames["baselines"]}, held), _costs(frames["measures"], held),
               _finger_shares(frames["fingers"]), _crucial(frames["crucial"])]
     return SuitePanel("How well it finds hands", _text(held), [chart for chart in charts if chart],
                       [Table(*table) for table in tables if table[2]])
@@ -65,8 +64,10 @@ def hands_compared(runs: Sequence[Run], names: Sequence[str], section: Section, 
         return None
     held = {name: run.hand_counts(judging) for name, run in zip(names, runs, strict=True)}
     frames = hand_comparison(held)
-    tables = [_advice(frames["advice"]), *_baselines(_by_run(frames["baselines"])), _side_by_side(frames["measures"])]
-    return SuitePanel("Which one for what", _text(*held.values()), [_compared(frames["measures"], names, section)],
+    tables = [_advice(frames["advice"]), *_baselines(_by_run(frames["baselines"]), *held.values()),
+              _side_by_side(frames["measures"])]
+    charts = [_compared(frames["measures"], names, section), _purposes(frames["groups"], names, section)]
+    return SuitePanel("Which one for what", _text(*held.values()), charts,
                       [Table(*table) for table in tables if table[2]])
 
 
@@ -93,14 +94,16 @@ def _advice(table: pl.DataFrame) -> Prepared:
 
 def _sentences(table: pl.DataFrame) -> list[str]:
     """Advice, each followed by the numbers that it follows from."""
-    return [f"{says} {because[0].upper()}{because[1:]}." for says, because in table.select("says", "because").iter_rows()]
+    return [f"{says} {because[0].upper()}{because[1:]}."
+            for says, because in table.select("says", "because").iter_rows()]
 
 
 def _percent(row: Mapping[str, Any] | None) -> str:
     """A share in per cent with its interval."""
     if row is None or row["value"] is None:
         return "–"
-    return f"{100 * row['value']:.1f} ({100 * row['low']:.0f}–{100 * row['high']:.0f})"
+    share = "100" if row["value"] == 1 else f"{100 * row['value']:.1f}"
+    return f"{share} ({100 * row['low']:.0f}–{100 * row['high']:.0f})"
 
 
 def _distance(row: Mapping[str, Any] | None) -> str:
@@ -130,10 +133,15 @@ def _rows_of(table: pl.DataFrame, *keys: str) -> dict[Any, dict[str, dict[str, A
 _TITLES = {"without objects": "hands without objects (Table II)", "with objects": "hands with objects (Table III)"}
 
 
-def _baselines(runs: Mapping[str, pl.DataFrame]) -> list[Prepared]:
-    """Tables II and III; one of all hands where nothing says which of them hold an object."""
+def _baselines(runs: Mapping[str, pl.DataFrame], *held: HandCounts) -> list[Prepared]:
+    """Tables II and III; one of all hands where nothing says which of them hold an object.
+
+    None where nothing is annotated: against itself, every system is perfect.
+    """
+    if not any("truth" in each.cases["reference"] for each in held):
+        return []
     slices = list(dict.fromkeys(name for table in runs.values() for name in table["hands"]))
-    first = ["system"] if len(runs) > 1 or "" not in runs else []
+    first = ["system"] if len(runs) > 1 else []
     found = []
     for name in slices[1:] if len(slices) > 1 else slices:
         rows = []
@@ -141,16 +149,12 @@ def _baselines(runs: Mapping[str, pl.DataFrame]) -> list[Prepared]:
             mine = _rows_of(table, "hands").get((name,))
             if mine:
                 rows.append([*([run] if first else []), str(mine["f1"]["cases"]),
-                             *(_percent(mine[one]) for one in _SHARES), _distance(mine["error"]),
-                             _percent(mine["auc"])])
+                             *(_percent(mine[one]) for one in (*_SHARES, "auc"))])
+        heads = [f"{of} {measure}" for of in ("hand", "mark") for measure in ("P", "R", "F1")]
         found.append((f"Baseline of {_TITLES.get(name, name)}, in % with 95 % intervals: precision, recall and F1 of "
-                      "hands and of landmarks, the mean error of landmarks, the area under the PCK curve",
-                      [*first, "cases", *_heads(), "error", "PCK area"], rows))
+                      "hands and of landmarks, and the area under the PCK curve",
+                      [*first, "cases", *heads, "PCK"], rows))
     return found
-
-
-def _heads() -> list[str]:
-    return [f"{of} {name}" for of in ("hand", "mark") for name in ("precision", "recall", "F1")]
 
 
 def _named(row: Mapping[str, Any]) -> str:
@@ -284,7 +288,7 @@ def _test_cases(table: pl.DataFrame, section: Section) -> Chart:
     x: Spec = {"field": "rate", "type": "quantitative", "axis": {**PERCENT_AXIS, "title": "F1 of landmarks"},
                "scale": {"domain": [0, 1], "range": [0, {"expr": f"{narrow} ? width : width - {_LOST_ROOM}"}]}}
     y = name_rows()
-    y["axis"] = {**y["axis"], "labelExpr": _words_apart("datum.label")}
+    y["axis"] = {**y["axis"], **_in_two("datum.label")}
     colour = _colours([words[name] for name in groups], [_SERIES[name] for name in groups], "square")
     f1: list[Spec] = [{"filter": "datum.measure === 'f1' && isValid(datum.rate)"}]
     tips = tooltip(("name", "test case"), ("measure", "measure"), ("rate", "value"), ("interval", "95 % interval"),
@@ -309,8 +313,8 @@ def _test_cases(table: pl.DataFrame, section: Section) -> Chart:
          "mark": {**faint, "text": "points lost"}, "encoding": {**right, "y": y}}]
     rows = shown["name"].n_unique()
     return Chart("hands-tests", "F1 per test case",
-                 "Bars with 95 % intervals; dashed: the baseline; triangles: precision, circles: recall. At the right the "
-                 "points of F1 lost from the baseline, as in the table: more than 5 for certain is a violation.",
+                 "Bars with 95 % intervals; dashed: the baseline; triangles: precision, circles: recall. At the right "
+                 "the points of F1 lost from the baseline, as in the table: more than 5 for certain is a violation.",
                  drawn((ROW + 5) * rows, section.start, layers, data={"name": "tests"}), {"tests": shown},
                  (ROW + 5) * rows + AXES + 60)
 
@@ -357,26 +361,29 @@ def _bars(shown: pl.DataFrame, names: Sequence[str], colours: Sequence[str], tit
     series = {name: number for number, name in enumerate(names)}
     at = (pl.col("order").replace_strict(places, return_dtype=pl.Float64)
           + pl.col("series").replace_strict(series, return_dtype=pl.Float64))
-    placed = shown.with_columns(at=at, top=at - 0.42, bottom=at + 0.42)
-    labels = {str(place + (step - 2) / 2): name for place, name in zip(places.values(), rows.values(), strict=True)}
+    placed = shown.with_columns(at=at, top=at - 0.42, bottom=at + 0.42, zero=pl.lit(0.0))
+    middles = [place + (step - 2) / 2 for place in places.values()]
+    label = f"{json.dumps(list(rows.values()))}[indexof({json.dumps(middles)}, datum.value)]"
     x, last = _share(title), step * len(rows) - 1.4
     y: Spec = {"field": "at", "type": "quantitative", "scale": {"domain": [-0.6, last], "reverse": True, "nice": False},
-               "axis": {"title": None, "ticks": False, "domain": False, "grid": False, "values": [*map(float, labels)],
-                        **NAME_LABELS, "labelExpr": _words_apart(f"{json.dumps([*labels.values()])}[indexof("
-                                                                 f"{json.dumps([*map(float, labels)])}, datum.value)]")}}
+               "axis": {"title": None, "ticks": False, "domain": False, "grid": False, "values": middles,
+                        **_in_two(label)}}
     colour = _colours(names, colours, "square", labelLimit=300)
     return placed, [
-        {"mark": {"type": "rect", "opacity": 0.45},
-         "encoding": {"x": {**{key: x[key] for key in ("type", "scale", "axis")}, "datum": 0}, "x2": {"field": "rate"}, "y": {**y, "field": "top"},
-                      "y2": {"field": "bottom"}, "color": colour, "tooltip": list(tips)}},
+        {"mark": {"type": "rect", "opacity": 0.45}, "encoding": {
+            "x": {**x, "field": "zero"}, "x2": {"field": "rate"}, "y": {**y, "field": "top"}, "y2": {"field": "bottom"},
+            "color": colour, "tooltip": list(tips)}},
         {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": {
             "x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour}}], round(13 * (last + 0.6))
 
 
-def _words_apart(label: str) -> str:
-    """On a phone, a label in two lines: its first word, and the rest."""
-    return (f"containerSize()[0] < {NARROW} && indexof({label}, ' ') > 0 ? [slice({label}, 0, indexof({label}, ' ')), "
-            f"slice({label}, indexof({label}, ' ') + 1)] : {label}")
+def _in_two(label: str) -> Spec:
+    """Labels that on a phone have two lines: the first word, and the rest."""
+    test = f"containerSize()[0] < {NARROW} && indexof({label}, ' ') > 0"
+    return {**NAME_LABELS,
+            "labelExpr": f"{test} ? [slice({label}, 0, indexof({label}, ' ')), "
+                         f"slice({label}, indexof({label}, ' ') + 1)] : {label}",
+            "labelBaseline": {"condition": {"test": test, "value": "bottom"}, "value": "middle"}}
 
 
 def _fingers(table: pl.DataFrame, section: Section) -> Chart | None:
@@ -410,32 +417,46 @@ def _compared(table: pl.DataFrame, names: Sequence[str], section: Section) -> Ch
                  height + AXES + 40)
 
 
+def _purposes(table: pl.DataFrame, names: Sequence[str], section: Section) -> Chart:
+    """The measure that decides, for each purpose, run by run."""
+    asked = pl.DataFrame([(number, name, measure, where) for number, (name, (_, measure, where)) in
+                          enumerate(PURPOSES.items())], schema=["order", "name", "measure", "group"], orient="row")
+    mine = asked.join(table, on=["measure", "group"], maintain_order="left").filter(pl.col("value").is_not_null())
+    shown = _interval(mine).select("order", "name", "rate", "low", "high", "interval", "measure", "cases", series="run")
+    tips = tooltip(("name", "purpose"), ("series", "run"), ("measure", "measure"), ("rate", "value"),
+                   ("interval", "95 % interval"), ("cases", "cases"))
+    shown, layers, height = _bars(shown, names, _RUNS, "the measure that decides", tips)
+    return Chart("hands-purposes", "What they are good for",
+                 "With 95 % intervals: F1 in the source, under motion blur, exposure and a covered finger; precision, "
+                 "and recall of hands, over source and test cases.",
+                 drawn(height, section.start, layers, data={"name": "hands-purposes"}), {"hands-purposes": shown},
+                 height + AXES + 40)
+
+
 # --- the terminal ----------------------------------------------------------------------------------
 
-def _dataset(run: Run) -> str:
-    """A dataset by the name of its file or folder."""
-    spelled = [str(source["name"]) for source in run.manifest["datasets"]]
-    quoted = [re.search(r'"([^"]+)"', name) for name in spelled]
-    return ", ".join(PurePath(found[1]).name if found else name for name, found in zip(spelled, quoted, strict=True))
-
-
-def hand_tables(runs: Mapping[str, Run], *, judging: str = DEFAULT) -> tuple[list[Prepared], pl.DataFrame]:
-    """Tables II and III, what each test case costs and the crucial points, of one run or of several; and the advice."""
+def _frames(runs: Sequence[Run], judging: str) -> dict[str, pl.DataFrame]:
+    """Of one run, or of several beside each other."""
     if len(runs) == 1:
-        run = next(iter(runs.values()))
-        frames = run.hands(judging=judging)
-        return [*_baselines({_dataset(run): frames["baselines"]}), _costs(frames["measures"], run.hand_counts(judging)),
-                _finger_shares(frames["fingers"]), _crucial(frames["crucial"])], frames["advice"]
-    frames = hand_comparison({name: run.hand_counts(judging) for name, run in runs.items()})
-    return [*_baselines(_by_run(frames["baselines"])), _side_by_side(frames["measures"])], frames["advice"]
+        return runs[0].hands(judging=judging)
+    return hand_comparison({name: run.hand_counts(judging) for name, run in zip(run_names(runs), runs, strict=True)})
 
 
-def show_hands(console: Console, runs: Mapping[str, Run], *, judging: str = DEFAULT, markdown: bool = False) -> None:
-    """Print the tables of hand pose, what they are measured by, and the advice."""
-    tables, advice = hand_tables(runs, judging=judging)
-    text = _text(*(run.hand_counts(judging) for run in runs.values()))
-    plain = {"highlight": False, "markup": False, "soft_wrap": markdown}
-    console.print(text, end="\n\n", **plain)  # type: ignore[arg-type]
+def hand_json(runs: Sequence[Run], *, judging: str = DEFAULT) -> dict[str, list[dict[str, Any]]]:
+    """All numbers of one run, or of several beside each other, and the advice."""
+    return {name: table.to_dicts() for name, table in _frames(runs, judging).items()}
+
+
+def show_hands(console: Console, runs: Sequence[Run], *, judging: str = DEFAULT, markdown: bool = False) -> None:
+    """Print Tables II and III, what each test case costs and the advice, of one run or of several."""
+    frames, held = _frames(runs, judging), [run.hand_counts(judging) for run in runs]
+    if len(runs) == 1:
+        tables = [*_baselines({"": frames["baselines"]}, *held), _costs(frames["measures"], held[0]),
+                  _finger_shares(frames["fingers"]), _crucial(frames["crucial"])]
+    else:
+        tables = [*_baselines(_by_run(frames["baselines"]), *held), _side_by_side(frames["measures"])]
+    for line in _text(*held), "":
+        console.print(line, highlight=False, markup=False, soft_wrap=markdown)
     show_tables(console, tables, markdown=markdown)
-    for sentence in _sentences(advice):
-        console.print(f"* {sentence}", **plain)  # type: ignore[arg-type]
+    for sentence in _sentences(frames["advice"]):
+        console.print(f"* {sentence}", highlight=False, markup=False, soft_wrap=markdown)
