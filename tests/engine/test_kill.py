@@ -52,7 +52,7 @@ def test_kill_the_whole_tree_many_times(tmp_path: Path) -> None:
     stored: set[tuple[str, str, int, int]] = set()
     kills = 0
     seen_at_kill: list[tuple[set[tuple[str, str, int, int]], int]] = []
-    for _ in range(12):
+    for _ in range(8):
         child = launch(photos, out, count_file)
         begun = time.monotonic()
         target = len(stored) + rng.randint(0, 60)
@@ -141,18 +141,18 @@ def test_two_writers_do_not_meet(tmp_path: Path) -> None:
 
 
 def moody(tmp_path: Path, **more: object) -> instar.Run:
-    photos = write_scenes(tmp_path / "photos", 3)
+    photos = write_scenes(tmp_path / "photos", 2)
     rules = instar.Suite("s", tuple(map(instar.rule, ("gamma(0.05)", "gamma(0.18)", "gamma(0.5)", "gamma(1.6)",
                                                       "gamma(2.5)", "gamma(5)", "mirror(h)"))))
     return instar.run("tests.toys:moody", rules, photos, out=tmp_path / "run", timeout=2.5, zones="none",
                       workers=2, **more)  # type: ignore[arg-type]
 
 
-def test_a_system_that_raises_hangs_dies_or_lies_costs_its_own_rows(tmp_path: Path) -> None:
+def test_a_system_that_raises_hangs_dies_or_lies_costs_its_own_rows_until_they_are_retried(tmp_path: Path) -> None:
     one = moody(tmp_path)
     rows = one.predictions()
     assert rows.select(KEY).is_unique().all()
-    assert rows.height == 3 * 8
+    assert rows.height == 2 * 8
     status = {row["follow_up"]: (row["status"], row["message"]) for row in rows.filter(case="001.png").to_dicts()}
     assert status["gamma(0.05)"][0] == "error"
     assert "RuntimeError: too bright for me (toys.py:" in status["gamma(0.05)"][1]
@@ -164,13 +164,9 @@ def test_a_system_that_raises_hangs_dies_or_lies_costs_its_own_rows(tmp_path: Pa
     assert "SIGSEGV" in status["gamma(5)"][1]
     assert {status[name][0] for name in ("source", "gamma(0.5)", "mirror(h)")} == {"ok"}
     rates = {row["rule"]: row for row in one.rates().to_dicts()}
-    assert rates["gamma(5) => poses"]["failed"] == 3
+    assert rates["gamma(5) => poses"]["failed"] == 2
     assert rates["gamma(5) => poses"]["rate"] is None
-    assert rates["mirror(h) => poses"]["judged"] == 3
-
-
-def test_failed_rows_stay_until_they_are_retried(tmp_path: Path) -> None:
-    one = moody(tmp_path)
+    assert rates["mirror(h) => poses"]["judged"] == 2
     failed = one.predictions().filter(pl.col("status") != "ok").height
     again = moody(tmp_path)
     assert again.outcome is not None and again.outcome.fresh == 0
