@@ -13,6 +13,7 @@ from instar.datasets import Dataset
 from instar.outputs import Poses
 
 SPOTS = np.stack([np.linspace(10, 90, 21), np.linspace(20, 60, 21)], -1)
+DOWN = np.array([0, 10])
 
 
 def knowing(pixels: np.ndarray) -> Poses:
@@ -33,8 +34,8 @@ def places(rows: pl.DataFrame) -> list[list[float]]:
 
 
 def test_annotated_landmarks_are_covered(tmp_path: Path) -> None:
-    moved = Poses.from_array(SPOTS + [0, 10], skeleton="hand-21")
-    assert places(ran(tmp_path / "run", moved)) == (SPOTS[:3] + [0, 10]).round().tolist()
+    moved = Poses.from_array(SPOTS + DOWN, skeleton="hand-21")
+    assert places(ran(tmp_path / "run", moved)) == (SPOTS[:3] + DOWN).round().tolist()
 
 
 def test_without_annotation_the_answer_to_the_source_stands_in(tmp_path: Path) -> None:

@@ -51,8 +51,8 @@ def _state(store: Store, manifest: Mapping[str, Any], options: Mapping[str, Any]
     """What verdicts were made of and by: they are up to date while it is the same."""
     from instar import __version__
 
-    return {"instar": __version__, "options": dict(options), "rules": manifest["rules"], "predictions": store.state("predictions"),
-            "cases": store.state("cases")}
+    return {"instar": __version__, "options": dict(options), "rules": manifest["rules"],
+            "predictions": store.state("predictions"), "cases": store.state("cases")}
 
 
 def _is_judged(store: Store, judging: str, state: Mapping[str, Any]) -> bool:

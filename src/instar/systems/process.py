@@ -526,7 +526,8 @@ def _caption(told: object, given: Input) -> Caption:
 
 
 _OUTPUTS: Mapping[str, Callable[[object, Input], Output]] = {
-    Caption.kind: _caption, Detections.kind: _detections, Forecast.kind: _forecast, Poses.kind: _poses, Zones.kind: _zones}
+    Caption.kind: _caption, Detections.kind: _detections, Forecast.kind: _forecast, Poses.kind: _poses,
+    Zones.kind: _zones}
 
 
 # --- single values ---------------------------------------------------------------------------------

@@ -54,8 +54,8 @@ class Weights:
     def write(self, path: Path) -> None:
         """As a plain archive of arrays; the same weights are the same file."""
         with path.open("wb") as file:
-            np.savez(file, version=VERSION, labels=np.array(self.labels), side=self.side,
-                     **{f"state/{name}": value for name, value in self.state.items()})
+            arrays: dict[str, Any] = {f"state/{name}": value for name, value in self.state.items()}
+            np.savez(file, version=VERSION, labels=np.array(self.labels), side=self.side, **arrays)
 
     def network(self, torch: Any, device: Any) -> Any:
         """The network with these weights."""
