@@ -512,7 +512,7 @@ def tables(
 
     opened, *others = map(open_run, runs)
     kind = opened.manifest["system"]["kind"]
-    if kind == "poses":
+    if "accuracy" in opened.grids():
         if as_json:
             _print_json(hand_json([opened, *others], judging=judging))
         else:

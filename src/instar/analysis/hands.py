@@ -125,22 +125,24 @@ def hand_counts(store: Store, objects: pl.DataFrame, **options: Any) -> HandCoun
     judging; hands, landmarks and distances are counted as the relation `accuracy` does.
     """
     manifest = store.manifest()
-    rules = [one for one in bound_rules(manifest["rules"], manifest["system"]["kind"])
-             if one.relation is not None and one.relation.relation.name == "accuracy"]
+    bound = bound_rules(manifest["rules"], manifest["system"]["kind"])
+    rules = {one.transformations[0].id: one for one in reversed(bound)
+             if one.relation is not None and one.relation.relation.name == "accuracy"}
     if not rules or manifest["output"] is None:
         raise ValueError(f"{store.folder} has no rules about the accuracy of hands; `instar run mediapipe-hands "
                          "hand-pose DATASET` makes such a run")
-    names = [_bare(name) for name in Skeleton.from_dict(manifest["output"]["skeleton"]).landmarks]
-    landmarks = tuple(dict.fromkeys(names))
-    follow_ups = (SOURCE, *(one.transformations[0].id for one in rules))
+    landmarks = _told_apart(Skeleton.from_dict(manifest["output"]["skeleton"]).landmarks)
+    follow_ups = (SOURCE, *reversed(rules))
     found, settings = [], dict[str, Any]()
     for part in chunks(store):
         rows, cases = store.predictions(_COLUMNS, where=part), store.cases(where=part)
-        for members in _by_relation(rules):
+        for number, members in enumerate(_by_relation(list(rules.values()))):
             held, _ = evidence(members, rows, cases, manifest, options)
             settings = dict(held.options)
-            found += [_rows(held, name, follow_ups, landmarks) for name in ("truth", "source")]
-    keys = pl.concat([part for part, _ in found]).with_row_index("row")
+            counted = _source(held) if not number else held.follow_ups.clear()
+            counted = pl.concat([counted, held.follow_ups], how="diagonal_relaxed")
+            found += [_rows(held, counted, name, follow_ups, landmarks) for name in ("truth", "source")]
+    keys = pl.concat([part for part, _ in found])
     told = store.cases(["case", "hash", *(["truth_scores"] if manifest["truth"] else [])])
     about = keys.group_by("case").agg(pl.col("reference").first()).join(told, on="case").join(
         objects, on="case", how="left").sort("case")
@@ -160,9 +162,32 @@ def hand_counts(store: Store, objects: pl.DataFrame, **options: Any) -> HandCoun
     return HandCounts(str(manifest["system"]["name"]), settings, about, follow_ups, landmarks, judged, counts)
 
 
+OTHER = "other"
+
+
+def _told_apart(landmarks: Sequence[str]) -> tuple[str, ...]:
+    """The landmarks that are counted one by one: those of a hand, left and right alike, and all others together.
+
+    A skeleton without hands has all of them.
+    """
+    names = [_bare(name) for name in landmarks]
+    hand = [name for name in names if name == "wrist" or _of_finger(name)]
+    return tuple(dict.fromkeys([*hand, *([OTHER] if len(hand) < len(names) else [])] if hand else names))
+
+
 def _bare(landmark: str) -> str:
     """A landmark of a left or a right hand as one of a hand."""
     return landmark.rpartition(".")[2]
+
+
+def _of_finger(landmark: str) -> str | None:
+    return next((finger for finger, start in FINGERS.items() if landmark.startswith(start)), None)
+
+
+def _source(held: Evidence) -> pl.DataFrame:
+    """The source as a follow-up that changed nothing."""
+    return held.sources.filter(pl.col("repeat") == 0).with_columns(
+        follow_up=pl.lit(SOURCE), draw=pl.lit(0, pl.Int32), warp=pl.lit(_IDENTITY, pl.List(pl.Float64)))
 
 
 def _by_relation(rules: Sequence[Rule]) -> list[list[Rule]]:
@@ -173,19 +198,17 @@ def _by_relation(rules: Sequence[Rule]) -> list[list[Rule]]:
     return list(groups.values())
 
 
-def _rows(held: Evidence, reference: str, follow_ups: Sequence[str],
+def _rows(held: Evidence, counted: pl.DataFrame, reference: str, follow_ups: Sequence[str],
           landmarks: Sequence[str]) -> tuple[pl.DataFrame, npt.NDArray[np.float32]]:
-    """The counts of each follow-up with a reference of this kind, the source being one that changed nothing."""
+    """The counts of each follow-up with a reference of this kind."""
     place = {name: number for number, name in enumerate(follow_ups)}
     schema = {"case": pl.String, "follow_up": pl.Int64, "reference": pl.String}
-    source = held.sources.filter(pl.col("repeat") == 0).with_columns(
-        follow_up=pl.lit(SOURCE), draw=pl.lit(0, pl.Int32), warp=pl.lit(_IDENTITY, pl.List(pl.Float64)))
-    compared = reference_of(held, pl.concat([source, held.follow_ups], how="diagonal_relaxed"), reference)
+    compared = reference_of(held, counted, reference)
     if compared is None:
         return pl.DataFrame(schema=schema), np.zeros((0, _width(len(landmarks))), np.float32)
     pairs = pose_pairs(compared)
-    column = np.array([landmarks.index(_bare(name)) if _bare(name) in landmarks else -1
-                       for name in pairs.bones.landmarks])
+    columns = {name: number for number, name in enumerate(landmarks)}
+    column = np.array([columns.get(_bare(name), len(columns) - 1) for name in pairs.bones.landmarks])
     values = np.zeros((pairs.follow_ups.height, _width(len(landmarks))), np.float32)
     into = _of(values, len(landmarks))
     for strayed in pairs.strayed():
@@ -204,10 +227,10 @@ def _rows(held: Evidence, reference: str, follow_ups: Sequence[str],
         far = np.where(sized, strayed.severity, np.inf)
         np.add.at(into.within, strayed.rows, np.stack([(far <= t).sum(1) for t in GRID], 1))
         np.add.at(into.sized[:, 0], strayed.rows, sized.sum(1))
-    counted = counted_pairs(pairs)
+    sums = counted_pairs(pairs)
     for kind, name in enumerate(("hand_tp", "hand_fp", "hand_fn")):
-        into.hands[:, kind] = counted[name]
-    into.apart[:, 0], into.apart[:, 1] = counted["distance"], counted["near"]
+        into.hands[:, kind] = sums[name]
+    into.apart[:, 0], into.apart[:, 1] = sums["distance"], sums["near"]
     keys = pairs.follow_ups.select("case", pl.col("follow_up").replace_strict(place, return_dtype=pl.Int64),
                                    reference=pl.lit(reference))
     return keys, values
@@ -292,12 +315,14 @@ def _measured(name: str, columns: _Columns) -> Floats:
 class _Sums:
     """Counts (1 + resamples, follow-ups, columns) summed over the cases, and over each of a thousand resamples of them.
 
-    `base` is the source's, of the cases that the follow-up was judged on.
+    `base` is the source's, of the cases that the follow-up was judged on. `covering` has the sums of the cases that
+    were judged at every level of TC1; None where there are none.
     """
 
     held: HandCounts
     own: Floats
     base: Floats
+    covering: _Sums | None = None
 
     def columns(self, which: Sequence[int], *, base: bool = False) -> _Columns:
         """Of some follow-ups together."""
@@ -339,16 +364,24 @@ class _Sums:
 def _summed(held: HandCounts, seed: int = 0) -> _Sums:
     count, follow_ups, wide = held.counts.shape
     own, base = np.zeros((2, 1 + RESAMPLES, follow_ups, wide))
+    alike = (held.judged == held.judged[:, :1]).all(0)
     at = 0
     for weights in _resamples(count, seed):
         here = slice(at, at + len(weights))
         for number in range(follow_ups):
             judged = held.judged[:, number, None]
             own[here, number] = weights @ (held.counts[:, number] * judged)
-            whole = number and bool((judged[:, 0] == held.judged[:, 0]).all())
-            base[here, number] = own[here, 0] if whole or not number else weights @ (held.counts[:, 0] * judged)
+            base[here, number] = own[here, 0] if alike[number] else weights @ (held.counts[:, 0] * judged)
         at += len(weights)
     return _Sums(held, own, base)
+
+
+def _with_covering(held: HandCounts, seed: int = 0) -> _Sums:
+    sums = _summed(held, seed)
+    whole = held.judged[:, list(sums.levels.values())].all(1)
+    if len(sums.levels) < 2 or not whole.any():
+        return sums
+    return replace(sums, covering=sums if whole.all() else _summed(held.only(pl.Series(whole)), seed))
 
 
 def _numbers(values: Floats) -> list[dict[str, float | None]]:
@@ -371,8 +404,8 @@ _SCHEMA: dict[str, Any] = {
 def hand_frames(held: HandCounts, *, objects: bool | None = False) -> dict[str, pl.DataFrame]:
     """Every measure of a run's hands with its 95 % interval over resampled cases, and what it advises.
 
-    `objects` says which cases count besides `baselines`: False leaves out hands that hold an object, True takes only
-    those, None takes all. Where the dataset has no attribute `object`, all cases are hands without.
+    `objects` says which cases count besides `baselines`: False leaves out hands that hold an object, unless all do;
+    True takes only those; None takes all. Where the dataset has no attribute `object`, all cases are hands without.
 
     * `baselines`: the source, for all hands and by the attribute `object`: Tables II and III;
     * `measures`: the source and each follow-up: precision, recall and F1 of landmarks and of hands (`hand_`), the mean
@@ -385,8 +418,7 @@ def hand_frames(held: HandCounts, *, objects: bool | None = False) -> dict[str, 
     * `crucial`: what a step that completes a finger costs more than any other, per step;
     * `advice`: sentences, each with the numbers that it follows from.
     """
-    chosen = _chosen(held, objects)
-    sums = _summed(chosen)
+    sums = _with_covering(_chosen(held, objects))
     return {"baselines": _baselines(held), "measures": _measures(sums), "groups": _groups(sums), "pck": _pck(sums),
             "fingers": _fingers(sums), "landmarks": _landmarks(sums), "response": _response(sums),
             "crucial": _crucial(sums), "advice": _advice_frame(_advised(sums))}
@@ -399,11 +431,10 @@ def _chosen(held: HandCounts, objects: bool | None) -> HandCounts:
     if known.dtype != pl.Boolean:
         raise ValueError("no case says whether its hand holds an object: the dataset has no attribute `object` that is "
                          "true or false")
-    kept = known.fill_null(False) if objects else ~known.fill_null(False)
-    if not kept.any():
-        raise ValueError("all hands hold an object; objects=None takes them" if not objects else
-                         "no hand holds an object")
-    return held.only(kept)
+    holding = known.fill_null(False)
+    if objects and not holding.any():
+        raise ValueError("no hand holds an object: the attribute `object` is true in no case")
+    return held if holding.all() else held.only(holding if objects else ~holding)
 
 
 def _baselines(held: HandCounts) -> pl.DataFrame:
@@ -472,10 +503,6 @@ def _pck(sums: _Sums) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"group": pl.String, "t": pl.Float64, **dict.fromkeys(_FLOATS, pl.Float64)})
 
 
-def _of_finger(landmark: str) -> str | None:
-    return next((finger for finger, start in FINGERS.items() if landmark.startswith(start)), None)
-
-
 def _parts(held: HandCounts) -> dict[str, list[int]]:
     """The landmarks of each finger, and the wrist."""
     fingers = {finger: [i for i, name in enumerate(held.landmarks) if _of_finger(name) == finger]
@@ -515,27 +542,17 @@ def _landmarks(sums: _Sums) -> pl.DataFrame:
 
 # --- TC1 -------------------------------------------------------------------------------------------
 
-def _covering(sums: _Sums) -> _Sums | None:
-    """The sums of the cases that were judged at every level of TC1; None where there are no levels, or no such case."""
-    levels = sums.levels
-    if len(levels) < 2:
-        return None
-    whole = sums.held.judged[:, list(levels.values())].all(1)
-    if not whole.any():
-        return None
-    return sums if whole.all() else _summed(sums.held.only(pl.Series(whole)))
-
-
 def _response(sums: _Sums) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
-    mine = _covering(sums)
+    mine = sums.covering
     for measure in _ANSWERING if mine is not None else ():
         assert mine is not None
         before: Floats | None = None
         for n, number in mine.levels.items():
             values = mine.values(measure, [number])
             step = dict.fromkeys(_FLOATS) if before is None else _number(before - values)
-            landmark = mine.held.landmarks[n - 1] if 0 < n <= len(mine.held.landmarks) else None
+            known = mine.held.landmarks
+            landmark = known[n - 1] if 0 < n <= len(known) and OTHER not in known else None
             rows.append({"n": n, "landmark": landmark, "completes": COMPLETED.get(n), "measure": measure,
                          "cases": len(mine.held.cases), **_number(values), "lost": step["value"],
                          "lost_low": step["low"], "lost_high": step["high"]})
@@ -547,11 +564,11 @@ def _response(sums: _Sums) -> pl.DataFrame:
 
 def _crucial(sums: _Sums) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
-    mine = _covering(sums)
+    mine = sums.covering
     levels = {} if mine is None else mine.levels
     steps = [n for n in levels if n and n - 1 in levels]
     at = np.array([n in COMPLETED for n in steps], bool)
-    for measure in _ANSWERING if at.any() and not at.all() else ():
+    for measure in ("recall", "f1") if at.any() and not at.all() else ():
         assert mine is not None
         values = {n: mine.values(measure, [number]) for n, number in levels.items()}
         lost = np.stack([values[n - 1] - values[n] for n in steps], 1)
@@ -644,7 +661,7 @@ def _own(sums: _Sums) -> list[Advice]:
 
 def _uncovered(sums: _Sums) -> Floats | None:
     """What F1 loses where every landmark is covered; None where TC1 is not in the suite."""
-    mine = _covering(sums)
+    mine = sums.covering
     last = 0 if mine is None else max(mine.levels)
     return mine.lost("f1", [mine.levels[last]]) if mine is not None and last >= len(mine.held.landmarks) else None
 
@@ -826,6 +843,10 @@ PURPOSES: dict[str, tuple[str, str, str]] = {
 """What a system is chosen for: in words, the measure that decides, and in which source or follow-ups."""
 
 
+POINT = 0.01
+"""A run is better where it is so much better for certain: less is not worth a choice."""
+
+
 def hand_comparison(runs: Mapping[str, HandCounts], *, objects: bool | None = False) -> dict[str, pl.DataFrame]:
     """Several systems beside each other, on what all of them were judged on: paired, since it is resampled together.
 
@@ -840,7 +861,7 @@ def hand_comparison(runs: Mapping[str, HandCounts], *, objects: bool | None = Fa
     shared = _shared(list(held.values()))
     paired = bool(shared)
     held = dict(zip(held, shared, strict=True)) if paired else held
-    sums = {name: _summed(each, seed=0 if paired else number) for number, (name, each) in enumerate(held.items())}
+    sums = {name: _with_covering(each, 0 if paired else number) for number, (name, each) in enumerate(held.items())}
     blind = [name for name, each in sums.items() if not _looks(each)]
     differences = _differences(sums, blind, paired)
     own = [Advice(one.ground, f"{name}: {one.says}", one.because) for name, each in sums.items()
@@ -921,8 +942,8 @@ def _preference(rows: Sequence[Mapping[str, Any]], words: str, measure: str, whe
     if best in blind:
         return Advice("none", f"{words}, none is to be preferred: they do not look at the picture.", because)
     rest = [row for row in rows if row["run"] not in blind]
-    beaten = [row["run"] for row in rest if row["low"] > 0]
-    equal = [row["run"] for row in rest if row["low"] <= 0]
+    beaten = [row["run"] for row in rest if row["low"] >= POINT]
+    equal = [row["run"] for row in rest if row["low"] < POINT]
     unseeing = [row["run"] for row in rows if row["run"] in blind]
     left = f" {_listed(unseeing)} {'does' if len(unseeing) == 1 else 'do'} not look at the picture." if unseeing else ""
     if rest and not beaten:

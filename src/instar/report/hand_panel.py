@@ -79,8 +79,9 @@ def _text(*held: HandCounts) -> str:
     kinds = {kind for each in held for kind in each.cases["reference"]}
     against = {"truth": "the ground truth", "source": "the system's own answers to the source"}
     told = " or ".join(words for kind, words in against.items() if kind in kinds)
-    objects = (" Cases whose attribute object is true are in the baselines only."
-               if any(each.cases["object"].dtype == pl.Boolean for each in held) else "")
+    some = any(each.cases["object"].dtype == pl.Boolean and each.cases["object"].any()
+               and not each.cases["object"].fill_null(False).all() for each in held)
+    objects = " Cases whose attribute object is true are in the baselines only." if some else ""
     unit = _UNITS[options["normaliser"]]
     return (f"Measured against {told}. A landmark is right nearer than {options['within']:g} {unit}"
             f"{' (wrist to middle knuckle)' if options['normaliser'] == 'part' else ''}, a hand where the boxes of the "
@@ -111,7 +112,7 @@ def _distance(row: Mapping[str, Any] | None) -> str:
 
 
 def _lost(row: Mapping[str, Any]) -> str:
-    if row["lost"] is None:
+    if row["lost"] is None or row["follow_up"] == SOURCE:
         return "–"
     return f"{100 * row['lost']:z.1f} ({round(100 * row['lost_low'])} to {round(100 * row['lost_high'])})"
 
@@ -198,16 +199,13 @@ def _finger_shares(table: pl.DataFrame) -> Prepared:
 
 def _crucial(table: pl.DataFrame) -> Prepared:
     rows = [[{"f1": "F1"}.get(row["measure"], row["measure"]), str(row["cases"]), f"{100 * row['completing']:z.1f}",
-             f"{100 * row['others']:z.1f}", _more(row)]
-            for row in table.iter_rows(named=True) if row["completing"] is not None]
+             f"{100 * row['others']:z.1f}", _more(row)] for row in table.drop_nulls("value").iter_rows(named=True)]
     return ("TC1, crucial points: what one more covered landmark costs in points, where it completes a finger (5, 9, "
             "13, 17, 21) and elsewhere, and the difference with its 95 % interval",
             ["measure", "cases", "completing", "elsewhere", "difference"], rows)
 
 
 def _more(row: Mapping[str, Any]) -> str:
-    if row["value"] is None:
-        return "–"
     return f"{100 * row['value']:+z.1f} ({100 * row['low']:+z.1f} to {100 * row['high']:+z.1f})"
 
 

@@ -1,0 +1,235 @@
+"""Advice on hand pose: systems with a seeded fault are told so by name, and a sound one is not accused of any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import instar
+from instar.analysis import hand_comparison
+from instar.analysis.hands import ENOUGH, GROUNDS, LEAST
+from instar.case import Case, Image
+from instar.datasets import Dataset
+from instar.outputs import Poses
+from tests.perfect.test_hand_pose import (
+    HANDS,
+    SIZE,
+    afraid_of_the_dark,
+    answer,
+    data,
+    guessing,
+    known,
+    mean_hand,
+    seeing,
+    thumbless,
+)
+
+System = Callable[[np.ndarray], Poses]
+NOBODY = Poses.from_array([], skeleton="hand-21")
+QUICK = "+".join(f"{change} => accuracy" for change in (
+    "discs(21)", "finger_discs(index)", "gamma(5)", "gamma(0.5)", "motion(20, 0)", "motion(20, 45)"))
+"""Some of the suite's test cases, judged case by case alone."""
+
+
+def ran(system: System, out: Path, suite: str = QUICK, cases: Dataset | None = None) -> instar.Run:
+    return instar.run(system, suite, cases or data(), out=out, workers=0)
+
+
+def advice(run: instar.Run) -> dict[str, list[str]]:
+    """What was said, by its ground, each with the numbers that it follows from."""
+    found: dict[str, list[str]] = {}
+    for ground, says, because in run.hands()["advice"].iter_rows():
+        assert any(sign.isdigit() for sign in because), "advice comes with its numbers"
+        found.setdefault(ground, []).append(f"{says} {because}")
+    return found
+
+
+def severity(run: instar.Run) -> dict[str, float]:
+    table = run.over_cases().with_columns(pl.col("rule").str.replace(r" => .*", ""))
+    return dict(table.select("rule", "severity").iter_rows())
+
+
+def picture(number: int) -> Image:
+    """One that shows no hand."""
+    return Image(np.full((SIZE[1], SIZE[0], 3), 40 + number, np.uint8))
+
+
+def many(copies: int, *, empty: int = 0) -> Dataset:
+    """The same hands several times over, and pictures without any."""
+    cases = [Case(f"{copy}-{number:02d}", input=image, truth=truth) for copy in range(copies)
+             for number, (image, truth) in enumerate(HANDS)]
+    cases += [Case(f"empty-{number}", input=picture(number), truth=NOBODY) for number in range(empty)]
+    return Dataset("many", "", lambda: iter(cases), truth="poses")
+
+
+def number_of(pixels: np.ndarray) -> int:
+    points, _ = known(pixels)
+    return next(number for number, (_, truth) in enumerate(HANDS) if (truth.points[0] == points).all())
+
+
+# --- one fault each
+
+def test_a_system_that_ignores_the_thumb(tmp_path: Path) -> None:
+    run = ran(thumbless, tmp_path, "hand-pose")
+    found = severity(run)
+    assert found["finger_discs(thumb)"] == 0 < found["finger_discs(index)"], "covering what it ignores costs nothing"
+    told = advice(run)
+    assert len(told["finger"]) == 1
+    assert "ignores the thumb" in told["finger"][0] and "0\u00a0% (0–0)" in told["finger"][0]
+    assert not told.keys() & {"unseeing", "invents", "dark"}
+
+
+def test_that_shows_without_labels_too(tmp_path: Path) -> None:
+    told = advice(ran(thumbless, tmp_path, cases=data(annotated=False)))
+    assert "ignores the thumb" in told["finger"][0]
+    assert "its own answers" in told["unlabelled"][0]
+
+
+def test_a_system_that_always_answers(tmp_path: Path) -> None:
+    run = ran(guessing, tmp_path, "hand-pose", many(1, empty=LEAST))
+    false = run.verdicts().filter(pl.col("case").str.starts_with("empty") & (pl.col("rule") == "gamma(2) => accuracy"))
+    assert false["hand_fp"].to_list() == [1.0] * LEAST, "the relation counts them"
+    told = advice(run)
+    assert "although nothing is there" in told["invents"][0] and "10 of 10 cases" in told["invents"][0]
+
+
+def test_a_system_that_loses_dark_hands(tmp_path: Path) -> None:
+    run = ran(afraid_of_the_dark, tmp_path, "hand-pose")
+    found = severity(run)
+    assert found["gamma(5)"] > 0.5 and found["gamma(0.5)"] == found["motion(20, 0)"] == 0
+    told = advice(run)
+    assert "dark hands" in told["dark"][0] and "strong underexposure costs 100 points" in told["dark"][0]
+    assert len(told["weak"]) == 1 and "exposure" in told["weak"][0]
+    assert not told.keys() & {"unseeing", "invents", "finger"}
+
+
+def test_a_system_that_always_answers_the_mean_hand(tmp_path: Path) -> None:
+    run = ran(mean_hand, tmp_path, "hand-pose")
+    assert severity(run)["discs(1..21)"] == pytest.approx(0.9), "it does not respond"
+    told = advice(run)
+    assert "does not look at the picture" in told["unseeing"][0] and "mean hand" in told["unseeing"][0]
+    assert not told.keys() & {"precise", "sensitive", "robust", "weak"}, "nothing else is worth saying of it"
+    unlabelled = advice(ran(mean_hand, tmp_path / "free", cases=data(annotated=False)))
+    assert "changes nothing" in unlabelled["unseeing"][0], "without labels it is not known to be wrong"
+
+
+def test_a_sound_system_is_accused_of_nothing(tmp_path: Path) -> None:
+    told = advice(ran(seeing, tmp_path, cases=many(1, empty=0)))
+    assert told.keys() <= {"precise", "weak", "open"}
+    assert all("covered finger" in text for text in told.get("weak", [])), "it does not see what is covered"
+
+
+# --- precise, sensitive, weak, robust
+
+def test_one_that_misses_and_one_that_guesses(tmp_path: Path) -> None:
+    def silent(pixels: np.ndarray) -> Poses:
+        return NOBODY if number_of(pixels) % 2 else seeing(pixels)
+
+    def rash(pixels: np.ndarray) -> Poses:
+        points, shown = known(pixels)
+        return answer(points + (30 if number_of(pixels) % 2 else 0), shown)
+
+    one, other = advice(ran(silent, tmp_path / "silent")), advice(ran(rash, tmp_path / "rash"))
+    assert "misses rather than guesses" in one["precise"][0] and "sensitive" not in one
+    assert "guesses rather than misses" in other["sensitive"][0] and "precise" not in other
+
+
+def test_the_strongest_weakness_comes_first(tmp_path: Path) -> None:
+    def fragile(pixels: np.ndarray) -> Poses:
+        points, shown = known(pixels)
+        if np.percentile(pixels, 99) < 60:
+            return NOBODY
+        blurred = pixels.max() < 255
+        return answer(points, shown & (np.arange(21) > 9) if blurred else shown)
+
+    said = advice(ran(fragile, tmp_path))["weak"]
+    assert said[0].startswith("Weak against exposure")
+    costs = [float(text.split("costs ")[1].split()[0]) for text in said]
+    assert len(costs) == 3 and costs == sorted(costs, reverse=True)
+
+
+def test_robust_takes_more_cases_than_weak(tmp_path: Path) -> None:
+    few = advice(ran(seeing, tmp_path / "few"))
+    assert "robust" not in few and "motion blur" in few["open"][0]
+    enough = advice(ran(seeing, tmp_path / "enough", "discs(21) => accuracy+motion(20, 0) => accuracy",
+                        many(-(-ENOUGH // len(HANDS)))))
+    assert "sign language" in enough["robust"][0]
+
+
+def test_an_unsure_loss_is_no_weakness(tmp_path: Path) -> None:
+    def sometimes(pixels: np.ndarray) -> Poses:
+        blurred = pixels.max() < 255
+        return NOBODY if blurred and number_of(pixels) == 1 else seeing(pixels)
+
+    told = advice(ran(sometimes, tmp_path, "discs(21) => accuracy+motion(20, 0) => accuracy"))
+    assert "weak" not in told and "horizontal motion blur" in told["open"][0]
+
+
+def test_with_few_cases_nothing_is_said(tmp_path: Path) -> None:
+    told = advice(ran(afraid_of_the_dark, tmp_path, cases=data(count=LEAST - 1)))
+    assert told.keys() == {"few"}
+    assert "Nothing can be said" in told["few"][0] and "9 cases" in told["few"][0]
+
+
+def test_the_conditions_are_documented_as_they_are() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "hand-pose.md").read_text("utf-8")
+    for ground in GROUNDS:
+        assert f"| {ground.name} | {ground.when} |" in page
+    words = {ground.name: ground.when for ground in GROUNDS}
+    assert str(LEAST) in words["few"] and str(ENOUGH) in words["robust"]
+
+
+# --- several systems
+
+def compared(runs: Iterable[tuple[str, instar.Run]]) -> pl.DataFrame:
+    return hand_comparison({name: run.hand_counts() for name, run in runs})["advice"]
+
+
+def test_which_one_for_what(tmp_path: Path) -> None:
+    systems: dict[str, System] = {"seeing": seeing, "fearful": afraid_of_the_dark, "dull": mean_hand}
+    runs = {name: ran(system, tmp_path / name) for name, system in systems.items()}
+    told = [f"{says} {because}" for _, says, because in compared(runs.items()).iter_rows()]
+
+    def about(words: str) -> str:
+        return next(text for text in told if text.startswith(words))
+
+    assert "prefer seeing to fearful" in about("Where the light is poor")
+    assert "fearful 67\u00a0%, 33 points less (33 to 33)" in about("Where the light is poor"), "half of it is dark"
+    assert "no sure difference between seeing and fearful" in about("For gestures in fast motion")
+    assert "prefer fearful to seeing" in about("Where fingers are covered")
+    assert all("dull does not look at the picture" in text for text in told[:6])
+    assert "prefer dull" not in " ".join(told)
+    assert any(text.startswith("fearful: It loses dark hands") for text in told), "each is advised on too"
+
+
+def test_a_comparison_is_paired(tmp_path: Path) -> None:
+    """Two systems that fail on the same hard cases: far apart for certain, though each by itself is not sure at all."""
+    def first(pixels: np.ndarray) -> Poses:
+        return NOBODY if number_of(pixels) % 2 else answer(known(pixels)[0])
+
+    def second(pixels: np.ndarray) -> Poses:
+        return NOBODY if number_of(pixels) % 2 else answer(known(pixels)[0], np.arange(21) < 17)
+
+    runs = {system.__name__: ran(system, tmp_path / system.__name__, "gamma(0.5) => accuracy")
+            for system in (first, second)}
+    found = hand_comparison({name: run.hand_counts() for name, run in runs.items()})
+    general = found["differences"].filter(purpose="in general").row(0, named=True)
+    assert general["paired"] and general["low"] > 0
+    ends = {row["run"]: (row["low"], row["high"]) for row in
+            found["measures"].filter(follow_up="source", measure="f1").iter_rows(named=True)}
+    assert ends["second"][1] > ends["first"][0], "their own intervals overlap"
+
+
+def test_runs_on_other_cases_are_compared_with_care(tmp_path: Path) -> None:
+    there = [Case(f"other-{number}", input=Image(image.pixels.copy() // 2 * 2), truth=truth)
+             for number, (image, truth) in enumerate(HANDS)]
+    other = Dataset("other", "", lambda: iter(there), truth="poses")
+    runs = {"here": ran(seeing, tmp_path / "here"), "there": ran(seeing, tmp_path / "there", cases=other)}
+    told = compared(runs.items())
+    assert "no case in common" in told.filter(ground="unpaired")["says"][0]
+    few = {"here": runs["here"], "few": ran(seeing, tmp_path / "few", cases=data(count=4))}
+    assert "at least 10 cases in common" in compared(few.items())["says"][0]
