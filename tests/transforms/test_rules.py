@@ -43,6 +43,8 @@ def example(parameter: Parameter, turn: int) -> str:
         return SPECIAL[parameter.name][turn]
     if parameter.kind == "choice":
         return parameter.choices[turn % len(parameter.choices)]
+    if parameter.name == "direction":
+        return ("45", "12", "-0.3")[turn]  # the first is one that every kernel has
     if parameter.kind == "transformation":
         return ("gamma(0.5)", "noise(3) | greyscale", "colour_fill((9, 99, 199))")[turn]
     if parameter.kind == "text":
@@ -273,7 +275,7 @@ MARKERS = ((90.0, 70.0), (140.5, 80.25), (120.0, 115.5), (75.5, 110.0), (160.0, 
 TOLERANCE = 0.1
 """Pixels of the follow-up: rounding to grey levels moves centroids by about 0.02."""
 
-DECLARED_WRONGLY = ("centre=swapped",)
+DECLARED_WRONGLY = ("centre=swapped", *(f"motion(20, {turn}, kernel=square)" for turn in (0, 45, 90)))
 """The original's defects, spelled out: the picture does not move as is said."""
 OFF_CENTRE = ("kernel=unnormalised", "background_noise(128)")
 """Likewise, by less than a pixel; and noise so strong that most of a marker is cut off at black or white."""

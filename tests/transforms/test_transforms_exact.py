@@ -201,6 +201,17 @@ def test_motion_moves_a_pixel_into_a_line() -> None:
         assert (after(f"motion(11, {direction})", flat) == 133).all()
 
 
+@pytest.mark.parametrize(("direction", "shift"), [(0, (0.5, 1)), (90, (1, 0.5)), (135, (0.5, 0.5))])
+def test_square_kernels_of_even_side_shift_the_picture(direction: int, shift: tuple[float, float]) -> None:
+    dot = np.zeros((61, 61, 3), np.uint8)
+    dot[30, 30] = 255
+    seen = after(f"motion(20, {direction}, kernel=square)", dot)[..., 0].astype(float)
+    rows, columns = np.nonzero(seen)
+    assert (columns.mean() - 30, rows.mean() - 30) == shift
+    with pytest.raises(ValueError, match="0, 45, 90 and 135"):
+        transformation("motion(20, 10, kernel=square)")
+
+
 def test_the_original_s_kernels_lose_what_the_record_says() -> None:
     flat = np.full((40, 40, 3), 200, np.uint8)
 

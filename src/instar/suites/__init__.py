@@ -68,7 +68,7 @@ _BUILT_IN: dict[str, Callable[[str], Suite]] = {
     "hand-pose/blur": lambda name: _of(
         name, hand_pose.listed(only="blur"), "Hand pose: motion blur.", "poses"),
     "hand-pose@paper": lambda name: _of(
-        name, hand_pose.listed(wrist=True), "Hand pose with the original's distances, and the wrist covered too.",
+        name, hand_pose.listed(paper=True), "Hand pose with the original's distances, wrist and shifting blur.",
         "poses", **hand_pose.PAPER_JUDGING),
     "detections": lambda name: _of(
         name, DETECTIONS, "A first look at a detector: geometry, image quality, noise and colour.",

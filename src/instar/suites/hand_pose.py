@@ -8,13 +8,16 @@ PAPER_JUDGING = {"normaliser": "pixels", "within": 37.795}
 """The paper's 10 mm, which its code took for 37.795 pixels, the length of 10 mm at 96 dpi."""
 
 
-def listed(*, only: str = "all", wrist: bool = False) -> tuple[str, ...]:
-    """The 13 test cases: TC1 asks for a response in proportion to what is covered, the others for next to none."""
-    more = ", wrist=true" if wrist else ""
+def listed(*, only: str = "all", paper: bool = False) -> tuple[str, ...]:
+    """The 13 test cases: TC1 asks for a response in proportion to what is covered, the others for next to none.
+
+    As in the paper's code, the wrist is covered with every finger, and blur shifts the picture by a pixel.
+    """
+    more, kernel = (", wrist=true", ", kernel=square") if paper else ("", "")
     rules = {
         "occlusion": ["discs(1..21) => correlation(f1)",
                       *(f"finger_discs({finger}{more}) => degradation(f1)"
                         for finger in ("thumb", "index", "middle", "ring", "little"))],
         "exposure": [f"gamma({gamma:g}) => degradation(f1)" for gamma in (5, 2, 0.5, 0.2)],
-        "blur": [f"motion(20, {direction}) => degradation(f1)" for direction in (90, 0, 45)]}
+        "blur": [f"motion(20, {direction}{kernel}) => degradation(f1)" for direction in (90, 0, 45)]}
     return tuple(one for name, listed in rules.items() if only in ("all", name) for one in listed)

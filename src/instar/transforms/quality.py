@@ -56,8 +56,9 @@ def blur(pixels: Pixels, *, sigma: float) -> Pixels:
 
 
 def motion(pixels: Pixels, *, size: int, direction: float,
-           kernel: Literal["centred", "unnormalised"]) -> Pixels:
-    line = line_kernel(size, direction) if kernel == "centred" else _unnormalised_kernel(size, direction)
+           kernel: Literal["centred", "unnormalised", "square"]) -> Pixels:
+    kernels = {"centred": line_kernel, "unnormalised": _unnormalised_kernel, "square": _square_kernel}
+    line = kernels[kernel](size, direction)
     return np.asarray(cv2.filter2D(pixels, -1, line), dtype=np.uint8)
 
 
@@ -95,6 +96,23 @@ def _unnormalised_kernel(size: int, direction: float) -> Floats:
     return np.asarray(cv2.warpAffine(line, turn, (size, size)), dtype=np.float64)
 
 
+def _square_kernel(size: int, direction: float) -> Floats:
+    """A row, a column or a diagonal of a square. OpenCV anchors one of even side beside its centre: the picture
+    shifts by a pixel across the line and half a one along it.
+    """
+    line = np.zeros((size, size))
+    middle, steps = (size - 1) // 2, np.arange(size)
+    places = {0: (middle, steps), 90: (steps, middle), 45: (steps[::-1], steps), 135: (steps, steps)}
+    line[places[int(direction)]] = 1 / size
+    return line
+
+
+def _has_square_kernel(kernel: str, direction: float, **_: object) -> None:
+    if kernel == "square" and direction not in (0, 45, 90, 135):
+        raise ValueError(f"transformation motion: kernel=square takes the directions 0, 45, 90 and 135, "
+                         f"not {direction:g}")
+
+
 FAMILIES = (
     Family("resolution", "quality", "spatial", resolution,
            (Parameter("factor", "float", low=0, open_low=True, high=1, open_high=True, ordered=True,
@@ -129,9 +147,10 @@ FAMILIES = (
            (Parameter("size", "int", low=1, high=999, ordered=True, help="length of the line in pixels"),
             Parameter("direction", "float", low=-360, high=360,
                       help="degrees, counter-clockwise as seen; 0 is horizontal"),
-            Parameter("kernel", "choice", "centred", choices=("centred", "unnormalised"),
+            Parameter("kernel", "choice", "centred", choices=("centred", "unnormalised", "square"),
                       help="an exact line, or as MET-POSE's code had it")),
            help="Motion blur: a one-pixel-thick line through the kernel's exact centre, of sum 1. "
                 "⚠ kernel=unnormalised is MET-POSE's code: its kernels lose up to 21 % of their sum (the "
-                "stray (1, 40) loses 56 %), which darkens the image."),
+                "stray (1, 40) loses 56 %), which darkens the image. ⚠ kernel=square is the code of the hand pose "
+                "paper, which shifts the image where the size is even.", check=_has_square_kernel),
 )
