@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import combinations
@@ -12,8 +12,8 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["bootstrap", "fisher", "hellinger", "holm", "pearson", "permutation_test", "rank_test", "spearman",
-           "wasserstein", "wilcoxon", "wilson", "z_test"]
+__all__ = ["bootstrap", "ends", "fisher", "hellinger", "holm", "pearson", "permutation_test", "rank_test", "resamples",
+           "spearman", "wasserstein", "wilcoxon", "wilson", "z_test"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -77,6 +77,32 @@ def bootstrap(samples: Sequence[npt.ArrayLike] | npt.NDArray[np.float64], statis
     drawn = [statistic(rows[rng.integers(len(rows), size=len(rows))]) for _ in range(resamples)]
     low, high = np.quantile(drawn, [0.5 - confidence / 2, 0.5 + confidence / 2])
     return float(low), float(high)
+
+
+def resamples(count: int, *, times: int = 1000, seed: int = 0) -> Iterator[Floats]:
+    """How often each of so many rows is in each resample (50, count), 50 resamples at a time.
+
+    A product with these sums over resampled rows: for what is made of sums it is far faster than `bootstrap`, which
+    draws the same resamples from the same seed.
+    """
+    rng = np.random.default_rng(seed)
+    for at in range(0, times, 50):
+        drawn = [np.bincount(rng.integers(count, size=count), minlength=count) for _ in range(min(50, times - at))]
+        yield np.array(drawn, np.float64)
+
+
+def ends(drawn: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
+    """Percentile intervals of statistics (resamples, …); resamples that have none (NaN) are left out.
+
+    >>> [round(float(end), 3) for end in ends(np.linspace(0.0, 1.0, 1001))]
+    [0.025, 0.975]
+    """
+    at = [0.5 - confidence / 2, 0.5 + confidence / 2]
+    if np.isnan(drawn).any():
+        low, high = np.nanquantile(np.where(np.isnan(drawn).all(0), 0.0, drawn), at, axis=0)
+    else:
+        low, high = np.quantile(drawn, at, axis=0)
+    return low, high
 
 
 # --- distances between sampled distributions, and tests of them -------------------------------------

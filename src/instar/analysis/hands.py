@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from instar.relations import Evidence, Rule, pose_pairs
 from instar.relations.accuracy import counted_pairs, reference_of
 from instar.relations.groups import POOLED
 from instar.skeleton import Skeleton
-from instar.stats import wilson
+from instar.stats import ends, resamples, wilson
 from instar.store import KEY, Store
 from instar.transforms import transformation
 
@@ -38,7 +39,7 @@ MEASURES = ("precision", "recall", "f1", "hand_precision", "hand_recall", "hand_
 _ANSWERING = MEASURES[:3]
 MARGIN = 0.05
 """A share that may be lost: the margin that `degradation` allows where nobody says otherwise."""
-RESAMPLES, BLOCK = 1000, 50
+RESAMPLES = 1000
 _COLUMNS = (*KEY, "status", "message", "width", "height", "warp", *Poses.columns)
 _IDENTITY = np.eye(3).ravel().tolist()
 
@@ -267,30 +268,16 @@ def _kinds(marks: Floats) -> dict[str, Floats]:
 
 def _of(counts: npt.NDArray[Any], landmarks: int) -> _Columns:
     """Views, so that what is written to them is counted."""
-    ends = np.cumsum([4 * landmarks, 3, 2, 1])
-    marks, hands, apart, sized, within = np.split(counts, ends, -1)
+    cuts = np.cumsum([4 * landmarks, 3, 2, 1])
+    marks, hands, apart, sized, within = np.split(counts, cuts, -1)
     return _Columns(marks.reshape(*marks.shape[:-1], landmarks, 4), hands, apart, sized, within)
 
 
 # --- measures --------------------------------------------------------------------------------------
 
-def _resamples(count: int, seed: int) -> Iterator[Floats]:
-    """How often each case is in a resample, some resamples at a time; the first of all is the cases themselves."""
-    rng = np.random.default_rng(seed)
-    yield np.ones((1, count))
-    for _ in range(RESAMPLES // BLOCK):
-        drawn = [np.bincount(rng.integers(count, size=count), minlength=count) for _ in range(BLOCK)]
-        yield np.array(drawn, np.float64)
-
-
 def _ends(values: Floats) -> tuple[Floats, Floats]:
     """The 95 % intervals of numbers (1 + resamples, …), of which the first is the cases' own."""
-    if np.isnan(values).any():
-        with np.errstate(all="ignore"):
-            low, high = np.nanquantile(np.where(np.isnan(values).all(0), 0.0, values)[1:], [0.025, 0.975], axis=0)
-    else:
-        low, high = np.quantile(values[1:], [0.025, 0.975], axis=0)
-    return low, high
+    return ends(values[1:])
 
 
 def _ratio(hits: Floats, every: Floats) -> Floats:
@@ -366,7 +353,7 @@ def _summed(held: HandCounts, seed: int = 0) -> _Sums:
     own, base = np.zeros((2, 1 + RESAMPLES, follow_ups, wide))
     alike = (held.judged == held.judged[:, :1]).all(0)
     at = 0
-    for weights in _resamples(count, seed):
+    for weights in chain([np.ones((1, count))], resamples(count, times=RESAMPLES, seed=seed)):
         here = slice(at, at + len(weights))
         for number in range(follow_ups):
             judged = held.judged[:, number, None]

@@ -61,6 +61,7 @@ def _levels(evidence: Evidence) -> tuple[Floats, Callable[[Floats], Floats]] | s
     names = [*columns, *(f"source_{name}" for name in columns if f"source_{name}" in found.columns)]
     how = [pl.col(name).max() if pooled is None else pl.col(name).sum() for name in names]
     wide = found.group_by("case", "follow_up").agg(how).pivot("follow_up", index="case", values=names).drop_nulls()
+    wide = wide.sort("case")  # resampled in the same order each time
     parts = [wide.select([level if len(names) == 1 else f"{name}_{level}" for level in evidence.levels]).to_numpy()
              for name in columns]
     if pooled is not None:

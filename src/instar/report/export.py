@@ -14,6 +14,7 @@ from instar.report.chart import Chart, printed
 from instar.report.compared import Comparison
 from instar.report.page import Report, RunPart, make_report, page
 from instar.report.pairs import severity_text
+from instar.report.panels import SuitePanel
 from instar.report.picture import place_file
 from instar.report.tables import markdown_lines
 from instar.report.words import headline, interval, p_text, percent, slice_words
@@ -61,8 +62,8 @@ def write_report(runs: Sequence[Run], out: str | Path, *, formats: Sequence[str]
 
 def _named(report: Report) -> Iterator[tuple[str, Chart]]:
     """The figures of a report, with the names of their files: run, relation and figure."""
-    for _, one, made in report.comparisons:
-        for chart in made:
+    for place, one, made in report.comparisons:
+        for chart in (*made, *(chart for panel in report.panels[place] for chart in panel.charts)):
             yield _plain(one.section.relation, chart.name), chart
     for run in report.runs:
         own = (run.name,) if len(report.runs) > 1 else ()
@@ -107,13 +108,23 @@ def _markdown(report: Report, folder: str, kind: str) -> Iterator[str]:
 
     if report.comparisons:
         yield from ("## Comparison", "", f"On the {report.common:,} cases that all runs have.", "")
-    for _, one, made in report.comparisons:
+    for place, one, made in report.comparisons:
         yield from (f"### Relation {one.section.relation}", "")
         for chart in made:
             yield from figure(chart)
         yield from _differences(one, report.names[0])
+        for panel in report.panels[place]:
+            yield from _panel(panel, figure)
     for run in report.runs:
         yield from _run(run, figure)
+
+
+def _panel(panel: SuitePanel, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
+    yield from (f"#### {panel.title}", "", _escaped(panel.text), "")
+    for chart in panel.charts:
+        yield from figure(chart)
+    for table in panel.tables:
+        yield from (f"{_escaped(table.caption)}:", "", *_table(table.heads, table.rows))
 
 
 def _differences(one: Comparison, first: str) -> list[str]:
@@ -148,11 +159,7 @@ def _run(run: RunPart, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
                 [section.names[row["rule"]], row["found"], row["total"], percent(row["share"])]
                 for row in chosen.iter_rows(named=True)]))
         for panel in part.panels:
-            yield from (f"#### {panel.title}", "", _escaped(panel.text), "")
-            for chart in panel.charts:
-                yield from figure(chart)
-            for table in panel.tables:
-                yield from (f"{_escaped(table.caption)}:", "", *_table(table.heads, table.rows))
+            yield from _panel(panel, figure)
     for panel in run.panels:
         yield from (f"### {panel.title}", "")
         for table in panel.tables:

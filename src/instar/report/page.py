@@ -20,7 +20,7 @@ from instar.report.compared import Comparison, common_cases, compare, run_names
 from instar.report.figures import charts, comparison
 from instar.report.gallery import Example, PairShown, examples, pairs_shown
 from instar.report.pairs import severity_text
-from instar.report.panels import SuitePanel, panels_of_relation, panels_of_run
+from instar.report.panels import SuitePanel, panels_of_relation, panels_of_run, panels_of_runs
 from instar.report.section import Section, make_section
 from instar.report.spoken import ROLES
 from instar.report.words import count_of, headline, interval, over_cases_text, p_text, percent, points, slice_words
@@ -60,13 +60,14 @@ class RunPart:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """All that a report says, ready to be written in any format."""
+    """All that a report says, ready to be written in any format; `panels` are those of each comparison, by place."""
 
     title: str
     runs: Sequence[RunPart]
     names: Sequence[str]
     common: int
     comparisons: Sequence[tuple[str, Comparison, Sequence[Chart]]]
+    panels: Mapping[str, Sequence[SuitePanel]]
 
 
 def make_report(runs: Sequence[Run], *, threshold: float | None = None, judging: str = DEFAULT, images: int = 24,
@@ -95,7 +96,9 @@ def make_report(runs: Sequence[Run], *, threshold: float | None = None, judging:
     return Report(title, made, names,
                   len(common_cases(runs, judging)) if len(runs) > 1 else 0,
                   [(f"c{number}", one, comparison(one.curves, one.rates, one.section, names))
-                   for number, one in enumerate(compared)])
+                   for number, one in enumerate(compared)],
+                  {f"c{number}": panels_of_runs(runs, names, one.section, judging)
+                   for number, one in enumerate(compared)})
 
 
 def _run_part(number: int, run: Run, name: str, sections: Sequence[Section], images: int, judging: str,
@@ -187,7 +190,7 @@ def _data(report: Report) -> dict[str, Any]:
             figures[f"{place}-{chart.name}"] = {"spec": spec, "tables": names}
 
     for place, one, made in report.comparisons:
-        add(place, one.section, made)
+        add(place, one.section, [*made, *(c for panel in report.panels[place] for c in panel.charts)])
     for run in report.runs:
         for part in run.parts:
             add(part.id, part.section, [*part.charts, *(c for panel in part.panels for c in panel.charts)])

@@ -12,7 +12,7 @@ from instar.analysis import Run
 from instar.outputs import Poses
 from instar.relations import own_equivariance
 from instar.report.chart import Chart
-from instar.report.hand_panel import hand_panel
+from instar.report.hand_panel import hand_panel, hands_compared
 from instar.report.panel_figures import classic_bars, classic_shares, object_curves, skeleton, worst_landmarks
 from instar.report.section import Section
 from instar.report.tables import captions_prepared, objects_prepared, prepared
@@ -20,7 +20,7 @@ from instar.report.words import interval, percent
 from instar.spelling import unknown
 from instar.suites.met_pose import PAPER_BINS
 
-__all__ = ["SuitePanel", "Table", "panels_of_relation", "panels_of_run"]
+__all__ = ["SuitePanel", "Table", "panels_of_relation", "panels_of_run", "panels_of_runs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +148,12 @@ def _captions(run: Run, judging: str) -> SuitePanel | None:
 
 OfRelation = Callable[[Run, Section, str], SuitePanel | None]
 OfRun = Callable[[Run, str], SuitePanel | None]
+OfRuns = Callable[[Sequence[Run], Sequence[str], Section, str], SuitePanel | None]
 _OF_RELATION: dict[str, OfRelation] = {
     "violated-counts": _violated_counts, "violated-counts@paper": _paper_counts, "classic": _classic,
     "landmarks": _landmarks, "objects": _objects, "hands": hand_panel}
 _OF_RUN: dict[str, OfRun] = {"captions": _captions, "trajtest": _trajtest}
+_OF_RUNS: dict[str, OfRuns] = {"hands": hands_compared}
 
 
 def _asked(run: Run) -> list[str]:
@@ -171,4 +173,11 @@ def panels_of_relation(run: Run, section: Section, judging: str) -> list[SuitePa
 def panels_of_run(run: Run, judging: str) -> list[SuitePanel]:
     """The panels about a whole run that its suites ask for."""
     found = [_OF_RUN[name](run, judging) for name in _asked(run) if name in _OF_RUN]
+    return [panel for panel in found if panel]
+
+
+def panels_of_runs(runs: Sequence[Run], names: Sequence[str], section: Section, judging: str) -> list[SuitePanel]:
+    """The panels about one relation of several runs, where the suites of all of them ask for it."""
+    asked = [name for name in _asked(runs[0]) if name in _OF_RUNS and all(name in _asked(run) for run in runs)]
+    found = [_OF_RUNS[name](runs, names, section, judging) for name in asked]
     return [panel for panel in found if panel]

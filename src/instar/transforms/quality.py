@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal
 
@@ -57,7 +58,8 @@ def blur(pixels: Pixels, *, sigma: float) -> Pixels:
 
 def motion(pixels: Pixels, *, size: int, direction: float,
            kernel: Literal["centred", "unnormalised", "square"]) -> Pixels:
-    kernels = {"centred": line_kernel, "unnormalised": _unnormalised_kernel, "square": _square_kernel}
+    kernels: dict[str, Callable[[int, float], Floats]] = {
+        "centred": line_kernel, "unnormalised": _unnormalised_kernel, "square": _square_kernel}
     line = kernels[kernel](size, direction)
     return np.asarray(cv2.filter2D(pixels, -1, line), dtype=np.uint8)
 
