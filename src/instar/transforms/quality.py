@@ -103,7 +103,7 @@ def _square_kernel(size: int, direction: float) -> Floats:
     shifts by a pixel across the line and half a one along it.
     """
     line = np.zeros((size, size))
-    middle, steps = (size - 1) // 2, np.arange(size)
+    middle, steps = np.full(size, (size - 1) // 2), np.arange(size)
     places = {0: (middle, steps), 90: (steps, middle), 45: (steps[::-1], steps), 135: (steps, steps)}
     line[places[int(direction)]] = 1 / size
     return line
