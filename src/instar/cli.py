@@ -411,6 +411,7 @@ def judge(
     vocabulary: Annotated[str | None, typer.Option(help="Captions: coco, or a TOML file of classes.")] = None,
     numbers: Annotated[str | None, typer.Option(help="Captions: numbers of shared classes, or if all agree.")] = None,
     reference: Annotated[str | None, typer.Option(help="Accuracy: against auto, truth or source.")] = None,
+    holding: Annotated[str | None, typer.Option(help="Accuracy: hands that hold an object: leave or judge.")] = None,
     within: Annotated[float | None, typer.Option(help="Accuracy: a landmark nearer than this is right.")] = None,
     outside: Annotated[str | None, typer.Option(help="Landmarks expected outside the frame: leave or keep.")] = None,
     space: Annotated[str | None, typer.Option(help="pixels or normalised")] = None,
@@ -428,7 +429,7 @@ def judge(
     asked: dict[str, Any] = {"landmarks": landmarks, "aggregate": aggregate, "normaliser": normaliser,
                              "confidence": confidence, "visibility": visibility, "outside": outside, "space": space,
                              "margin": margin, "reader": reader, "vocabulary": vocabulary, "numbers": numbers,
-                             "reference": reference, "within": within}
+                             "reference": reference, "within": within, "holding": holding}
     name = open_run(run).judge(**{key: value for key, value in asked.items() if value is not None})
     _show(run, threshold=threshold, judging=name, as_json=as_json, limit=30)
 

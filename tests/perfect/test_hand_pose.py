@@ -165,6 +165,17 @@ def test_hands_that_are_not_there_and_hands_too_many(tmp_path: Path) -> None:
     assert landmarks == {"one": (21, 0, 0), "two": (21, 0, 21), "none": (0, 21, 0)}
 
 
+def test_hands_that_hold_an_object_are_left_out_of_the_relations(tmp_path: Path) -> None:
+    cases = [Case(f"{n}", input=image, truth=truth, attributes={"object": n % 3 == 0})
+             for n, (image, truth) in enumerate(HANDS)]
+    run = instar.run(seeing, "gamma(2) => degradation(f1)", Dataset("some", "", lambda: iter(cases), truth="poses"),
+                     out=tmp_path, workers=0)
+    assert run.over_cases()["cases"].to_list() == [8]
+    told = run.verdicts().filter(pl.col("status") == "not applicable")
+    assert set(told["reason"]) == {"the hand holds an object; --holding judge takes such hands too"}
+    assert run.over_cases(run.judge(holding="judge"))["cases"].to_list() == [12]
+
+
 def test_published_percentages() -> None:
     with (shared("golden") / "hand-pose" / "confusion.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
