@@ -87,6 +87,7 @@ def test_from_a_case_to_its_objects(served: Callable[..., str], page: Any, run: 
     page.get_by_role("link", name="Why?").click()
     expected = {one.target: one for one in explain(instar.open_run(run), "0.png")}
     items = page.locator(".objects li")
+    items.first.wait_for()
     assert items.count() == 3
     for item, one in zip(items.all(), expected.values(), strict=True):
         assert one.why in item.inner_text().replace("\n", " ") or one.why[1:] in item.inner_text()
@@ -114,9 +115,11 @@ def test_objects_rules_and_follow_ups_are_links(served: Callable[..., str], page
     assert "draw=0" in page.url
     page.locator(".step", has_text="1 ").first.click()
     page.wait_for_url("**shown=erase**")
+    page.locator("#object h3", has_text="erase(").wait_for()
     assert "erase(" in page.locator("#object h3").inner_text()
     page.locator(".objects a", has_text="blue").click()
     page.wait_for_url("**#object")
+    page.locator("#object h2", has_text="blue").wait_for()
     assert page.locator("#object h2").inner_text() == "blue"
     assert "reliable" in page.locator("#object .tag.verdict").inner_text()
     loaded(page)
@@ -142,7 +145,9 @@ def test_it_works_without_javascript(served: Callable[..., str], browser: Any, r
     page = context.new_page()
     page.goto(f"{served(run)}/explain?run=0&case=0.png")
     page.locator(".objects a", has_text="blue").click()
+    page.wait_for_url("**object=**")
     assert page.locator("#object h2").inner_text() == "blue"
     page.locator(".step", has_text="32").click()
+    page.wait_for_url("**background_noise**32**")
     assert "background_noise(32)" in page.locator("#object h3").inner_text()
     context.close()
