@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from instar.case import Case, read_input
-from instar.datasets import Dataset, dataset
+from instar.case import read_input
+from instar.datasets import dataset
 from instar.outputs import Caption, Detections, Poses
 from instar.skeleton import skeleton
+from tests.datasets.found import by_id
 
 Write = Callable[..., Path]
 PERSON = {"id": 1, "name": "person", "keypoints": list(skeleton("coco-17").landmarks)}
@@ -32,10 +33,6 @@ def folder(tmp_path: Path, picture: Write) -> Path:
     for name in ("a.png", "b.png"):
         picture(tmp_path / "images" / name)
     return tmp_path
-
-
-def by_id(found: Dataset) -> dict[str, Case]:
-    return {case.id: case for case in found.cases()}
 
 
 def keypoints(values: dict[int, tuple[float, float, float]], count: int = 17) -> list[float]:

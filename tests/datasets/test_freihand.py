@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from instar.case import Case
-from instar.datasets import Dataset, dataset
+from instar.datasets import dataset
 from instar.datasets.freihand import FREIHAND
-from instar.outputs import Poses
+from tests.datasets.found import by_id, hand_points
 
 Write = Callable[..., Path]
 CAMERA = [[480.0, 0, 112], [0, 470.0, 110], [0, 0, 1]]
@@ -41,23 +40,13 @@ def freihand(folder: Path, picture: Write, *, samples: int = 3, numbers: range |
     return folder
 
 
-def by_id(found: Dataset) -> dict[str, Case]:
-    return {case.id: case for case in found.cases()}
-
-
-def points(case: Case) -> Any:
-    assert isinstance(case.truth, Poses)
-    assert case.truth.skeleton.name == "hand-21"
-    return case.truth.points
-
-
 def test_a_folder_is_recognised_and_projected(tmp_path: Path, picture: Write) -> None:
     found = dataset(freihand(tmp_path, picture))
     cases = by_id(found)
     assert (found.name.partition("(")[0], found.truth, found.notes) == ("freihand", "poses", ())
     assert list(cases) == [f"training/rgb/{i:08d}.jpg" for i in range(3)]
     # Pixel 20 has its centre at 20.5.
-    np.testing.assert_allclose(points(cases["training/rgb/00000002.jpg"])[0], np.array(hand(2)) + 0.5, atol=1e-3)
+    np.testing.assert_allclose(hand_points(cases["training/rgb/00000002.jpg"])[0], np.array(hand(2)) + 0.5, atol=1e-3)
     assert dataset(found.name).name == found.name
 
 
@@ -68,7 +57,7 @@ def test_all_versions_show_the_same_samples(tmp_path: Path, picture: Write) -> N
     for number, case in enumerate(cases.values()):
         assert case.attributes == {"split": "training", "sample": f"{number % 3:08d}",
                                    "version": ("gs", "hom", "sample", "auto")[number // 3]}
-        np.testing.assert_array_equal(points(case), points(cases[f"training/rgb/{number % 3:08d}.jpg"]))
+        np.testing.assert_array_equal(hand_points(case), hand_points(cases[f"training/rgb/{number % 3:08d}.jpg"]))
 
 
 def test_evaluation_of_both_versions(tmp_path: Path, picture: Write) -> None:
@@ -79,7 +68,7 @@ def test_evaluation_of_both_versions(tmp_path: Path, picture: Write) -> None:
     assert "evaluation_xyz.json, which comes with version 2" in first.notes[0]
     freihand(tmp_path, picture, samples=2, numbers=range(0), split="evaluation")
     second = dataset(f'freihand("{tmp_path}", split=evaluation)')
-    assert [len(points(case)) for case in second.cases()] == [1, 1]
+    assert [len(hand_points(case)) for case in second.cases()] == [1, 1]
     assert second.notes == ()
     everything = dataset(tmp_path)
     assert [case.attributes["split"] for case in everything.cases()] == ["evaluation"] * 2 + ["training"] * 3
@@ -109,8 +98,8 @@ def test_samples_that_make_no_sense_have_no_truth(tmp_path: Path, picture: Write
     found = dataset(tmp_path)
     cases = list(found.cases())
     assert [case.truth is None for case in cases] == [True, False, False, True, True]
-    assert np.flatnonzero(np.isnan(points(cases[1])[0, :, 0])).tolist() == [3]
-    assert np.flatnonzero(np.isnan(points(cases[2])[0, :, 0])).tolist() == [4]
+    assert np.flatnonzero(np.isnan(hand_points(cases[1])[0, :, 0])).tolist() == [3]
+    assert np.flatnonzero(np.isnan(hand_points(cases[2])[0, :, 0])).tolist() == [4]
     assert found.notes == ("training: 3 samples without truth, for want of 21 × 3 places before a camera of 3 × 3 "
                            "numbers: 0, 3, 4", "training: 2 landmarks no number, or behind the camera, and absent")
 
@@ -154,7 +143,7 @@ def test_what_the_camera_sees_comes_back(tmp_path_factory: pytest.TempPathFactor
     (folder / "training_xyz.json").write_text(json.dumps([behind(uv, depth)]))
     (folder / "training_K.json").write_text(json.dumps([CAMERA]))
     case = next(FREIHAND.open("", path=str(folder), split="all", versions="one").cases())
-    np.testing.assert_allclose(points(case)[0], np.array(uv) + 0.5, atol=1e-3)
+    np.testing.assert_allclose(hand_points(case)[0], np.array(uv) + 0.5, atol=1e-3)
 
 
 def test_real_pictures_in_the_layout_agree_with_the_coco_style_file(tmp_path: Path, shared: Path) -> None:
@@ -174,4 +163,4 @@ def test_real_pictures_in_the_layout_agree_with_the_coco_style_file(tmp_path: Pa
     for name, case in expected.items():
         mine = found[f"training/rgb/{name}"]
         assert mine.attributes["sample"] in ("00000355", "00017620")
-        np.testing.assert_allclose(points(mine), points(case), atol=1e-2)
+        np.testing.assert_allclose(hand_points(mine), hand_points(case), atol=1e-2)

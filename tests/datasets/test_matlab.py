@@ -10,8 +10,9 @@ import pytest
 from scipy.io import savemat
 
 from instar.case import Case
-from instar.datasets import Dataset, dataset
+from instar.datasets import dataset
 from instar.outputs import Poses
+from tests.datasets.found import by_id
 
 Write = Callable[..., Path]
 FLIC = ["lsho", "lelb", "lwri", "rsho", "relb", "rwri", "lhip", "lkne", "lank", "rhip", "rkne", "rank",
@@ -38,10 +39,6 @@ def flic(folder: Path, rows: list[tuple[str, bool, bool]], picture: Write) -> Pa
     path = folder / "examples.mat"
     savemat(path, {"examples": examples})
     return path
-
-
-def by_id(found: Dataset) -> dict[str, Case]:
-    return {case.id: case for case in found.cases()}
 
 
 def poses(case: Case) -> Poses:

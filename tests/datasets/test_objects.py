@@ -13,15 +13,12 @@ import pytest
 from scipy.io import savemat
 
 from instar.case import Case, picture_size, read_image
-from instar.datasets import Dataset, dataset
+from instar.datasets import dataset
 from instar.outputs import Detections
 from tests import missing
+from tests.datasets.found import by_id
 
 Write = Callable[..., Path]
-
-
-def by_id(found: Dataset) -> dict[str, Case]:
-    return {case.id: case for case in found.cases()}
 
 
 def truth(case: Case) -> Detections:

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from instar.case import Case
-from instar.datasets import Dataset, dataset
+from instar.datasets import dataset
 from instar.outputs import Poses
+from tests.datasets.found import by_id
 
 Write = Callable[..., Path]
 
@@ -28,10 +29,6 @@ def labels(folder: Path, picture: Write, lines: list[str], part: str = "Train") 
     for each in lines:
         picture(file.parent / "source" / each.partition(",")[0])
     return file
-
-
-def by_id(found: Dataset) -> dict[str, Case]:
-    return {case.id: case for case in found.cases()}
 
 
 def poses(case: Case) -> Poses:

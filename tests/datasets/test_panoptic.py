@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from instar.case import Case, Crop, Image, Unreadable, read_image, read_input
-from instar.datasets import Dataset, dataset
+from instar.datasets import dataset
 from instar.datasets.panoptic import _square
-from instar.outputs import Poses
+from tests.datasets.found import by_id, hand_points
 
 Write = Callable[..., Path]
 
@@ -41,16 +41,6 @@ def listed(folder: Path, picture: Write, entries: list[Any]) -> Path:
     return file
 
 
-def by_id(found: Dataset) -> dict[str, Case]:
-    return {case.id: case for case in found.cases()}
-
-
-def points(case: Case) -> Any:
-    assert isinstance(case.truth, Poses)
-    assert case.truth.skeleton.name == "hand-21"
-    return case.truth.points
-
-
 def test_a_json_file_beside_each_picture(tmp_path: Path, picture: Write) -> None:
     labelled(tmp_path, picture, "b_01_l", {"hand_pts": marks(invalid=(2,)), "is_left": 1.0})
     labelled(tmp_path, picture, "a.flv_r", {"hand_pts": marks(), "is_left": 0}, "manual_train")
@@ -61,7 +51,7 @@ def test_a_json_file_beside_each_picture(tmp_path: Path, picture: Write) -> None
     assert list(cases) == ["manual_test/b_01_l.jpg", "manual_train/a.flv_r.jpg", "synth2/0001.jpg"]
     assert [case.attributes for case in cases.values()] == [
         {"part": "manual_test", "hand": "left"}, {"part": "manual_train", "hand": "right"}, {"part": "synth2"}]
-    truth = points(cases["manual_test/b_01_l.jpg"])
+    truth = hand_points(cases["manual_test/b_01_l.jpg"])
     assert truth[0, 0].tolist() == [40.5, 30.5]  # pixel 40 has its centre at 40.5
     assert np.flatnonzero(np.isnan(truth[0, :, 0])).tolist() == [2]
     assert read_input(cases["synth2/0001.jpg"])[0].size == (100, 80)
@@ -79,7 +69,7 @@ def test_a_list_of_pictures(tmp_path: Path, picture: Write) -> None:
         assert [case.id.rpartition("/")[2] for case in found.cases()] == ["00000000.jpg", "00000001.jpg",
                                                                          "00000001.jpg#2"]
         assert found.notes == ("1 hand of a picture that has one already; their ids end in #2, …",)
-    assert points(by_id(found)["imgs/00000000.jpg"])[0, 0].tolist() == [30.5, 30.5]
+    assert hand_points(by_id(found)["imgs/00000000.jpg"])[0, 0].tolist() == [30.5, 30.5]
 
 
 def test_crops_as_in_the_paper(tmp_path: Path, picture: Write) -> None:
@@ -93,12 +83,12 @@ def test_crops_as_in_the_paper(tmp_path: Path, picture: Write) -> None:
     assert image.size == (44, 44)
     assert not image.pixels[:, :6].any()
     assert image.pixels[:, 6:].all()
-    np.testing.assert_allclose(points(first)[0, 0], [5.5 + 6, 30.5 - 14])
+    np.testing.assert_allclose(hand_points(first)[0, 0], [5.5 + 6, 30.5 - 14])
     assert digest != read_input(second)[1] != read_input(Case("a", first.path))[1]
     assert read_input(first)[1] == digest
     small = next(dataset(f'panoptic("{tmp_path}", crop=2.2, size=224)').cases())
     assert read_input(small)[0].size == (224, 224)
-    np.testing.assert_allclose(points(small), points(first) * 224 / 44, rtol=1e-6)
+    np.testing.assert_allclose(hand_points(small), hand_points(first) * 224 / 44, rtol=1e-6)
     assert dataset(found.name).name == found.name
     with pytest.raises(ValueError, match=r"size is that of crops; .* crop=2\.2"):
         dataset(f'panoptic("{tmp_path}", size=224)')
@@ -186,9 +176,9 @@ def test_real_pictures_in_the_layout_agree_with_the_coco_style_file(tmp_path: Pa
     whole, cropped = by_id(dataset(tmp_path)), by_id(dataset(f'panoptic("{tmp_path}", crop=2.2)'))
     for name, case in expected.items():
         mine, part = (cases[f"hand_labels/manual_test/{name}"] for cases in (whole, cropped))
-        np.testing.assert_array_equal(points(mine), points(case))
+        np.testing.assert_array_equal(hand_points(mine), hand_points(case))
         assert mine.attributes["hand"] == ("left" if "_l." in name else "right")
         picture, (crop, _) = read_image(str(case.path)), read_input(part)
         assert isinstance(crop, Image)
-        for (x, y), (u, v) in zip(points(case)[0], points(part)[0], strict=True):
+        for (x, y), (u, v) in zip(hand_points(case)[0], hand_points(part)[0], strict=True):
             np.testing.assert_array_equal(crop.pixels[int(v), int(u)], picture.pixels[int(y), int(x)])

@@ -15,7 +15,7 @@ from tests.missing import absent
 
 SOURCE = Path(instar.__file__).parent
 LAYERS = [
-    {"__init__"}, {"spelling", "registry"},
+    {"__init__"}, {"spelling", "registry"}, {"told"},
     {"case", "language", "pool", "scene", "shapes", "warp", "skeleton", "stats"}, {"outputs"},
     {"transforms", "datasets", "systems"}, {"relations"}, {"suites", "store"}, {"engine"}, {"analysis"},
     {"repair", "report"}, {"api"}, {"cli"}, {"__main__"},

@@ -7,7 +7,7 @@ from pathlib import Path
 from instar.datasets.attributes import with_attributes
 from instar.datasets.captions import CAPTIONS, is_captions
 from instar.datasets.coco import COCO
-from instar.datasets.dataset import Dataset, DatasetFamily, missing
+from instar.datasets.dataset import Dataset, DatasetFamily, missing, shortened
 from instar.datasets.egohands import EGOHANDS, holds_egohands
 from instar.datasets.ethucy import ETH_UCY, is_track_text
 from instar.datasets.flic import FLIC
@@ -29,7 +29,7 @@ from instar.datasets.yolo import YOLO, holds_yolo
 from instar.registry import find, from_entry_points, loaded_object
 from instar.spelling import Call, bind, nearest, parse_call, spell
 
-__all__ = ["Dataset", "DatasetFamily", "dataset", "datasets"]
+__all__ = ["Dataset", "DatasetFamily", "dataset", "datasets", "shortened"]
 
 _FAMILIES = (CAPTIONS, COCO, EGOHANDS, ETH_UCY, FLIC, FOLDER, FREIHAND, IND, LIST, LSP, ONEHAND10K, PANOPTIC, SAMPLE,
              SDD, TRACKS, VIDEO, VOC, YOLO)

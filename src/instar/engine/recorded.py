@@ -21,11 +21,11 @@ import polars as pl
 import xxhash
 
 from instar.case import Image, Scene
-from instar.datasets import Dataset
+from instar.datasets import Dataset, shortened
 from instar.engine.export import TAKES, case_row, exported_cases, opened_export, read_mask
 from instar.engine.plan import SOURCE, Plan, bound_rules, make_plan
 from instar.engine.predictions import Conflict, Outcome, grown_manifest
-from instar.engine.tables import COLUMNS, KNOWN, Reader, lines, listed, renamed
+from instar.engine.tables import COLUMNS, KNOWN, Reader, lines, renamed
 from instar.engine.worker import Packer
 from instar.outputs import Caption, Poses
 from instar.relations import BoundRelation, Rule, own_equivariance
@@ -43,6 +43,8 @@ __all__ = ["import_outputs"]
 
 CHUNK = 20_000
 MOST_PIXELS = 1 << 28
+NAMED = 8
+"""How many of a list a message names."""
 
 
 def import_outputs(tables: Sequence[str | Path], store: Store, *, kind: str | None = None, suite: Suite | None = None,
@@ -128,9 +130,9 @@ class _Importer:
         found = [kind for kind, one in COLUMNS.items() if {one.needed[0], f"source_{one.needed[0]}"} & names]
         if len(found) != 1:
             main = ", ".join(f"{one.needed[0]} ({kind})" for kind, one in COLUMNS.items())
-            raise ValueError(f"{self.tables[0]}: its columns ({listed(names)}) say nothing, or several things, of what "
-                             f"the outputs are. There are {main}; say which with --kind, or what a column is called "
-                             "with --columns caption=text")
+            raise ValueError(f"{self.tables[0]}: its columns ({shortened(sorted(names), NAMED)}) say nothing, or "
+                             f"several things, of what the outputs are. There are {main}; say which with --kind, or "
+                             "what a column is called with --columns caption=text")
         return found[0]
 
     def _bones(self, given: Skeleton | str | None) -> Skeleton | None:
@@ -192,7 +194,7 @@ class _Importer:
         for ours, theirs in self.reader.columns.items():
             if theirs not in seen:
                 raise ValueError(f"{path}: it has no column {theirs!r}, which --columns says is {ours}"
-                                 f"{nearest(theirs, seen)}; it has {listed(seen)}")
+                                 f"{nearest(theirs, seen)}; it has {shortened(sorted(seen), NAMED)}")
 
     def _at(self, row: Mapping[str, Any]) -> str:
         return f"{self.tables[row['file']]}, line {row['line']}"
@@ -295,7 +297,7 @@ class _Importer:
             raise ValueError(f"{at}: {_spelled(row)} is not in the plan: {why}{more}")
         absent = [name for name in names if name not in set(self.keys["follow_up"])]
         if absent and self.tables and self.about is None and self.held is None:
-            self.notes.append(f"the tables have nothing of {listed(absent)}")
+            self.notes.append(f"the tables have nothing of {shortened(absent, NAMED)}")
 
     # -- inputs and changes
 
@@ -348,7 +350,7 @@ class _Importer:
         self.scratch.append_needs(needs)
         if self.reader.changing:
             self.notes.append("the export says what was changed; not used are "
-                              f"{listed(sorted(self.reader.changing))} of the tables")
+                              f"{shortened(sorted(self.reader.changing), NAMED)} of the tables")
         beside = self.keys.join(self.exported, on=KEY, how="anti")
         if not beside.is_empty():
             at, row, more = self._first(beside)
@@ -491,13 +493,14 @@ class _Importer:
         rows += [row for row in self.known.values() if row["case"] not in held]  # those that could not be read
         self.scratch.append_cases(rows, (self.truth or {}).get("kind"))
         if kept:
-            self.notes.append(f"taken as attributes of cases: {listed(sorted(kept))}")
+            self.notes.append(f"taken as attributes of cases: {shortened(sorted(kept), NAMED)}")
         if varying:
-            self.notes.append(f"left out, because they differ between lines of one case: {listed(sorted(varying))}; "
-                              "--columns facts.NAME=COLUMN makes one a fact of the follow-up")
+            self.notes.append("left out, because they differ between lines of one case: "
+                              f"{shortened(sorted(varying), NAMED)}; --columns facts.NAME=COLUMN makes one a fact of "
+                              "the follow-up")
         if other:
             self.notes.append("cases that the run holds keep their attributes; the tables say something else of "
-                              f"{listed(sorted(other))}")
+                              f"{shortened(sorted(other), NAMED)}")
 
     def _truth(self, told: Mapping[str, Any]) -> dict[str, Any]:
         kinds = [kind for kind, columns in COLUMNS.items() if columns.needed[0] in told]

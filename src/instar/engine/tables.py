@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import xxhash
 
 from instar.engine.plan import SOURCE
@@ -18,10 +16,11 @@ from instar.outputs import Caption, Detections, Forecast, Output, Poses
 from instar.skeleton import Skeleton
 from instar.spelling import nearest
 from instar.store import KEY
+from instar.told import as_list, as_numbers, as_text, one_of, short
 from instar.transforms import transformation
 from instar.warp import Size, Warp
 
-__all__ = ["COLUMNS", "KNOWN", "Reader", "columns_of", "lines", "listed", "renamed"]
+__all__ = ["COLUMNS", "KNOWN", "Reader", "columns_of", "lines", "renamed"]
 
 STATUSES = ("ok", "error", "timeout", "crashed", "not applicable")
 KNOWN = (*KEY, "status", "message", "seconds", "width", "height", "warp", "regions", "added", "removed", "facts")
@@ -88,7 +87,7 @@ def _objects(path: Path, texts: Iterator[str]) -> Iterator[tuple[int, dict[str, 
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{path}, line {number}: not a JSON object: {error}") from None
         if not isinstance(found, dict):
-            raise ValueError(f"{path}, line {number}: a line is a JSON object, this is {_short(found)}")
+            raise ValueError(f"{path}, line {number}: a line is a JSON object, this is {short(found)}")
         yield number, found
 
 
@@ -199,7 +198,7 @@ class Reader:
         if name is None:
             raise ValueError("it has no follow_up; that is source, or a transformation such as mirror(h). For tables "
                              "that do not say it there is --follow-up")
-        name = self._id(_text(name, "follow_up"))
+        name = self._id(as_text(name, "follow_up"))
         draw, repeat = (_whole(values.get(what, 0), what, 0) for what in ("draw", "repeat"))
         if name == SOURCE and draw:
             raise ValueError(f"the source has no draws; draw is {draw}")
@@ -231,12 +230,12 @@ class Reader:
         """The status and the output of a line, or of its source."""
         told = {name: values.get(prefix + name) for name in self.own}
         lacking = [prefix + name for name in COLUMNS[self.kind].needed if told[name] is None]
-        status = _one_of(values.get(f"{prefix}status", "ok"), f"{prefix}status", STATUSES)
+        status = one_of(values.get(f"{prefix}status", "ok"), f"{prefix}status", STATUSES)
         row: dict[str, Any] = {"status": status}
         if f"{prefix}message" in values:
-            row["message"] = _text(values[f"{prefix}message"], "message")
+            row["message"] = as_text(values[f"{prefix}message"], "message")
         if f"{prefix}seconds" in values:
-            row["seconds"] = float(_numbers(values[f"{prefix}seconds"], "seconds", (), "a number"))
+            row["seconds"] = float(as_numbers(values[f"{prefix}seconds"], "seconds", (), "a number"))
         if status == "ok":
             if lacking:
                 raise ValueError(f"it has no {' and no '.join(lacking)}; where there is no output, the column "
@@ -250,8 +249,8 @@ class Reader:
     def _output(self, kind: str, told: Mapping[str, Any], frame: Size | None) -> Output:
         if kind == Caption.kind:
             sure = told.get("score")
-            return Caption.from_text(_text(told["caption"], "caption"),
-                                     score=None if sure is None else float(_numbers(sure, "score", (), "a number")))
+            return Caption.from_text(as_text(told["caption"], "caption"),
+                                     score=None if sure is None else float(as_numbers(sure, "score", (), "a number")))
         if kind == Detections.kind:
             return _detections(told)
         return _forecast(told, frame) if kind == Forecast.kind else self._poses(told)
@@ -270,22 +269,23 @@ class Reader:
             raise ValueError("points are the truth of poses, not of what this table holds")
         form = "for each subject its landmarks [x, y] or [x, y, visibility], null where one is absent"
         subjects = told["points"] if _depth(told["points"]) != 2 else [told["points"]]
-        points = [[_landmark(one, form) for one in _items(subject, "a subject of points", form)]
-                  for subject in _items(subjects, "points", form)]
+        points = [[_landmark(one, form) for one in as_list(subject, "a subject of points", form)]
+                  for subject in as_list(subjects, "points", form)]
         wide = max((len(one) for subject in points for one in subject if one is not None), default=2)
         absent = [float("nan")] * wide
         filled = [[absent if one is None else one for one in subject] for subject in points]
-        array = _numbers(filled, "points", (None, None, wide), form, absent=True)
+        array = as_numbers(filled, "points", (None, None, wide), form, absent=True)
         seen, sure = told.get("visibility"), told.get("scores")
         return Poses.from_array(
             array, skeleton=self.bones,
-            visibility=None if seen is None else _numbers(seen, "visibility", array.shape[:2], "a number per landmark"),
-            scores=None if sure is None else _numbers(sure, "scores", (len(array),), "a number for each subject"))
+            visibility=None if seen is None else as_numbers(seen, "visibility", array.shape[:2],
+                                                            "a number per landmark"),
+            scores=None if sure is None else as_numbers(sure, "scores", (len(array),), "a number for each subject"))
 
 
 def _landmark(value: Any, form: str) -> list[Any] | None:
     """A landmark; None where it is absent, also where that is said of its coordinates."""
-    return None if value is None or None in _items(value, "a landmark of points", form) else value
+    return None if value is None or None in as_list(value, "a landmark of points", form) else value
 
 
 def _depth(value: Any) -> int:
@@ -293,26 +293,26 @@ def _depth(value: Any) -> int:
 
 
 def _detections(told: Mapping[str, Any]) -> Detections:
-    boxes = _numbers(told["boxes"], "boxes", (None, 4), "boxes [x0, y0, x1, y1] in pixels")
+    boxes = as_numbers(told["boxes"], "boxes", (None, 4), "boxes [x0, y0, x1, y1] in pixels")
     sure = told.get("scores")
-    return Detections.from_xyxy(boxes, _texts(told["labels"], "labels"), None if sure is None else _numbers(
+    return Detections.from_xyxy(boxes, _texts(told["labels"], "labels"), None if sure is None else as_numbers(
         sure, "scores", (len(boxes),), "a number for each box"))
 
 
 def _forecast(told: Mapping[str, Any], frame: Size | None) -> Forecast:
     depth = (None, None, 2) if _depth(told["futures"]) != 2 else (None, 2)
-    futures = _numbers(told["futures"], "futures", depth, "paths, each a list of positions [x, y]")
+    futures = as_numbers(told["futures"], "futures", depth, "paths, each a list of positions [x, y]")
     heat = told.get("map")
     if heat is None:
         return Forecast.from_array(futures)
     if not isinstance(heat, dict) or not {"probability"} <= heat.keys() <= {"probability", "box"}:
-        raise ValueError(f"map is {_short(heat)}; it takes an object with probability, and box")
-    cells = _numbers(heat["probability"], "probability", (None, None), "rows of equally many numbers")
+        raise ValueError(f"map is {short(heat)}; it takes an object with probability, and box")
+    cells = as_numbers(heat["probability"], "probability", (None, None), "rows of equally many numbers")
     box = heat.get("box") or (None if frame is None else (0, 0, *frame))
     if box is None:
         raise ValueError("map needs box, the part of the frame that it covers (x0, y0, x1, y1), where the line has no "
                          "width and height of its own")
-    x0, y0, x1, y1 = _numbers(box, "box", (4,), "x0, y0, x1, y1 in pixels").tolist()
+    x0, y0, x1, y1 = as_numbers(box, "box", (4,), "x0, y0, x1, y1 in pixels").tolist()
     return Forecast.from_array(futures, cells, box=(x0, y0, x1, y1))
 
 
@@ -324,22 +324,23 @@ def _change(values: Mapping[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {}
     if "warp" in values:
         flat = (9,) if _depth(values["warp"]) == 1 else (3, 3)
-        matrix = _numbers(values["warp"], "warp", flat, "a matrix that carries the source to the follow-up, in pixels")
+        matrix = as_numbers(values["warp"], "warp", flat,
+                            "a matrix that carries the source to the follow-up, in pixels")
         row["warp"] = Warp(matrix.reshape(3, 3), (1, 1), (1, 1)).matrix.ravel().tolist()
     if "regions" in values:
-        boxes = _numbers(values["regions"], "regions", (None, 4), "boxes [x0, y0, x1, y1] in pixels")
+        boxes = as_numbers(values["regions"], "regions", (None, 4), "boxes [x0, y0, x1, y1] in pixels")
         row["regions"] = boxes.ravel().tolist()
     for name in ("added", "removed"):
         if name in values:
             row[name] = [values[name]] if isinstance(values[name], str) else _texts(values[name], name)
     facts = values.get("facts", {})
     if not isinstance(facts, dict):
-        raise ValueError(f"facts is {_short(facts)}; it takes an object")
+        raise ValueError(f"facts is {short(facts)}; it takes an object")
     facts = {**facts, **{name.removeprefix("facts."): value for name, value in values.items()
                          if name.startswith("facts.")}}
     wrong = next((name for name, value in facts.items() if not isinstance(value, str | int | float | bool)), None)
     if wrong is not None:
-        raise ValueError(f"the fact {wrong} is {_short(facts[wrong])}; facts are texts, numbers, true or false")
+        raise ValueError(f"the fact {wrong} is {short(facts[wrong])}; facts are texts, numbers, true or false")
     if facts:
         row["facts"] = json.dumps(facts, ensure_ascii=False)
     return row
@@ -352,26 +353,14 @@ def _case(value: Any) -> str:
         raise ValueError("it has no case; what the cases are called is said with --columns case=COLUMN")
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    text = unicodedata.normalize("NFC", _text(value, "case"))
+    text = unicodedata.normalize("NFC", as_text(value, "case"))
     if not text.strip():
         raise ValueError("case is empty")
     return text
 
 
-def _text(value: Any, what: str) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{what} is {_short(value)}; it takes a text")
-    return value
-
-
 def _texts(value: Any, what: str) -> list[str]:
-    return [_text(one, f"one of {what}") for one in _items(value, what, "texts")]
-
-
-def _items(value: Any, what: str, form: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError(f"{what} is {_short(value)}; it takes a list: {form}")
-    return value
+    return [as_text(one, f"one of {what}") for one in as_list(value, what, "texts")]
 
 
 def _whole(value: Any, what: str, low: int) -> int:
@@ -379,41 +368,5 @@ def _whole(value: Any, what: str, low: int) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value < 1 << 31:
-        raise ValueError(f"{what} is {_short(value)}; it takes a whole number from {low}")
+        raise ValueError(f"{what} is {short(value)}; it takes a whole number from {low}")
     return value
-
-
-def _one_of(value: Any, what: str, allowed: Sequence[str]) -> str:
-    if value not in allowed:
-        hint = nearest(value, allowed) if isinstance(value, str) else ""
-        raise ValueError(f"{what} is {_short(value)}; it takes one of {', '.join(allowed)}{hint}")
-    return str(value)
-
-
-def _numbers(value: Any, what: str, shape: tuple[int | None, ...], form: str, *,
-             absent: bool = False) -> npt.NDArray[np.float64]:
-    """Finite numbers in nested lists. Of `shape`, what is None may be anything; NaN only where some may be absent."""
-    try:
-        array = np.array(value)  # of no given type: a text or a null must not become a number
-    except ValueError:  # lists of different lengths
-        array = np.array(None)
-    if array.shape == (0,):
-        array = np.zeros([side or 0 for side in shape])
-    fits = array.ndim == len(shape) and all(side in (None, n) for side, n in zip(shape, array.shape, strict=True))
-    if array.dtype.kind not in "iuf" or not fits:
-        sides = f" ({' × '.join('any number' if side is None else str(side) for side in shape)})" if shape else ""
-        raise ValueError(f"{what} is {_short(value)}; it takes {form}{sides}")
-    if not absent and not np.isfinite(array).all():
-        raise ValueError(f"{what} holds a number that is too large")
-    return array.astype(np.float64)
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 80 else f"{text[:80]}…"
-
-
-def listed(names: Sequence[str] | set[str], most: int = 8) -> str:
-    ordered = sorted(names) if isinstance(names, set) else list(names)
-    more = f" and {len(ordered) - most:,} more" if len(ordered) > most else ""
-    return ", ".join(map(str, ordered[:most])) + more

@@ -154,10 +154,8 @@ def _overlap(pairs: PosePairs, matched: npt.NDArray[np.bool_]) -> Floats:
 
 
 def _boxes(points: Floats) -> Floats:
-    absent = np.isnan(points)
-    ends = [np.where(absent, np.inf, points).min(1), np.where(absent, -np.inf, points).max(1)]
-    boxes = np.concatenate(ends, 1)
-    return np.where(np.isfinite(boxes).all(1)[:, None], boxes, 0.0)
+    """The box around each subject's landmarks, empty where it has none: fmin and fmax pass over NaN."""
+    return np.asarray(np.nan_to_num(np.concatenate([np.fmin.reduce(points, 1), np.fmax.reduce(points, 1)], -1)))
 
 
 RELATIONS = (

@@ -19,7 +19,7 @@ from instar.language import counted, read_caption
 from instar.relations import rule, vocabulary_of
 from instar.report.pairs import CannotDraw, load_pair
 from instar.report.picture import encoded, place_file
-from instar.report.spoken import spoken
+from instar.report.spoken import caption_options, spoken
 
 __all__ = ["Suspicious", "corrected", "export_suspicious"]
 
@@ -74,8 +74,7 @@ def export_suspicious(run: Run, out: str | Path, *, threshold: float | None = No
     images: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     missing: list[str] = []
-    words = str({**manifest["options"], **((run.store.judging_info(judging) or {}).get("options") or {})}.get(
-        "vocabulary", "coco"))
+    words = str(caption_options(run.store, manifest, judging)["vocabulary"])
     for number, (verdict, both) in enumerate(zip(verdicts, said, strict=True)):
         if both is None:
             continue
@@ -94,8 +93,8 @@ def export_suspicious(run: Run, out: str | Path, *, threshold: float | None = No
             better = [corrected(text, both.added[0], words) for text in texts]
             row["corrected"] = better[0]
             if names is not None:
-                size = _size(run, verdict)
-                images.append({"id": number, "file_name": names[1], "width": size[0], "height": size[1]})
+                width, height = both.size
+                images.append({"id": number, "file_name": names[1], "width": width, "height": height})
                 annotations += [{"id": len(annotations) + place, "image_id": number, "caption": text}
                                 for place, text in enumerate(better)]
         rows.append(row)
@@ -125,12 +124,3 @@ def _pictures(run: Run, verdict: dict[str, Any], folder: Path, dataset: Path | N
         for name, panel in zip(names, (pair.source, pair.follow_up), strict=True):
             place_file(folder / name, encoded(panel.image, "png"))
     return names
-
-
-def _size(run: Run, verdict: dict[str, Any]) -> tuple[int, int]:
-    (changed,) = rule(verdict["rule"]).transformations
-    row = run.store.predictions(["width", "height"], where=(pl.col("case") == verdict["case"])
-                                & (pl.col("follow_up") == changed.id) & (pl.col("draw") == (verdict["draw"] or 0)))
-    return int(row["width"][0]), int(row["height"][0])
-
-

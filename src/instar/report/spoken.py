@@ -13,7 +13,7 @@ from instar.outputs import Caption
 from instar.relations import Mark, compared_rows, relations, rule
 from instar.store import Store
 
-__all__ = ["ROLES", "Segment", "Spoken", "segments", "spoken"]
+__all__ = ["ROLES", "Segment", "Spoken", "caption_options", "segments", "spoken"]
 
 ROLES = {"kept": "named in both", "added": "inserted, and named", "missing": "not named any more",
          "extra": "named, and not there before", "number": "another number", "wider": "may stand for it"}
@@ -37,6 +37,8 @@ class Spoken:
     follow_up: tuple[Segment, ...]
     sentences: tuple[str, ...]
     added: tuple[str, ...]
+    size: tuple[int, int]
+    """That of the follow-up."""
 
 
 def segments(text: str, marks: Iterable[Mark]) -> tuple[Segment, ...]:
@@ -53,6 +55,12 @@ def segments(text: str, marks: Iterable[Mark]) -> tuple[Segment, ...]:
     return tuple([*found, Segment(text[place:])] if place < len(text) else found)
 
 
+def caption_options(store: Store, manifest: Mapping[str, Any], judging: str) -> dict[str, Any]:
+    """How a judging understands captions."""
+    own = {p.name: p.default for p in relations()["objects"].options}
+    return {**own, **manifest["options"], **((store.judging_info(judging) or {}).get("options") or {})}
+
+
 def spoken(store: Store, manifest: Mapping[str, Any], verdicts: Sequence[Mapping[str, Any]],
            judging: str) -> list[Spoken | None]:
     """The captions of each verdict's pair; None for what has no captions, or no follow-up.
@@ -61,10 +69,9 @@ def spoken(store: Store, manifest: Mapping[str, Any], verdicts: Sequence[Mapping
     """
     if manifest["system"]["kind"] != Caption.kind:
         return [None] * len(verdicts)
-    options = {p.name: p.default for p in relations()["objects"].options}
-    options |= {**manifest["options"], **((store.judging_info(judging) or {}).get("options") or {})}
+    options = caption_options(store, manifest, judging)
     wanted = pl.col("case").is_in(list({verdict["case"] for verdict in verdicts}))
-    rows = store.predictions(["case", "follow_up", "draw", "caption", "added", "removed"],
+    rows = store.predictions(["case", "follow_up", "draw", "caption", "added", "removed", "width", "height"],
                              where=wanted & (pl.col("repeat") == 0) & (pl.col("status") == "ok"))
     held = {(row["case"], row["follow_up"], row["draw"]): row for row in rows.iter_rows(named=True)}
     found: list[Spoken | None] = []
@@ -77,5 +84,6 @@ def spoken(store: Store, manifest: Mapping[str, Any], verdicts: Sequence[Mapping
             continue
         both = compared_rows(source, follow_up, options)
         found.append(Spoken(segments(source["caption"], both.source), segments(follow_up["caption"], both.follow_up),
-                            both.sentences, tuple(follow_up["added"] or ())))
+                            both.sentences, tuple(follow_up["added"] or ()),
+                            (follow_up["width"] or 0, follow_up["height"] or 0)))
     return found

@@ -40,6 +40,7 @@ from instar.scene import decode_classes
 from instar.skeleton import Skeleton, skeleton
 from instar.spelling import Parameter, nearest
 from instar.systems.system import System, SystemFamily, fingerprint_of, hash_file
+from instar.told import as_list, as_numbers, as_text, one_of, short
 
 __all__ = ["FAMILIES", "Crashed", "TimedOut"]
 
@@ -291,7 +292,7 @@ class _Program:
             raise ValueError(f"the answer holds {reply.strange}, which is not JSON; an absent landmark is null")
         told = _fields(reply.content, "an answer", ("id",), ("output", "error"))
         if told["error"] is not None:
-            raise RuntimeError(f"the program says: {_text(told['error'], 'error')}")
+            raise RuntimeError(f"the program says: {as_text(told['error'], 'error')}")
         return _OUTPUTS[self.greeting.kind](told["output"], given)
 
     def _spelled(self, given: Input) -> bytes:
@@ -434,7 +435,7 @@ def _reply(line: bytes, number: int) -> _Reply:
         raise ValueError(f"the program wrote {_quoted(line)} to stdout, which is no answer; stdout is for answers "
                          "alone, print logs to stderr")
     if reply.content.get("id") != number:
-        raise ValueError(f"the answer has id {_short(reply.content.get('id'))}, the request has {number}: "
+        raise ValueError(f"the answer has id {short(reply.content.get('id'))}, the request has {number}: "
                          f"{_quoted(line)}")
     return reply
 
@@ -446,47 +447,47 @@ def _greeting(line: bytes) -> _Greeting:
                          f"{_GREETING}, and logs are printed to stderr")
     told = _fields(reply.content, "a greeting", ("instar", "kind", "deterministic"), ("takes", "seedable", "version"))
     if told["instar"] != _PROTOCOL:
-        raise ValueError(f"the program speaks version {_short(told['instar'])} of the protocol, this Instar speaks "
+        raise ValueError(f"the program speaks version {short(told['instar'])} of the protocol, this Instar speaks "
                          f"{_PROTOCOL}")
-    kind = _one_of(told["kind"], "kind", tuple(_OUTPUTS))
-    takes = _one_of(told["takes"] or ("scene" if kind == Forecast.kind else "image"), "takes", (Image.kind, Scene.kind))
+    kind = one_of(told["kind"], "kind", tuple(_OUTPUTS))
+    takes = one_of(told["takes"] or ("scene" if kind == Forecast.kind else "image"), "takes", (Image.kind, Scene.kind))
     deterministic = _yes_or_no(told["deterministic"], "deterministic")
     seedable = deterministic if told["seedable"] is None else _yes_or_no(told["seedable"], "seedable")
-    return _Greeting(kind, takes, deterministic, seedable, _text(told["version"] or "", "version"))
+    return _Greeting(kind, takes, deterministic, seedable, as_text(told["version"] or "", "version"))
 
 
 def _poses(told: object, given: Input) -> Poses:
     output = _fields(told, "poses", ("skeleton", "points"), ("visibility", "scores"))
     bones = _skeleton(output["skeleton"])
     count = len(bones.landmarks)
-    subjects = _items(output["points"], "points", "subjects, each a list of landmarks")
+    subjects = as_list(output["points"], "points", "subjects, each a list of landmarks")
     for number, subject in enumerate(subjects):
-        if len(_items(subject, f"subject {number} of points", "landmarks, each [x, y] or null")) != count:
+        if len(as_list(subject, f"subject {number} of points", "landmarks, each [x, y] or null")) != count:
             raise ValueError(f"subject {number} of points has {len(subject)} landmarks; {bones.name} has {count}")
     absent = np.array([[point is None for point in subject] for subject in subjects], bool).reshape(-1, count)
-    points = _numbers([[[0, 0] if point is None else point for point in subject] for subject in subjects], "points",
+    points = as_numbers([[[0, 0] if point is None else point for point in subject] for subject in subjects], "points",
                       (len(subjects), count, 2), "landmarks [x, y] in pixels, null where one is absent")
     points[absent] = np.nan
     seen, sure = output["visibility"], output["scores"]
     return Poses.from_array(
         points, skeleton=bones,
-        visibility=None if seen is None else _numbers(seen, "visibility", absent.shape, "a number for each landmark"),
-        scores=None if sure is None else _numbers(sure, "scores", (len(subjects),), "a number for each subject"))
+        visibility=None if seen is None else as_numbers(seen, "visibility", absent.shape, "a number for each landmark"),
+        scores=None if sure is None else as_numbers(sure, "scores", (len(subjects),), "a number for each subject"))
 
 
 def _detections(told: object, given: Input) -> Detections:
     output = _fields(told, "detections", ("boxes", "labels"), ("scores",))
-    boxes = _numbers(output["boxes"], "boxes", (None, 4), "boxes [x0, y0, x1, y1] in pixels")
-    labels = [_text(label, "a label") for label in _items(output["labels"], "labels", "texts, one for each box")]
+    boxes = as_numbers(output["boxes"], "boxes", (None, 4), "boxes [x0, y0, x1, y1] in pixels")
+    labels = [as_text(label, "a label") for label in as_list(output["labels"], "labels", "texts, one for each box")]
     sure = output["scores"]
-    return Detections.from_xyxy(boxes, labels, None if sure is None else _numbers(
+    return Detections.from_xyxy(boxes, labels, None if sure is None else as_numbers(
         sure, "scores", (len(boxes),), "a number for each box"))
 
 
 def _zones(told: object, given: Input) -> Zones:
     output = _fields(told, "zones", ("labels", "names"))
     try:
-        png = b64decode(_text(output["labels"], "labels"), validate=True)
+        png = b64decode(as_text(output["labels"], "labels"), validate=True)
     except ValueError as error:
         raise ValueError(f"labels is a PNG in base64; this is none: {error}") from None
     if not png.startswith(_PNG):
@@ -496,33 +497,33 @@ def _zones(told: object, given: Input) -> Zones:
         raise ValueError(f"the zones are {size}, the input is {given.size}")
     names = output["names"]
     if not isinstance(names, dict):
-        raise ValueError(f'names is {_short(names)}; it takes the label values of each zone, as in {{"skin": [1, 2]}}')
+        raise ValueError(f'names is {short(names)}; it takes the label values of each zone, as in {{"skin": [1, 2]}}')
     try:
         labels = decode_classes(png)
     except cv2.error as error:
         raise ValueError(f"labels cannot be decoded: {error.err}") from None
-    return Zones(labels, {_text(name, "a zone's name"): _values(values, name) for name, values in names.items()})
+    return Zones(labels, {as_text(name, "a zone's name"): _values(values, name) for name, values in names.items()})
 
 
 def _forecast(told: object, given: Input) -> Forecast:
     output = _fields(told, "a forecast", ("futures",), ("map",))
-    futures = _numbers(output["futures"], "futures", (None, None, 2), "paths, each a list of positions [x, y]")
+    futures = as_numbers(output["futures"], "futures", (None, None, 2), "paths, each a list of positions [x, y]")
     if output["map"] is None:
         return Forecast.from_array(futures)
     heat = _fields(output["map"], "map", ("probability",), ("box",))
-    cells = _numbers(heat["probability"], "probability", (None, None), "rows of equally many numbers")
+    cells = as_numbers(heat["probability"], "probability", (None, None), "rows of equally many numbers")
     if heat["box"] is None:
         return Forecast.from_array(futures, cells)
-    x0, y0, x1, y1 = _numbers(heat["box"], "box", (4,), "x0, y0, x1, y1 in pixels").tolist()
+    x0, y0, x1, y1 = as_numbers(heat["box"], "box", (4,), "x0, y0, x1, y1 in pixels").tolist()
     if x1 <= x0 or y1 <= y0:
-        raise ValueError(f"box is {_short(heat['box'])}; it takes x0, y0, x1, y1 with x0 < x1 and y0 < y1")
+        raise ValueError(f"box is {short(heat['box'])}; it takes x0, y0, x1, y1 with x0 < x1 and y0 < y1")
     return Forecast.from_array(futures, cells, box=(x0, y0, x1, y1))
 
 
 def _caption(told: object, given: Input) -> Caption:
     output = _fields(told, "a caption", ("text",), ("score",))
-    score = None if output["score"] is None else float(_numbers(output["score"], "score", (), "a number"))
-    return Caption.from_text(_text(output["text"], "text"), score=score)
+    score = None if output["score"] is None else float(as_numbers(output["score"], "score", (), "a number"))
+    return Caption.from_text(as_text(output["text"], "text"), score=score)
 
 
 _OUTPUTS: Mapping[str, Callable[[object, Input], Output]] = {
@@ -536,72 +537,32 @@ def _fields(value: object, what: str, needed: Sequence[str], more: Sequence[str]
     """All fields of an object, None where one is absent."""
     known = [*needed, *more]
     if not isinstance(value, dict):
-        raise ValueError(f"{what} is an object with {', '.join(known)}; got {_short(value)}")
+        raise ValueError(f"{what} is an object with {', '.join(known)}; got {short(value)}")
     for key in value:
         if key not in known:
             raise ValueError(f"{what} has no field {key!r}{nearest(key, known)}; there are {', '.join(known)}")
     lacking = [key for key in needed if value.get(key) is None]
     if lacking:
-        raise ValueError(f"{what} needs {' and '.join(lacking)}; got {_short(value)}")
+        raise ValueError(f"{what} needs {' and '.join(lacking)}; got {short(value)}")
     return {key: value.get(key) for key in known}
 
 
-def _numbers(value: object, what: str, shape: tuple[int | None, ...], form: str) -> npt.NDArray[np.float64]:
-    """Nested lists of finite numbers. Of `shape`, what is None may be anything."""
-    try:
-        array = np.array(value)  # of no given type: a text or a null must not become a number
-    except ValueError:  # lists of different lengths
-        array = np.array(None)
-    if array.shape == (0,):
-        array = np.zeros([side or 0 for side in shape])
-    fits = array.ndim == len(shape) and all(side in (None, n) for side, n in zip(shape, array.shape, strict=True))
-    if array.dtype.kind not in "iuf" or not fits:
-        sides = " × ".join("any number" if side is None else str(side) for side in shape)
-        raise ValueError(f"{what} is {_short(value)}; it takes {form} ({sides})")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{what} holds a number that is too large")
-    return array.astype(np.float64)
-
-
-def _items(value: object, what: str, form: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError(f"{what} is {_short(value)}; it takes a list of {form}")
-    return value
-
-
-def _text(value: object, what: str) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{what} is {_short(value)}; it takes a text")
-    try:
-        value.encode()
-    except UnicodeEncodeError:  # half of a pair, as "\ud83d": no file could hold it
-        raise ValueError(f"{what} is {_short(value)}, which is no text in Unicode") from None
-    return value
-
-
 def _values(value: object, zone: str) -> tuple[int, ...]:
-    found = _items(value, zone, "label values from 0 to 255")
+    found = as_list(value, zone, "label values from 0 to 255")
     if not all(type(one) is int and 0 <= one <= 255 for one in found):
-        raise ValueError(f"{zone} is {_short(value)}; it takes a list of label values from 0 to 255")
+        raise ValueError(f"{zone} is {short(value)}; it takes a list of label values from 0 to 255")
     return tuple(found)
-
-
-def _one_of(value: object, what: str, allowed: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in allowed:
-        hint = nearest(value, allowed) if isinstance(value, str) else ""
-        raise ValueError(f"{what} is {_short(value)}; it takes one of {', '.join(allowed)}{hint}")
-    return value
 
 
 def _yes_or_no(value: object, what: str) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(f"{what} is {_short(value)}; it takes true or false")
+        raise ValueError(f"{what} is {short(value)}; it takes true or false")
     return value
 
 
 def _skeleton(told: object) -> Skeleton:
     if not isinstance(told, str | dict):
-        raise ValueError(f"skeleton is {_short(told)}; it takes the name of a skeleton, or all of one")
+        raise ValueError(f"skeleton is {short(told)}; it takes the name of a skeleton, or all of one")
     try:
         return _known_skeleton(json.dumps(told))
     except (KeyError, OSError) as error:
@@ -613,11 +574,6 @@ def _known_skeleton(text: str) -> Skeleton:
     """It comes with every answer, and is always the same."""
     told = json.loads(text)
     return skeleton(told) if isinstance(told, str) else Skeleton.from_dict(told)
-
-
-def _short(value: object) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 80 else f"{text[:80]}…"
 
 
 def _quoted(line: bytes | bytearray) -> str:
