@@ -47,7 +47,9 @@ def providers_of(suite: Suite, store: Store, *, zones: str | None = None, object
         raise ValueError("presence is about annotated objects or what the system itself finds in the source; "
                          "leave out --objects")
     held = store.manifest()["providers"] if store.exists else {}
-    best: dict[str, Callable[[], str | None]] = {"zones": default_zones}
+    best: dict[str, Callable[[], str | None]] = {}
+    if "zones" in needs:
+        best["zones"] = default_zones
     if "pool" in needs:
         best["objects"] = default_objects
     found: dict[str, str] = {}
