@@ -19,9 +19,9 @@ from typing import Any
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
-from instar.case import read_image
 from instar.datasets import dataset
-from instar.outputs import Detections
+from instar.image import read_image
+from instar.outputs.detections import Detections
 from instar.spelling import spell_value
 from instar.systems import system
 

@@ -20,9 +20,9 @@ from typing import Any
 import cv2
 import numpy as np
 
-from instar.case import Image, picture_size, read_image
 from instar.datasets import dataset
-from instar.outputs import Detections
+from instar.image import Image, picture_size, read_image
+from instar.outputs.detections import Detections
 from instar.pool import Pool, read_pool
 from instar.spelling import spell_value
 from instar.transforms import NotApplicable, draw_seed, transformation

@@ -16,8 +16,8 @@ import time
 import cv2
 import numpy as np
 
-from instar.case import Image
-from instar.outputs import Detections
+from instar.image import Image
+from instar.outputs.detections import Detections
 from instar.transforms import transformation
 
 SIZE, OBJECTS = (640, 480), 8

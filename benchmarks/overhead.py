@@ -27,10 +27,10 @@ import cv2
 import numpy as np
 
 import instar
-from instar.case import read_image
 from instar.datasets import dataset
 from instar.engine import default_workers, worker
-from instar.engine.local import WORKER_ENVIRONMENT
+from instar.engine.coordinator import WORKER_ENVIRONMENT
+from instar.image import read_image
 from instar.systems import system
 from instar.warp import Warp
 

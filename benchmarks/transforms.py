@@ -16,8 +16,10 @@ from functools import partial
 import cv2
 import numpy as np
 
-from instar.case import Image
-from instar.outputs import Detections, Poses, Zones
+from instar.image import Image
+from instar.outputs.detections import Detections
+from instar.outputs.poses import Poses
+from instar.outputs.zones import Zones
 from instar.suites import suite
 from instar.transforms import transformation
 

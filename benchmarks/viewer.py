@@ -21,10 +21,10 @@ from starlette.testclient import TestClient
 
 import instar
 from instar.engine import bound_rules
-from instar.report.viewer import application
 from instar.skeleton import skeleton
 from instar.store import Store
 from instar.suites import suite
+from instar.viewer import application
 
 PORT = 8000
 PART = 400_000

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from instar.case import Image, read_image
 from instar.datasets import dataset
+from instar.image import Image, read_image
 from instar.systems import MissingExtra, System, system
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"

@@ -12,7 +12,7 @@ import numpy as np
 import xxhash
 
 from instar import Detections, Poses, declare
-from instar.case import Image
+from instar.image import Image
 
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 30), "blue": (40, 60, 230)}
 

@@ -24,9 +24,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from instar.case import Image
-from instar.outputs import Detections
-from instar.repair import LABELS, Example, export
+from instar.image import Image
+from instar.outputs.detections import Detections
+from instar.tasks.object_relevance.repair import LABELS, Example, export
 
 CLASSES = ("cross", "disc", "square", "triangle")
 SIDE = 64

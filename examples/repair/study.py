@@ -32,10 +32,12 @@ import polars as pl
 
 import instar
 from examples.repair.generate import SIDE, STYLES, generate
-from instar.case import Image, read_input
+from instar.case import read_input
 from instar.datasets import dataset
-from instar.outputs import Detections
-from instar.repair import (
+from instar.image import Image
+from instar.outputs.detections import Detections
+from instar.suites import Suite, suite
+from instar.tasks.object_relevance.repair import (
     LABELS,
     NOTHING,
     TABLE,
@@ -52,7 +54,6 @@ from instar.repair import (
     search,
     trained,
 )
-from instar.suites import Suite, suite
 
 RULES = ("erase(0.9) => presence(gone)", "erase(1) => presence(gone)", "object_noise(0.5, 16) => presence(kept)",
          *(f"background_noise({sigma}) => presence(kept)" for sigma in (16, 32, 64, 128)))
@@ -77,7 +78,7 @@ QUICK = Scale(train=240, val=60, test=100, steps=120, seeds=1, shares=(0.27,), r
 
 
 def trainer(scale: Scale) -> Trainer:
-    from instar.repair.reference import detector, train
+    from instar.tasks.object_relevance.repair.reference import detector, train
 
     mine = partial(train, steps=scale.steps, side=SIDE, batch=scale.batch)
     return Trainer(f"reference({scale.steps} steps)", mine, detector)

@@ -14,30 +14,42 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from instar.analysis import Run, open_run
     from instar.api import export_inputs, import_outputs, run
-    from instar.case import Case, Image, Scene, Track
-    from instar.datasets import Dataset, dataset
-    from instar.outputs import Caption, Detections, Forecast, Poses, Zones
-    from instar.relations import Rule, rule
+    from instar.case import Case, Input
+    from instar.datasets import Dataset, DatasetFamily, dataset
+    from instar.image import Image
+    from instar.outputs import Output
+    from instar.outputs.caption import Caption
+    from instar.outputs.detections import Detections
+    from instar.outputs.forecast import Forecast
+    from instar.outputs.poses import Poses
+    from instar.outputs.zones import Zones
+    from instar.relations import Evidence, Relation, Rule, rule
+    from instar.scene import Scene, Track
     from instar.skeleton import Skeleton
+    from instar.spelling import Parameter
     from instar.suites import Suite, suite
-    from instar.systems import System, declare, system
-    from instar.transforms import Change, Family, NotApplicable, Transformation, transformation
+    from instar.systems import System, SystemFamily, declare, system
+    from instar.task import Task
+    from instar.transforms import Change, NotApplicable, Transformation, TransformationFamily, transformation
     from instar.warp import Warp
 
 # Where each public name lives. It is fetched when it is first used, so that `import instar` costs nothing.
 _HOMES = {
-    "Caption": "outputs", "Case": "case", "Change": "transforms", "Dataset": "datasets", "Detections": "outputs",
-    "Family": "transforms", "Forecast": "outputs", "Image": "case", "NotApplicable": "transforms", "Poses": "outputs",
-    "Rule": "relations", "Run": "analysis", "Scene": "case", "Skeleton": "skeleton", "Suite": "suites",
-    "System": "systems", "Track": "case", "Transformation": "transforms", "Warp": "warp", "Zones": "outputs",
-    "dataset": "datasets", "declare": "systems", "export_inputs": "api", "import_outputs": "api",
+    "Caption": "outputs.caption", "Case": "case", "Change": "transforms", "Dataset": "datasets", "DatasetFamily":
+    "datasets", "Detections": "outputs.detections", "Evidence": "relations", "Forecast": "outputs.forecast",
+    "Image": "image", "Input": "case", "NotApplicable": "transforms", "Output": "outputs", "Parameter": "spelling",
+    "Poses": "outputs.poses", "Relation": "relations", "Rule": "relations", "Run": "analysis", "Scene": "scene",
+    "Skeleton": "skeleton", "Suite": "suites", "System": "systems", "SystemFamily": "systems", "Task": "task",
+    "Track": "scene", "Transformation": "transforms", "TransformationFamily": "transforms", "Warp": "warp", "Zones":
+    "outputs.zones", "dataset": "datasets", "declare": "systems", "export_inputs": "api", "import_outputs": "api",
     "open_run": "analysis", "rule": "relations", "run": "api", "suite": "suites", "system": "systems",
     "transformation": "transforms",
 }
 
 __all__ = [
-    "Caption", "Case", "Change", "Dataset", "Detections", "Family", "Forecast", "Image", "NotApplicable", "Poses",
-    "Rule", "Run", "Scene", "Skeleton", "Suite", "System", "Track", "Transformation", "Warp", "Zones", "dataset",
+    "Caption", "Case", "Change", "Dataset", "DatasetFamily", "Detections", "Evidence", "Forecast", "Image", "Input",
+    "NotApplicable", "Output", "Parameter", "Poses", "Relation", "Rule", "Run", "Scene", "Skeleton", "Suite",
+    "System", "SystemFamily", "Task", "Track", "Transformation", "TransformationFamily", "Warp", "Zones", "dataset",
     "declare", "export_inputs", "import_outputs", "open_run", "rule", "run", "suite", "system", "transformation",
 ]
 

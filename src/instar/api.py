@@ -8,28 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from instar.analysis import Run, open_run
-from instar.case import Case, Image, Input, Scene, Unreadable, read_image, read_input
+from instar.case import Case, Input, read_input
 from instar.datasets import Dataset, dataset
-from instar.engine import (
-    Estimate,
-    Finding,
-    Outcome,
-    Progress,
-    check_system,
-    opened_export,
-    predict,
-    provided,
-    provider,
-)
+from instar.engine import Estimate, Outcome, Progress, predict, provided, provider
 from instar.engine import estimate as _estimate
-from instar.engine import export_inputs as _export_inputs
-from instar.engine import import_outputs as _import_outputs
+from instar.exchange import export_inputs as _export_inputs
+from instar.exchange import import_outputs as _import_outputs
+from instar.exchange import opened_export
+from instar.image import Image, Unreadable, read_image
 from instar.report import contact_sheet, draw_shapes, write_png
 from instar.skeleton import Skeleton
 from instar.store import Store
 from instar.suites import Suite, suite
 from instar.systems import System, default_objects, default_zones, from_function, system_name
 from instar.systems import system as _system
+from instar.systems.check import Finding, check_system
 from instar.transforms import NotApplicable, draw_seed
 
 __all__ = ["Run", "check", "estimate", "export_inputs", "import_outputs", "open_run", "preview", "providers_of", "run"]
@@ -164,7 +157,7 @@ def preview(suite: str | Suite, picture: str | Path | Input, *, zones: str | Non
 
     Of a dataset of scenes the first is taken.
     """
-    given = picture if isinstance(picture, Image | Scene) else _first_input(picture)
+    given = _first_input(picture) if isinstance(picture, str | Path) else picture
     tiles, missing = [(_shown(given), "source")], []
     case = Case("preview", input=given)
     asked = _suite(suite)

@@ -302,7 +302,7 @@ def import_(
         instar import --out runs/log --suite "recorded(paste) => numbers"
     """
     from instar.api import import_outputs
-    from instar.engine import columns_of
+    from instar.exchange import columns_of
 
     if out is None:
         raise typer.BadParameter("say where the run goes, e.g. --out runs/recorded", param_hint="--out")
@@ -509,7 +509,7 @@ def tables(
     """
     from instar.api import open_run
     from instar.report import captions_prepared, objects_prepared, prepared, show_tables
-    from instar.report.hand_panel import hand_json, show_hands
+    from instar.tasks.hand_pose.panel import hand_json, show_hands
 
     opened, *others = map(open_run, runs)
     kind = opened.manifest["system"]["kind"]
@@ -655,7 +655,8 @@ def repair(
     test: Annotated[str | None, typer.Option(help="The test set, evaluated once, at the end.")] = None,
     share: Annotated[float, typer.Option(min=0, max=1, help="Mutants in the training set, at most.")] = 0.15,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings with and without mutants, of each.")] = 3,
-    trainer: Annotated[str, typer.Option(help="package.module:function")] = "instar.repair.reference:train",
+    trainer: Annotated[str, typer.Option(help="package.module:function")
+                       ] = "instar.tasks.object_relevance.repair.reference:train",
     start: Annotated[Path | None, typer.Option(help="Weights that every training starts from.")] = None,
     rules: Annotated[list[str] | None, typer.Option("--rule", help="Mutants of this rule alone; may be given several "
                                                     "times.")] = None,
@@ -678,8 +679,8 @@ def repair(
         instar repair runs/train --train train.json --val val.json --out augmented --export-only --share 0.2
     """
     from instar.api import open_run
-    from instar.repair import augment, markdown
-    from instar.repair import repair as repaired
+    from instar.tasks.object_relevance.repair import augment, markdown
+    from instar.tasks.object_relevance.repair import repair as repaired
 
     opened = open_run(run)
     if export_only:
@@ -719,7 +720,7 @@ def view(
 
         instar view runs/before runs/after --port 8000 --no-browser
     """
-    from instar.report.viewer import serve
+    from instar.viewer import serve
 
     serve(runs, port=port, browser=browser, dataset=dataset)
 
@@ -821,9 +822,9 @@ def pool(
         instar pool photos/ --segmenter my.module:segment --label dog --label cat --out pool/
     """
     from instar.datasets import dataset as opened
-    from instar.engine import PoolProgress, make_pool
     from instar.report import contact_sheet, write_png
     from instar.systems import system
+    from instar.tasks.meta_ic.pool_maker import PoolProgress, make_pool
 
     said = time.monotonic()
 
@@ -869,7 +870,7 @@ def words(
 
     from rich.text import Text
 
-    from instar.language import read_caption, read_vocabulary
+    from instar.tasks.meta_ic.language import read_caption, read_vocabulary
 
     reading = read_caption(caption, None if vocabulary is None else read_vocabulary(vocabulary))
     if as_json:
@@ -946,8 +947,8 @@ def numerics(
     """
     from dataclasses import asdict
 
-    from instar.systems.numerics import lines, parse_dims, parse_ranges, rows
-    from instar.systems.numerics import numerics as analysed
+    from instar.numerics import lines, parse_dims, parse_ranges, rows
+    from instar.numerics import numerics as analysed
 
     found = analysed(model, parse_ranges(ranges), dims=parse_dims(dims or []))
     if as_json:

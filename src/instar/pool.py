@@ -24,7 +24,8 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from instar.case import Image, Unreadable, case_id
+from instar.case import case_id
+from instar.image import Image, Unreadable
 from instar.spelling import nearest
 from instar.warp import Size, Warp
 

@@ -1,20 +1,33 @@
-"""Names from elsewhere: entry points of installed packages, and `package.module:object`."""
+"""What there is by name: built in, brought by a task, or registered by an installed package.
+
+A task brings things through its `Task`; a package may also register single things as entry points of the groups
+`instar.outputs`, `instar.systems`, `instar.datasets`, `instar.transformations`, `instar.relations`, `instar.suites`.
+What cannot be loaded is reported in a warning and left out; it costs nobody else.
+"""
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any, TypeVar
 
 from instar.spelling import unknown
+from instar.task import Task
 
-__all__ = ["find", "from_entry_points", "loaded_object"]
+__all__ = ["BrokenPlugin", "every", "find", "loaded_object", "names", "tasks"]
 
 T = TypeVar("T")
+
+
+class BrokenPlugin(UserWarning):
+    """Something that a package registered and that cannot be loaded; the message says what and why."""
 
 
 def loaded_object(name: str) -> Any:
@@ -24,39 +37,131 @@ def loaded_object(name: str) -> Any:
     if here not in sys.path and "" not in sys.path:
         sys.path.append(here)
     try:
-        found: Any = importlib.import_module(module_name)
+        loaded: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name and module_name.startswith(error.name):
             raise ModuleNotFoundError(f"{name}: there is no module {error.name!r} in {here} or on the Python path; "
                                       "it is written package.module:object") from None
         raise
     for part in attribute.split("."):
-        if not hasattr(found, part):
-            raise unknown(f"object in {module_name}", part, [n for n in dir(found) if not n.startswith("_")])
-        found = getattr(found, part)
-    return found
+        if not hasattr(loaded, part):
+            raise unknown(f"object in {module_name}", part, [n for n in dir(loaded) if not n.startswith("_")])
+        loaded = getattr(loaded, part)
+    return loaded
+
+
+@dataclass(frozen=True, slots=True)
+class _Registration:
+    """A thing under its name, not loaded yet, and who registered it."""
+
+    name: str
+    owner: str
+    load: Callable[[], Any]
 
 
 @cache
-def _entries(group: str) -> Mapping[str, Any]:
-    return {entry.name: entry for entry in entry_points(group=group)}
+def tasks() -> Mapping[str, Task]:
+    """Every task by name: those in `instar.tasks`, and those of installed packages (entry points `instar.tasks`)."""
+    package = importlib.import_module("instar.tasks")
+    loaded: dict[str, Task] = {}
+    for module in iter_modules(package.__path__, "instar.tasks."):
+        task: Task = importlib.import_module(module.name).TASK
+        loaded[task.name] = task
+    for entry in entry_points(group="instar.tasks"):
+        task_or_none = _loaded_or_reported(_of_entry_point(entry, "task"), Task)
+        if task_or_none is not None:
+            _add_once(loaded, task_or_none.name, task_or_none, f"the package {_package(entry)}")
+    return loaded
 
 
-def from_entry_points(group: str, kind: type[T]) -> dict[str, T]:
-    """What installed packages registered under a group, loaded and checked."""
-    found: dict[str, T] = {}
-    for name, entry in _entries(group).items():
-        thing = entry.load()
-        if not isinstance(thing, kind):
-            raise TypeError(f"entry point {name!r} of {group} is a {type(thing).__name__}, not a {kind.__name__}")
-        found[name] = thing
-    return found
+@cache
+def _registered(group: str) -> Mapping[str, _Registration]:
+    """What tasks bring and packages register under a group."""
+    registrations: dict[str, _Registration] = {}
+    for one in _registrations(group):
+        _add_once(registrations, one.name, one, one.owner)
+    return registrations
 
 
-def find(what: str, name: str, built_in: Mapping[str, T], group: str, kind: type[T], *, see: str = "") -> T:
-    """A built-in by name, else an installed package's, else the error that names the nearest."""
-    if name in built_in:
+def _registrations(group: str) -> Iterator[_Registration]:
+    for task in tasks().values():
+        for name, place in getattr(task, group).items():
+            yield _Registration(name, f"the task {task.name}", _loader(task, name, place))
+    for entry in entry_points(group=f"instar.{group}"):
+        yield _of_entry_point(entry, group)
+
+
+def _of_entry_point(entry: EntryPoint, group: str) -> _Registration:
+    owner = f"the package {_package(entry)}, entry point {entry.name!r} of {group}"
+    return _Registration(entry.name, owner, entry.load)
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist is not None else entry.value
+
+
+def _loader(task: Task, name: str, place: str) -> Callable[[], Any]:
+    def load() -> Any:
+        module_name, _, attribute = place.partition(":")
+        stands = getattr(importlib.import_module(module_name, task.package), attribute)
+        return stands[name] if isinstance(stands, Mapping) else stands
+
+    return load
+
+
+def _add_once(table: dict[str, Any], name: str, thing: Any, owner: str) -> None:
+    if name in table:
+        warnings.warn(f"{owner} brings {name!r}, which is there already; the first one is used", BrokenPlugin,
+                      stacklevel=2)
+    else:
+        table[name] = thing
+
+
+def _checked(registration: _Registration, kind: type[T]) -> T:
+    thing = registration.load()
+    if not isinstance(thing, kind):
+        raise TypeError(f"{registration.name!r} is a {type(thing).__name__}, not a {kind.__name__}")
+    return thing
+
+
+def _loaded_or_reported(registration: _Registration, kind: type[T]) -> T | None:
+    try:
+        return _checked(registration, kind)
+    except Exception as error:
+        warnings.warn(f"{registration.owner}: {registration.name!r} cannot be loaded and is left out "
+                      f"({type(error).__name__}: {error})", BrokenPlugin, stacklevel=3)
+        return None
+
+
+def names(group: str, built_in: Mapping[str, object] | None = None) -> list[str]:
+    """The names of a group, nothing loaded."""
+    return list(dict.fromkeys([*(built_in or ()), *_registered(group)]))
+
+
+def every(group: str, kind: type[T], built_in: Mapping[str, T] | None = None) -> dict[str, T]:
+    """Everything of a group by name. What cannot be loaded is reported and left out."""
+    table = dict(built_in or {})
+    for name, registration in _registered(group).items():
+        if name not in table:
+            thing = _loaded_or_reported(registration, kind)
+            if thing is not None:
+                table[name] = thing
+    return table
+
+
+def find(what: str, name: str, group: str, kind: type[T], built_in: Mapping[str, T] | None = None, *,
+         see: str = "") -> T:
+    """A thing by name: a built-in one, else one that a task or a package brings, else the error that names the nearest.
+
+    One that is asked for and cannot be loaded raises.
+    """
+    if built_in is not None and name in built_in:
         return built_in[name]
-    if name in _entries(group):
-        return from_entry_points(group, kind)[name]
-    raise unknown(what, name, [*built_in, *_entries(group)], see=see)
+    if name in _registered(group):
+        registration = _registered(group)[name]
+        try:
+            return _checked(registration, kind)
+        except Exception as error:
+            raise ImportError(f"{what} {name!r} of {registration.owner} cannot be loaded: "
+                              f"{type(error).__name__}: {error}") from error
+    raise unknown(what, name, names(group, built_in), see=see)

@@ -13,7 +13,8 @@ import pytest
 import instar
 from instar import Detections, Poses
 from instar.analysis.subjects import subject_columns
-from instar.outputs import Output, Zones
+from instar.outputs import Output
+from instar.outputs.zones import Zones
 from instar.skeleton import skeleton
 from instar.store import Store
 from instar.suites import Suite

@@ -62,7 +62,7 @@ def page(browser: Any) -> Iterator[Any]:
 def served() -> Iterator[Callable[..., str]]:
     """Serves runs on a free port of loopback; a test asks for it before its page, so that it outlives the page."""
     uvicorn = module("uvicorn")
-    from instar.report.viewer import application
+    from instar.viewer import application
 
     ends: list[Callable[[], None]] = []
 

@@ -15,7 +15,7 @@ import pytest
 import instar
 from instar.case import Case
 from instar.datasets import Dataset
-from instar.outputs import Detections
+from instar.outputs.detections import Detections
 from instar.report import explain
 from tests.perfect.test_object_relevance import TRUTHS, intact, picture
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from instar.case import Case, Crop, Image, Unreadable, read_image, read_input
+from instar.case import Case, read_input
+from instar.image import Crop, Image, Unreadable, read_image
 
 
 def ramp(width: int = 60, height: int = 40) -> Image:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import instar.case
-from instar.case import Case, Unreadable, count_frames, decode_image, read_input
+from instar.case import Case, read_input
+from instar.image import Unreadable, count_frames, decode_image
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import instar
-from instar.case import read_image
+from instar.image import read_image
 from tests.toys import write_scenes
 
 ROOT = Path(__file__).parents[2]

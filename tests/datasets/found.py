@@ -6,7 +6,7 @@ from typing import Any
 
 from instar.case import Case
 from instar.datasets import Dataset
-from instar.outputs import Poses
+from instar.outputs.poses import Poses
 
 
 def by_id(found: Dataset) -> dict[str, Case]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from instar.datasets import dataset
-from instar.outputs import Caption
+from instar.outputs.caption import Caption
 
 SAID = {"a.jpg": ("a dog, on a bench", "one dog"), "größe.jpg": ("a cat",)}
 

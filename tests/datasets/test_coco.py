@@ -10,7 +10,9 @@ import pytest
 
 from instar.case import read_input
 from instar.datasets import dataset
-from instar.outputs import Caption, Detections, Poses
+from instar.outputs.caption import Caption
+from instar.outputs.detections import Detections
+from instar.outputs.poses import Poses
 from instar.skeleton import skeleton
 from tests.datasets.found import by_id
 

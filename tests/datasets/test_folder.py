@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from instar.case import Unreadable, read_input
+from instar.case import read_input
 from instar.datasets import dataset
+from instar.image import Unreadable
 
 Write = Callable[..., Path]
 

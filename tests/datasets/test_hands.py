@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from instar.datasets import dataset
-from instar.outputs import Poses
+from instar.outputs.poses import Poses
 from instar.skeleton import skeleton
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "datasets.md"

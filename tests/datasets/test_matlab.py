@@ -11,7 +11,7 @@ from scipy.io import savemat
 
 from instar.case import Case
 from instar.datasets import dataset
-from instar.outputs import Poses
+from instar.outputs.poses import Poses
 from tests.datasets.found import by_id
 
 Write = Callable[..., Path]

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from instar.case import Case, picture_size, read_image
+from instar.case import Case
 from instar.datasets import dataset
-from instar.outputs import Detections
+from instar.image import picture_size, read_image
+from instar.outputs.detections import Detections
 from tests import missing
 from tests.datasets.found import by_id
 

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from instar.case import Case, Crop, Image, Unreadable, read_image, read_input
+from instar.case import Case, read_input
 from instar.datasets import dataset
 from instar.datasets.panoptic import _square
+from instar.image import Crop, Image, Unreadable, read_image
 from tests.datasets.found import by_id, hand_points
 
 Write = Callable[..., Path]

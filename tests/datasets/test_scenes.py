@@ -17,10 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from instar.case import Case, Unreadable, read_input
+from instar.case import Case, read_input
 from instar.datasets import Dataset, dataset
-from instar.datasets.windows import stretches
-from instar.outputs import Forecast
+from instar.datasets.windowing import stretches
+from instar.image import Unreadable
+from instar.outputs.forecast import Forecast
 from instar.scene import Scene
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "datasets.md"

@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 
 import instar
-from instar.case import Case, Image
+from instar.case import Case
 from instar.datasets import Dataset
-from instar.outputs import Poses
+from instar.image import Image
+from instar.outputs.poses import Poses
 
 SPOTS = np.stack([np.linspace(10, 90, 21), np.linspace(20, 60, 21)], -1)
 DOWN = np.array([0, 10])

@@ -20,9 +20,10 @@ import polars as pl
 import pytest
 
 import instar
-from instar.case import Case, Scene, Track
+from instar.case import Case
 from instar.datasets import Dataset
-from instar.outputs import Forecast
+from instar.outputs.forecast import Forecast
+from instar.scene import Scene, Track
 from instar.store import APART, KEY, Store
 from instar.systems import System
 from tests.perfect.walker import FUTURES, STEPS, Walker, scenes
@@ -174,7 +175,7 @@ def test_people_on_one_map_share_its_changed_cells(parted: tuple[instar.Run, ins
 # --- kills -------------------------------------------------------------------------------------------
 
 SCRIPT = """
-import sys, instar, instar.engine.predictions as p
+import sys, instar, instar.engine.predict as p
 from pathlib import Path
 from tests.engine.test_scenes import on_files, run
 p.COMMIT_SECONDS, p.COMMIT_ROWS = 0.1, 12

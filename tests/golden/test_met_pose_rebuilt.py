@@ -17,7 +17,7 @@ from instar.analysis import (
     rates,
     violated_counts,
 )
-from instar.suites.met_pose import PAPER_BINS
+from instar.tasks.met_pose.suite import PAPER_BINS
 from tests.golden.met_pose import (
     GRID,
     IMAGES,

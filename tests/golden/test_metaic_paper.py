@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from instar.language import PAPER_CLASSES, read_paper
+from instar.tasks.meta_ic.language import PAPER_CLASSES, read_paper
 from tests.missing import shared
 
 FILES = {"overlap-0": 888, "overlap-15": 887}

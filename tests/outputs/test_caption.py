@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from instar.case import Image
-from instar.outputs import Caption, Detections
+from instar.image import Image
+from instar.outputs.caption import Caption
+from instar.outputs.detections import Detections
 from instar.store import rows_frame
 from instar.warp import Warp
 
@@ -35,7 +36,7 @@ def test_what_stood_behind_the_words_is_stored_drawn_and_carried() -> None:
     mirrored = back.warped(Warp.mirror((40, 30), "h"))
     assert mirrored.text == "a dog"
     assert mirrored.behind is not None and mirrored.behind.boxes[0].tolist() == [30, 0, 40, 20]
-    assert back.above(0.9).behind is not None and len(back.above(0.9).behind or ()) == 0
+    assert back.confident(0.9).behind is not None and len(back.confident(0.9).behind or ()) == 0
 
 
 def test_attention_covers_the_frame() -> None:

@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from instar.case import Image, Scene, Track
-from instar.outputs import Forecast, HeatMap
+from instar.image import Image
+from instar.outputs.forecast import Forecast
+from instar.outputs.heat import HeatMap
+from instar.scene import Scene, Track
 from instar.stats import hellinger
 from instar.store import rows_frame
 from instar.transforms import Change

@@ -12,10 +12,11 @@ import polars as pl
 import pytest
 
 import instar
-from instar.case import Case, Image
+from instar.case import Case
 from instar.datasets import Dataset
-from instar.language import counted
-from instar.outputs import Detections
+from instar.image import Image
+from instar.outputs.detections import Detections
+from instar.tasks.meta_ic.language import counted
 
 COLOURS = {"dog": (230, 20, 20), "cat": (20, 200, 20), "car": (20, 20, 230), "bus": (220, 200, 20),
            "traffic light": (200, 20, 200), "sheep": (20, 200, 220)}

@@ -11,10 +11,11 @@ import polars as pl
 import pytest
 
 import instar
-from instar.case import Case, Image
+from instar.case import Case
 from instar.datasets import Dataset
-from instar.outputs import Poses
-from instar.relations.groups import POOLED
+from instar.image import Image
+from instar.outputs.poses import Poses
+from instar.relations.over_cases import POOLED
 from tests.missing import shared
 
 SIZE = (120, 100)

@@ -10,9 +10,10 @@ import polars as pl
 import pytest
 
 import instar
-from instar.case import Case, Image
+from instar.case import Case
 from instar.datasets import Dataset
-from instar.outputs import Detections
+from instar.image import Image
+from instar.outputs.detections import Detections
 from tests.toys import COLOURS
 
 SIZE = (96, 72)

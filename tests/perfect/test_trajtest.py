@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import instar
-from instar.case import Track
 from instar.relations import Evidence, rule
+from instar.scene import Track
 from instar.stats import wilson
 from tests.perfect.walker import STEPS, Walker, dataset, scenes, system
 

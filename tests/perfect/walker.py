@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from instar.case import Case, Scene
+from instar.case import Case
 from instar.datasets import Dataset
-from instar.outputs import Forecast
+from instar.outputs.forecast import Forecast
+from instar.scene import Scene
 from instar.systems import System
 from instar.warp import Warp
 

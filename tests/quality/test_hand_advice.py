@@ -11,10 +11,11 @@ import pytest
 
 import instar
 from instar.analysis import hand_comparison
-from instar.analysis.hands import ENOUGH, GROUNDS, LEAST
-from instar.case import Case, Image
+from instar.case import Case
 from instar.datasets import Dataset
-from instar.outputs import Poses
+from instar.image import Image
+from instar.outputs.poses import Poses
+from instar.tasks.hand_pose.analysis import ENOUGH, GROUNDS, LEAST
 from tests.perfect.test_hand_pose import (
     HANDS,
     SIZE,

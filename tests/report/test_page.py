@@ -14,8 +14,9 @@ import polars as pl
 import pytest
 
 import instar
-from instar.case import Case, read_image
+from instar.case import Case
 from instar.datasets import Dataset
+from instar.image import read_image
 from instar.report import write_report
 from instar.report.chart import columns
 from instar.report.page import Report, make_report, page, script_json

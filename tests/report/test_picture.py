@@ -5,10 +5,12 @@ import os
 import numpy as np
 import pytest
 
-from instar.case import Image, read_image
-from instar.outputs import Detections, Poses, Shape
+from instar.image import Image, read_image
+from instar.outputs.detections import Detections
+from instar.outputs.poses import Poses
 from instar.report import Panel, contact_sheet, draw_shapes, pair_picture, write_png
 from instar.report.picture import ORANGE, _plain, _wrapped, _written
+from instar.shapes import Shape
 
 
 def grey(width: int, height: int, value: int = 128) -> Image:

@@ -12,10 +12,12 @@ import pytest
 
 import instar
 from instar.api import preview
-from instar.case import Case, Image, Scene, Track, read_image
+from instar.case import Case
 from instar.datasets import Dataset
+from instar.image import Image, read_image
 from instar.report import draw_pairs
 from instar.report.picture import ORANGE, WHITE
+from instar.scene import Scene, Track
 from instar.suites import suite
 from instar.transforms import transformation
 from tests.engine.test_scenes import in_memory, on_files, people, run, system, write_map

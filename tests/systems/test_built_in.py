@@ -16,9 +16,12 @@ import numpy.typing as npt
 import pytest
 
 import instar
-from instar.case import Case, Image, read_image
+from instar.case import Case
 from instar.datasets import Dataset
-from instar.outputs import KINDS, Poses, Zones
+from instar.image import Image, read_image
+from instar.outputs import KINDS
+from instar.outputs.poses import Poses
+from instar.outputs.zones import Zones
 from instar.skeleton import skeleton
 from instar.systems import MissingExtra, System, system, systems, verify
 from instar.systems.litert import letterbox, quiet

@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import instar
-from instar.case import Case, Image
+from instar.case import Case
 from instar.datasets import Dataset
-from instar.outputs import Detections, Poses
+from instar.image import Image
+from instar.outputs.detections import Detections
+from instar.outputs.poses import Poses
 from instar.systems import System, system
 from instar.systems.chain import DetectorFailed, LandmarksFailed, Pad, cropped
 from instar.warp import Warp

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from instar.case import Image
-from instar.outputs import Detections
+from instar.image import Image
+from instar.outputs.detections import Detections
 from instar.systems import System, system
 from instar.systems.boxes import COCO, COCO_NUMBERS, Fit, carried_back, fitted, fitting, suppressed
 from instar.warp import Warp, boxes_iou

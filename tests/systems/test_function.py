@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from instar import registry
-from instar.case import Image
-from instar.outputs import Poses
+from instar.image import Image
+from instar.outputs.poses import Poses
 from instar.systems import System, declare, system, system_name, systems
 
 GREY = Image(np.full((40, 60, 3), 127, np.uint8))
@@ -132,7 +132,7 @@ def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_from_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "our_toy_adapter.py").write_text("""
-from instar.outputs import Poses
+from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 from instar.systems import System, SystemFamily, fingerprint_of
 

@@ -24,8 +24,9 @@ import numpy as np
 import pytest
 
 import instar
-from instar.case import Image
-from instar.outputs import Caption, Detections
+from instar.image import Image
+from instar.outputs.caption import Caption
+from instar.outputs.detections import Detections
 from instar.relations import rule
 from instar.suites import Suite
 from instar.systems import System, system

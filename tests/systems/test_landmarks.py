@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from instar.case import Image
-from instar.outputs import Detections, Poses
+from instar.image import Image
+from instar.outputs.detections import Detections
+from instar.outputs.poses import Poses
 from instar.systems import MissingExtra, System, system
 from instar.systems.landmarks import Cells, cells_onto, peaks
 from instar.warp import Warp

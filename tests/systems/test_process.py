@@ -24,8 +24,13 @@ import numpy as np
 import pytest
 
 import instar
-from instar.case import Image, Input, Scene
-from instar.outputs import Detections, Forecast, Poses, Zones
+from instar.case import Input
+from instar.image import Image
+from instar.outputs.detections import Detections
+from instar.outputs.forecast import Forecast
+from instar.outputs.poses import Poses
+from instar.outputs.zones import Zones
+from instar.scene import Scene
 from instar.spelling import bind, parse_call, spell
 from instar.suites import Suite
 from instar.systems import System

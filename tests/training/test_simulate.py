@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from instar.scene import Scene
-from instar.systems.goalmap import _Patch
+from instar.tasks.traj_test.goalmap import _Patch
 from instar.warp import Warp
 from tests.missing import module
 from training.goalmap import simulate

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from instar.case import Image, picture_size
 from instar.datasets import dataset
-from instar.outputs import Detections
+from instar.image import Image, picture_size
+from instar.outputs.detections import Detections
 from instar.pool import Item, Pool, read_pool
 from instar.transforms import NotApplicable, draw_seed, transformation
 from instar.transforms.insertion import Placement, _drawn, paste, place, spans_of

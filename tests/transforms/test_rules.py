@@ -15,13 +15,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from instar.case import Image
-from instar.outputs import Detections, Poses, Zones
+from instar.image import Image
+from instar.outputs.detections import Detections
+from instar.outputs.poses import Poses
+from instar.outputs.zones import Zones
 from instar.pool import Item, Pool
 from instar.relations import Rule, rule
 from instar.spelling import REQUIRED, Parameter, spell_value
 from instar.suites import suites
-from instar.transforms import Family, NotApplicable, Transformation, families, transformation
+from instar.transforms import NotApplicable, Transformation, TransformationFamily, families, transformation
 from instar.warp import Size
 
 FRAME = (240, 180)
@@ -62,7 +64,7 @@ def example(parameter: Parameter, turn: int) -> str:
     raise AssertionError(f"no example for {parameter.name}: {parameter.allowed}")
 
 
-def examples(family: Family) -> list[Transformation]:
+def examples(family: TransformationFamily) -> list[Transformation]:
     """Three with the family's defaults, and one for each other value of a choice that has a default."""
     def spelled(turn: int, **named: str) -> str:
         values = [example(p, turn) for p in family.parameters if p.default is REQUIRED]
@@ -78,7 +80,7 @@ def examples(family: Family) -> list[Transformation]:
     return list(dict.fromkeys(transformation(text) for text in texts))
 
 
-def for_images(family: Family) -> bool:
+def for_images(family: TransformationFamily) -> bool:
     return family.form == "spatial" or "image" in family.inputs
 
 
@@ -214,7 +216,7 @@ def large_needs() -> dict[str, object]:
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-def test_a_large_picture_takes_few_copies(family: Family, large: Image,
+def test_a_large_picture_takes_few_copies(family: TransformationFamily, large: Image,
                                           large_needs: dict[str, object]) -> None:
     tracemalloc.start()
     try:

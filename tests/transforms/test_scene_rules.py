@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from instar.case import Scene, Track
-from instar.outputs import Forecast
+from instar.outputs.forecast import Forecast
+from instar.scene import Scene, Track
 from instar.suites import suites
 from instar.transforms import Change, NotApplicable, Transformation, families, mask_of, transformation
 from instar.warp import Warp, inside

@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from instar.case import Image
-from instar.outputs import Detections, Poses, Zones
+from instar.image import Image
+from instar.outputs.detections import Detections
+from instar.outputs.poses import Poses
+from instar.outputs.zones import Zones
 from instar.transforms import NotApplicable, draw_seed, families, transformation
 from instar.transforms.change import Change
 from instar.transforms.quality import line_kernel

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from instar.outputs import HeatMap
+from instar.outputs.heat import HeatMap
 from instar.warp import Warp, carried_mass
 
 sides = st.integers(1, 12)

@@ -21,10 +21,11 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from instar.outputs import Forecast, HeatMap
+from instar.outputs.forecast import Forecast
+from instar.outputs.heat import HeatMap
 from instar.scene import Scene
-from instar.systems.goalmap import FAMILIES
 from instar.systems.system import System
+from instar.tasks.traj_test.goalmap import FAMILIES
 from training.goalmap import simulate
 
 Floats = npt.NDArray[np.float64]

@@ -1,12 +1,6 @@
 """What verdicts say: rates with confidence, curves over thresholds, the worst cases, coverage and truth."""
 
-from instar.analysis.captions import CAPTION_KINDS, caption_table
 from instar.analysis.coverage import coverage, default_bins, violated_counts
-from instar.analysis.forecasts import agreement, displacement, displacement_tests, map_table, preserving_table
-from instar.analysis.hands import FINGERS, GROUPS, PURPOSES, HandCounts, hand_comparison
-from instar.analysis.labels import label_problems
-from instar.analysis.landmarks import Figure, landmark_table, typical_pose
-from instar.analysis.objects import object_table
 from instar.analysis.rates import any_rule, by_case, curve, group_rates, noise, rates, violated, worst, worst_pairs
 from instar.analysis.run import ANY, Run, open_run
 from instar.analysis.selection import costs, selected
@@ -14,6 +8,12 @@ from instar.analysis.severities import Severities, Verdicts, group_of, severitie
 from instar.analysis.slices import described, slices
 from instar.analysis.subjects import subject_columns
 from instar.analysis.truth import TRUTH, classic, classic_vs_metamorphic
+from instar.tasks.hand_pose.analysis import FINGERS, GROUPS, PURPOSES, HandCounts, hand_comparison
+from instar.tasks.met_pose.landmarks import Figure, landmark_table, typical_pose
+from instar.tasks.meta_ic.analysis import CAPTION_KINDS, caption_table
+from instar.tasks.meta_ic.labels import label_problems
+from instar.tasks.object_relevance.analysis import object_table
+from instar.tasks.traj_test.analysis import agreement, displacement, displacement_tests, map_table, preserving_table
 
 __all__ = ["ANY", "CAPTION_KINDS", "FINGERS", "GROUPS", "PURPOSES", "TRUTH", "Figure", "HandCounts", "Run",
            "Severities", "Verdicts", "agreement", "any_rule", "by_case", "caption_table", "classic",

@@ -11,13 +11,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from instar.analysis.captions import caption_table
 from instar.analysis.coverage import coverage, violated_counts
-from instar.analysis.forecasts import agreement, displacement, displacement_tests, map_table, preserving_table
-from instar.analysis.hands import HandCounts, hand_counts, hand_frames
-from instar.analysis.labels import label_problems
-from instar.analysis.landmarks import Figure, landmark_table, typical_pose
-from instar.analysis.objects import object_table
 from instar.analysis.rates import any_rule, by_case, curve, group_rates, noise, rates, worst_pairs
 from instar.analysis.selection import costs, selected
 from instar.analysis.severities import COLUMNS, Severities, group_of, severities
@@ -25,11 +19,20 @@ from instar.analysis.slices import described, slices
 from instar.analysis.subjects import subject_columns
 from instar.analysis.truth import classic, classic_vs_metamorphic
 from instar.engine import DEFAULT, SOURCE, Outcome, bound_rules, judge
-from instar.outputs import Caption, Forecast, Poses
-from instar.relations import Relation, Rule, own_equivariance, rule, vocabulary_of
+from instar.outputs.caption import Caption
+from instar.outputs.forecast import Forecast
+from instar.outputs.poses import Poses
+from instar.relations import Relation, Rule, own_equivariance, rule
 from instar.spelling import unknown
 from instar.store import Store
 from instar.suites import default_suite, suite
+from instar.tasks.hand_pose.analysis import HandCounts, hand_counts, hand_frames
+from instar.tasks.met_pose.landmarks import Figure, landmark_table, typical_pose
+from instar.tasks.meta_ic.analysis import caption_table
+from instar.tasks.meta_ic.labels import label_problems
+from instar.tasks.meta_ic.relations import vocabulary_of
+from instar.tasks.object_relevance.analysis import object_table
+from instar.tasks.traj_test.analysis import agreement, displacement, displacement_tests, map_table, preserving_table
 
 __all__ = ["ANY", "Run", "open_run"]
 

@@ -9,7 +9,8 @@ from typing import Any
 import polars as pl
 
 from instar.engine import SOURCE, chunks
-from instar.outputs import Zones, output_kind
+from instar.outputs import output_kind
+from instar.outputs.zones import Zones
 from instar.relations import own_equivariance
 from instar.store import Store
 

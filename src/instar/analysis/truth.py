@@ -10,7 +10,7 @@ import polars as pl
 
 from instar.analysis.severities import Verdicts, severities
 from instar.engine import SOURCE
-from instar.outputs import Poses
+from instar.outputs.poses import Poses
 from instar.relations import Evidence, own_equivariance, renamed_poses
 from instar.skeleton import Skeleton
 from instar.stats import wilson

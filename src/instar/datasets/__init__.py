@@ -26,7 +26,7 @@ from instar.datasets.tracks import TRACKS, is_tracks_header
 from instar.datasets.video import VIDEO, VIDEOS
 from instar.datasets.voc import VOC, holds_voc
 from instar.datasets.yolo import YOLO, holds_yolo
-from instar.registry import find, from_entry_points, loaded_object
+from instar.registry import every, find, loaded_object
 from instar.spelling import Call, bind, nearest, parse_call, spell
 
 __all__ = ["Dataset", "DatasetFamily", "dataset", "datasets", "shortened"]
@@ -40,8 +40,8 @@ _BUILT_IN: dict[str, DatasetFamily] = {family.name: family for family in _FAMILI
 
 def datasets() -> dict[str, DatasetFamily]:
     """Every kind of dataset by name: those of Instar and those of installed packages."""
-    found = {**_BUILT_IN, **from_entry_points("instar.datasets", DatasetFamily)}
-    return {name: with_attributes(family) for name, family in found.items()}
+    families = every("datasets", DatasetFamily, _BUILT_IN)
+    return {name: with_attributes(family) for name, family in families.items()}
 
 
 def dataset(spelling: str | Path) -> Dataset:
@@ -87,7 +87,7 @@ def _exists(path: Path) -> bool:
 def _opened(call: Call) -> Dataset:
     if ":" in call.name:
         raise ValueError(f"{call.name}: a function takes no parameters here; set them in Python")
-    family = find("dataset", call.name, _BUILT_IN, "instar.datasets", DatasetFamily,
+    family = find("dataset", call.name, "datasets", DatasetFamily, _BUILT_IN,
                   see="A path needs quotes inside parameters; your own is written package.module:function.")
     family = with_attributes(family)
     values = bind(call, family.parameters, what="dataset")

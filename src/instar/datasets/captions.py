@@ -12,7 +12,7 @@ from pathlib import Path
 
 from instar.case import Case
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, first_existing, missing, nfc, shortened
-from instar.outputs import Caption
+from instar.outputs.caption import Caption
 from instar.spelling import Parameter
 
 __all__ = ["CAPTIONS", "is_captions"]

@@ -24,7 +24,9 @@ from instar.datasets.dataset import (
     shortened,
 )
 from instar.datasets.masks import Runs, mask_from_polygons, mask_from_runs, runs_of
-from instar.outputs import Caption, Detections, Poses
+from instar.outputs.caption import Caption
+from instar.outputs.detections import Detections
+from instar.outputs.poses import Poses
 from instar.skeleton import Skeleton, skeleton, skeletons
 from instar.spelling import Parameter
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from instar.case import Case, picture_size
+from instar.case import Case
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc, shortened
 from instar.datasets.matlab import load
 from instar.datasets.objects import Left, Thing, counted, truth_of, within
-from instar.outputs import Detections
+from instar.image import picture_size
+from instar.outputs.detections import Detections
 from instar.spelling import Parameter
 
 __all__ = ["EGOHANDS", "holds_egohands"]

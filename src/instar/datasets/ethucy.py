@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, missing, nfc, shortened
-from instar.datasets.windows import HORIZON, Ground, Horizon, Scenes, frame_to, native_step, plain
+from instar.datasets.windowing import HORIZON, Ground, Horizon, Scenes, frame_to, native_step, plain
 from instar.spelling import Parameter
 from instar.warp import Warp
 

@@ -20,7 +20,7 @@ from instar.case import Case
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, shortened
 from instar.datasets.hands import Floats, array_of, hands_of, json_of
 from instar.datasets.objects import counted
-from instar.outputs import Poses
+from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 
 __all__ = ["FREIHAND", "holds_freihand"]

@@ -7,9 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from instar.case import Case, Scene
+from instar.case import Case
 from instar.datasets.dataset import Dataset, Distinct
 from instar.datasets.listing import path_id
+from instar.scene import Scene
 
 __all__ = ["from_function"]
 

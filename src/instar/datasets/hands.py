@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from instar.datasets.dataset import missing
-from instar.outputs import Poses
+from instar.outputs.poses import Poses
 
 __all__ = ["Floats", "array_of", "hands_of", "json_of"]
 

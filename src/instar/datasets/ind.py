@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc, shortened
-from instar.datasets.windows import (
+from instar.datasets.windowing import (
     HORIZON,
     Ground,
     Horizon,

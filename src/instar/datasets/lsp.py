@@ -14,7 +14,7 @@ import numpy.typing as npt
 from instar.case import Case
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, first_existing, missing, nfc
 from instar.datasets.matlab import load
-from instar.outputs import Poses
+from instar.outputs.poses import Poses
 from instar.skeleton import skeleton
 from instar.spelling import Parameter, nearest
 

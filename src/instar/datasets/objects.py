@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from instar.datasets.dataset import shortened
 from instar.datasets.masks import mask_from_polygons
-from instar.outputs import Detections
+from instar.outputs.detections import Detections
 from instar.warp import Size
 
 __all__ = ["Left", "Thing", "counted", "truth_of", "within"]

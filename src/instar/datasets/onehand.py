@@ -18,7 +18,7 @@ from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, miss
 from instar.datasets.hands import Floats, array_of, hands_of
 from instar.datasets.listing import path_id
 from instar.datasets.objects import Left, counted
-from instar.outputs import Poses
+from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 
 __all__ = ["ONEHAND10K", "holds_onehand", "is_joint_labels"]

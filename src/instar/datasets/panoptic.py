@@ -15,12 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from instar.case import Case, Crop
+from instar.case import Case
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, missing, nfc
 from instar.datasets.hands import Floats, array_of, hands_of, json_of
 from instar.datasets.listing import path_id
 from instar.datasets.objects import Left, counted
-from instar.outputs import Poses
+from instar.image import Crop
+from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 
 __all__ = ["PANOPTIC", "holds_panoptic", "is_hand_list"]

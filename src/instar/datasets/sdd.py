@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.case import Unreadable, read_image
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc, shortened
-from instar.datasets.windows import (
+from instar.datasets.windowing import (
     HORIZON,
     Ground,
     Horizon,
@@ -23,6 +22,7 @@ from instar.datasets.windows import (
     frame_to,
     maps_in,
 )
+from instar.image import Unreadable, read_image
 from instar.spelling import Parameter
 from instar.warp import Size
 

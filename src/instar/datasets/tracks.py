@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc
-from instar.datasets.windows import HORIZON, Ground, Horizon, Scenes, agents_parameter, named_columns, not_csv
+from instar.datasets.windowing import HORIZON, Ground, Horizon, Scenes, agents_parameter, named_columns, not_csv
 from instar.scene import BACKGROUND
 from instar.spelling import Parameter, nearest
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from instar.case import Case, Unreadable, count_frames
+from instar.case import Case
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc
+from instar.image import Unreadable, count_frames
 from instar.spelling import Parameter
 
 __all__ = ["VIDEO", "VIDEOS"]

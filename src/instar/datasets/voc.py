@@ -11,11 +11,12 @@ from typing import Any, NoReturn
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
-from instar.case import Case, picture_size
+from instar.case import Case
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc, shortened
 from instar.datasets.folder import FOLDER
 from instar.datasets.objects import Left, Thing, counted, truth_of, within
-from instar.outputs import Detections
+from instar.image import picture_size
+from instar.outputs.detections import Detections
 from instar.spelling import Parameter, nearest
 
 __all__ = ["VOC", "holds_voc"]

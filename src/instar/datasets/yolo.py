@@ -12,11 +12,12 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 import numpy.typing as npt
 
-from instar.case import Case, picture_size
+from instar.case import Case
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc, shortened
 from instar.datasets.folder import FOLDER
 from instar.datasets.objects import Left, Thing, counted, truth_of, within
-from instar.outputs import Detections
+from instar.image import picture_size
+from instar.outputs.detections import Detections
 from instar.spelling import Parameter
 from instar.warp import Size
 

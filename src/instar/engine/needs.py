@@ -9,7 +9,10 @@ from typing import Literal
 import numpy as np
 
 from instar.case import Case, Input
-from instar.outputs import Detections, Output, Poses, Zones
+from instar.outputs import Output
+from instar.outputs.detections import Detections
+from instar.outputs.poses import Poses
+from instar.outputs.zones import Zones
 from instar.pool import Pool, read_pool
 from instar.systems import System, system
 from instar.transforms import NotApplicable
@@ -115,8 +118,8 @@ def provided(need: str, source: Provider | None, case: Case, given: Input,
 def _sure(found: Detections | Poses) -> Detections | Poses:
     """What the system is sure of; objects are named by their place among all that it said."""
     if isinstance(found, Poses):
-        return found.above(SURE)
-    return replace(found, ids=tuple(str(number) for number in range(len(found)))).above(SURE)
+        return found.confident(SURE)
+    return replace(found, ids=tuple(str(number) for number in range(len(found)))).confident(SURE)
 
 
 def _zones_of_truth(case: Case, given: Input, how: Literal["masks", "boxes"]) -> Zones | NotApplicable:

@@ -19,10 +19,12 @@ import cv2
 import numpy as np
 import xxhash
 
-from instar.case import Case, Input, Unreadable, read_input
+from instar.case import Case, Input, read_input
 from instar.engine.needs import STORED, Need, Provider, provided, provider, with_source
 from instar.engine.plan import SOURCE, Key
-from instar.outputs import Output, Zones
+from instar.image import Unreadable
+from instar.outputs import Output
+from instar.outputs.zones import Zones
 from instar.pool import Pool
 from instar.store import need_content
 from instar.systems import System, fingerprint_of, system

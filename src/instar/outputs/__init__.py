@@ -1,75 +1,29 @@
-"""What systems say. Every kind of output can be warped, stored and drawn; a new kind is one file here."""
+"""What systems say. Every kind of output declares, warps, stores and draws itself; a new kind is one file here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
 
-import polars as pl
-
-from instar.case import Input
-from instar.outputs.caption import Caption
-from instar.outputs.detections import Detections
-from instar.outputs.forecast import Forecast, HeatMap, Paths, heat_of
-from instar.outputs.poses import PoseBatch, Poses
-from instar.outputs.zones import Zones
-from instar.shapes import Shape
+from instar.outputs.output import Output
+from instar.registry import every
 from instar.spelling import unknown
-from instar.warp import Warp
 
-__all__ = ["KINDS", "Caption", "Detections", "Forecast", "HeatMap", "Output", "Paths", "PoseBatch", "Poses", "Shape",
-           "Zones", "heat_of", "output_kind"]
+__all__ = ["Output", "output_kind", "output_kinds"]
 
 
-class Output(Protocol):
-    """What every kind of output can do."""
-
-    kind: ClassVar[str]
-    columns: ClassVar[Mapping[str, Any]]
-    """The Parquet columns of one stored output, with their polars types."""
-    apart: ClassVar[tuple[str, ...]]
-    """Binary columns that are large and often equal: stored once, by the hash of their content."""
-
-    def warped(self, warp: Warp) -> Output: ...
-    def above(self, confidence: float) -> Output:
-        """Only what scores at least this; itself where nothing has a score."""
-        ...
-
-    def shapes(self, target: str | None = None) -> list[Shape]:
-        """What to draw of it; of a verdict's target alone where that is a part of the answer."""
-        ...
-
-    def says(self) -> str | None:
-        """What it says in words; None for a kind that is drawn."""
-        ...
-
-    def header(self) -> dict[str, Any]:
-        """What is the same for all outputs of a run; stored once, in its manifest."""
-        ...
-
-    def row(self) -> dict[str, Any]:
-        """Its columns; numbers as arrays of their column's own type."""
-        ...
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Output: ...
-    @classmethod
-    def accept(cls, answer: object, given: Input) -> Output:
-        """An answer to a given input, checked at the door; raises where it is not what this kind can be made of."""
-        ...
-
-    @classmethod
-    def subjects(cls, rows: pl.DataFrame, header: Mapping[str, Any]) -> pl.DataFrame | None:
-        """What many stored outputs found, one row each: the number of the output's `row`, the box `x0`, `y0`, `x1`,
-        `y1` in pixels, and the `score`. None for a kind that does not find subjects.
-        """
-        ...
-
-
-KINDS: dict[str, type[Output]] = {kind.kind: kind for kind in (Caption, Detections, Forecast, Poses, Zones)}
+@cache
+def output_kinds() -> Mapping[str, type[Output]]:
+    """Every kind by name: the `OUTPUT` of each file here, and those that tasks and installed packages bring."""
+    modules = (import_module(module.name) for module in iter_modules(__path__, f"{__name__}."))
+    built_in = {module.OUTPUT.kind: module.OUTPUT for module in modules if hasattr(module, "OUTPUT")}
+    return every("outputs", type, built_in)
 
 
 def output_kind(name: str) -> type[Output]:
-    if name not in KINDS:
-        raise unknown("output kind", name, KINDS)
-    return KINDS[name]
+    kinds = output_kinds()
+    if name not in kinds:
+        raise unknown("output kind", name, kinds)
+    return kinds[name]

@@ -13,11 +13,11 @@ import polars as pl
 
 from instar.case import Input
 from instar.outputs.detections import Detections
-from instar.outputs.forecast import HeatMap, heat_of
+from instar.outputs.heat import HeatMap, heat_of
 from instar.shapes import Shape
 from instar.warp import Warp
 
-__all__ = ["Caption"]
+__all__ = ["OUTPUT", "Caption"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +36,9 @@ class Caption:
     """Attention over the whole frame whose size is not known yet; `accept` makes it the attention."""
 
     kind: ClassVar[str] = "caption"
+    answers: ClassVar[str] = "image"
+    relation: ClassVar[str | None] = "objects"
+    suite: ClassVar[str | None] = "deeptest"
     columns: ClassVar[Mapping[str, Any]] = {
         "caption": pl.String, "score": pl.Float32, "map": pl.Binary, "map_size": pl.List(pl.Float32),
         "map_warp": pl.List(pl.Float64), "behind_boxes": pl.List(pl.Float32), "behind_labels": pl.List(pl.String),
@@ -75,8 +78,8 @@ class Caption:
         return replace(self, attention=None if self.attention is None else self.attention.warped(warp),
                        behind=None if self.behind is None else self.behind.warped(warp))
 
-    def above(self, confidence: float) -> Caption:
-        return self if self.behind is None else replace(self, behind=self.behind.above(confidence))
+    def confident(self, confidence: float) -> Caption:
+        return self if self.behind is None else replace(self, behind=self.behind.confident(confidence))
 
     def shapes(self, target: str | None = None) -> list[Shape]:
         """Where it looked and what stood behind the words; the words themselves are what it `says`."""
@@ -130,3 +133,6 @@ def _worded(text: str) -> str:
     if not words:
         raise ValueError("the caption is empty")
     return words
+
+
+OUTPUT = Caption

@@ -17,7 +17,7 @@ from instar.outputs.subjects import subject_frame
 from instar.shapes import Shape
 from instar.warp import Warp, warp_pixels
 
-__all__ = ["Detections"]
+__all__ = ["OUTPUT", "Detections"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +35,9 @@ class Detections:
     masks: npt.NDArray[np.bool_] | None = None
 
     kind: ClassVar[str] = "detections"
+    answers: ClassVar[str] = "image"
+    relation: ClassVar[str | None] = "detections"
+    suite: ClassVar[str | None] = "detections"
     columns: ClassVar[Mapping[str, Any]] = {
         "boxes": pl.List(pl.Float32), "labels": pl.List(pl.String), "scores": pl.List(pl.Float32),
         "ids": pl.List(pl.String), "masks": pl.Binary}
@@ -82,7 +85,7 @@ class Detections:
             masks = np.stack([warp_pixels(m.astype(np.uint8), warp, "nearest").astype(bool) for m in masks])
         return Detections.from_xyxy(warp.boxes(self.boxes), self.labels, self.scores, ids=self.ids, masks=masks)
 
-    def above(self, confidence: float) -> Detections:
+    def confident(self, confidence: float) -> Detections:
         keep = np.flatnonzero(self.scores >= confidence)
         return self if len(keep) == len(self) else Detections.from_xyxy(
             self.boxes[keep], [self.labels[i] for i in keep], self.scores[keep],
@@ -141,3 +144,6 @@ def _unpacked(data: bytes, count: int) -> npt.NDArray[np.bool_]:
     height, width = np.frombuffer(data[:8], "<i4").tolist()
     bits = np.unpackbits(np.frombuffer(zlib.decompress(data[8:]), np.uint8), count=count * height * width)
     return bits.reshape(count, height, width).astype(bool)
+
+
+OUTPUT = Detections

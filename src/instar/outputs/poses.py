@@ -18,7 +18,7 @@ from instar.shapes import Shape
 from instar.skeleton import Skeleton, skeleton
 from instar.warp import Warp
 
-__all__ = ["PoseBatch", "Poses"]
+__all__ = ["OUTPUT", "PoseBatch", "Poses"]
 
 Floats = npt.NDArray[np.float32]
 
@@ -37,6 +37,9 @@ class Poses:
     scores: Floats
 
     kind: ClassVar[str] = "poses"
+    answers: ClassVar[str] = "image"
+    relation: ClassVar[str | None] = "poses"
+    suite: ClassVar[str | None] = "met-pose/sub"
     columns: ClassVar[Mapping[str, Any]] = {
         "points": pl.List(pl.Float32), "visibility": pl.List(pl.Float32), "scores": pl.List(pl.Float32)}
     apart: ClassVar[tuple[str, ...]] = ()
@@ -89,7 +92,7 @@ class Poses:
         return Poses.from_array(warp.points(self.points[:, order]), skeleton=self.skeleton,
                                 visibility=self.visibility[:, order], scores=self.scores)
 
-    def above(self, confidence: float) -> Poses:
+    def confident(self, confidence: float) -> Poses:
         keep = self.scores >= confidence
         return self if keep.all() else Poses.from_array(
             self.points[keep], skeleton=self.skeleton, visibility=self.visibility[keep], scores=self.scores[keep])
@@ -187,3 +190,4 @@ class PoseBatch:
         return np.diff(self.offsets)
 
 
+OUTPUT = Poses

@@ -15,7 +15,7 @@ from instar.case import Input
 from instar.shapes import Shape
 from instar.warp import Size, Warp, warp_pixels
 
-__all__ = ["Zones"]
+__all__ = ["OUTPUT", "Zones"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +29,9 @@ class Zones:
     names: Mapping[str, tuple[int, ...]]
 
     kind: ClassVar[str] = "zones"
+    answers: ClassVar[str] = "image"
+    relation: ClassVar[str | None] = None
+    suite: ClassVar[str | None] = None
     columns: ClassVar[Mapping[str, Any]] = {"png": pl.Binary}
     apart: ClassVar[tuple[str, ...]] = ()
 
@@ -63,7 +66,7 @@ class Zones:
             carried = np.where(covered > 0, carried, np.uint8(255))
         return Zones(carried, self.names)
 
-    def above(self, confidence: float) -> Zones:
+    def confident(self, confidence: float) -> Zones:
         return self
 
     def shapes(self, target: str | None = None) -> list[Shape]:
@@ -96,3 +99,6 @@ class Zones:
     @classmethod
     def subjects(cls, rows: pl.DataFrame, header: Mapping[str, Any]) -> pl.DataFrame | None:
         return None
+
+
+OUTPUT = Zones

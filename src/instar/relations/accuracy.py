@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.outputs import Poses
+from instar.outputs.poses import Poses
 from instar.relations.equivariance import DRAWS, PosePairs, pose_pairs, projected, renamed_poses
 from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
 from instar.skeleton import Skeleton

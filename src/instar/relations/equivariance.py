@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.outputs import Detections, PoseBatch
+from instar.outputs.detections import Detections
+from instar.outputs.poses import PoseBatch
 from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
 from instar.skeleton import Part, Skeleton
 from instar.spelling import Parameter
@@ -477,8 +478,8 @@ def detections(evidence: Evidence) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for number, row in enumerate(follow.iter_rows(named=True)):
         source = sources[row["source"]]
-        told = Detections.from_row(source, evidence.header).above(sure)
-        said = Detections.from_row(row, evidence.header).above(sure)
+        told = Detections.from_row(source, evidence.header).confident(sure)
+        said = Detections.from_row(row, evidence.header).confident(sure)
         matrix = np.reshape(row["warp"], (1, 3, 3))
         size = (row["width"], row["height"])
         corners = told.boxes[:, [[0, 1], [2, 1], [2, 3], [0, 3]]].astype(np.float64).reshape(1, -1, 2)

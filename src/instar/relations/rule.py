@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import chain as flatten
 
+from instar.relations.registry import bound_relation, own_equivariance
 from instar.relations.relation import BoundRelation
-from instar.relations.table import bound_relation, own_equivariance
 from instar.spelling import Call, Span, Value, bind, parse_chain, spell
 from instar.transforms import Transformation, chain, families
 

@@ -1,10 +1,6 @@
 """Reports: what a run found, in pictures and words."""
 
-from instar.report.annotation import Suspicious, export_suspicious
-from instar.report.asked import TABLES, run_table
-from instar.report.explain import Explained, explain, explanation_picture
 from instar.report.export import FORMATS, write_report
-from instar.report.pairs import CannotDraw, Pair, draw_pairs, load_pair, load_source, severity_text
 from instar.report.picture import (
     Panel,
     contact_sheet,
@@ -14,9 +10,13 @@ from instar.report.picture import (
     panel_picture,
     write_png,
 )
+from instar.report.rebuild import CannotDraw, Pair, draw_pairs, load_pair, load_source, severity_text
+from instar.report.run_tables import TABLES, run_table
 from instar.report.spoken import ROLES, Segment, Spoken, spoken
 from instar.report.tables import captions_prepared, objects_prepared, prepared, show_tables
 from instar.report.terminal import show_outcome, show_run, show_selection, show_slices
+from instar.tasks.meta_ic.suspicious import Suspicious, export_suspicious
+from instar.tasks.object_relevance.explain import Explained, explain, explanation_picture
 
 __all__ = ["FORMATS", "ROLES", "TABLES", "CannotDraw", "Explained", "Pair", "Panel", "Segment", "Spoken", "Suspicious",
            "captions_prepared", "contact_sheet", "draw_pairs", "draw_shapes", "encoded", "explain",

@@ -15,8 +15,8 @@ import polars as pl
 
 from instar.analysis import Run, Severities, worst_pairs
 from instar.engine import DEFAULT
-from instar.report.pairs import CannotDraw, load_pair, load_source
 from instar.report.picture import Panel, encoded, panel_picture
+from instar.report.rebuild import CannotDraw, load_pair, load_source
 from instar.report.section import Section
 from instar.report.spoken import Spoken, spoken
 

@@ -19,8 +19,8 @@ from instar.report.chart import PAGE_FONT, STATIC, Chart, columns, config
 from instar.report.compared import Comparison, common_cases, compare, run_names
 from instar.report.figures import charts, comparison
 from instar.report.gallery import Example, PairShown, examples, pairs_shown
-from instar.report.pairs import severity_text
 from instar.report.panels import SuitePanel, panels_of_relation, panels_of_run, panels_of_runs
+from instar.report.rebuild import severity_text
 from instar.report.section import Section, make_section
 from instar.report.spoken import ROLES
 from instar.report.words import count_of, headline, interval, over_cases_text, p_text, percent, points, slice_words

@@ -9,16 +9,16 @@ from typing import Any
 import polars as pl
 
 from instar.analysis import Run
-from instar.outputs import Poses
+from instar.outputs.poses import Poses
 from instar.relations import own_equivariance
 from instar.report.chart import Chart
-from instar.report.hand_panel import hand_panel, hands_compared
 from instar.report.panel_figures import classic_bars, classic_shares, object_curves, skeleton, worst_landmarks
 from instar.report.section import Section
 from instar.report.tables import captions_prepared, objects_prepared, prepared
 from instar.report.words import interval, percent
 from instar.spelling import unknown
-from instar.suites.met_pose import PAPER_BINS
+from instar.tasks.hand_pose.panel import hand_panel, hands_compared
+from instar.tasks.met_pose.suite import PAPER_BINS
 
 __all__ = ["SuitePanel", "Table", "panels_of_relation", "panels_of_run", "panels_of_runs"]
 

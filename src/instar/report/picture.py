@@ -20,8 +20,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from instar.case import Image
-from instar.outputs import Shape
+from instar.image import Image
+from instar.shapes import Shape
 from instar.warp import Warp, warp_pixels
 
 __all__ = ["Panel", "contact_sheet", "draw_shapes", "encoded", "pair_picture", "panel_picture",

@@ -9,9 +9,10 @@ from typing import Any
 import polars as pl
 
 from instar.engine import SOURCE
-from instar.outputs import Caption
-from instar.relations import Mark, compared_rows, relations, rule
+from instar.outputs.caption import Caption
+from instar.relations import relations, rule
 from instar.store import Store
+from instar.tasks.meta_ic.relations import Mark, compared_rows
 
 __all__ = ["ROLES", "Segment", "Spoken", "caption_options", "segments", "spoken"]
 

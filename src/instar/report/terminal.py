@@ -12,7 +12,7 @@ from rich.text import Text
 
 from instar.analysis import ANY
 from instar.engine import Outcome
-from instar.report.pairs import severity_text
+from instar.report.rebuild import severity_text
 from instar.report.spoken import Spoken
 from instar.report.words import over_cases_text
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from instar.report.pairs import severity_text
+from instar.report.rebuild import severity_text
 from instar.report.section import Section
 
 SPACE = "\u00a0"

@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 
-from instar.outputs import KINDS
+from instar.outputs import output_kinds
 from instar.relations import Rule, relations, rule
 from instar.spelling import Parameter, nearest
 from instar.suites.suite import Suite, joined
@@ -131,9 +131,9 @@ def _output(path: Path, data: Mapping[str, object], whole: Suite, own: Iterable[
     """What the file says, else the one kind that its suites and relations are for."""
     said = _text(path, data, "output", "")
     if said:
-        if said not in KINDS:
-            raise ValueError(f"suite {path}: unknown output {said!r}{nearest(said, KINDS)}; "
-                             f"there are {', '.join(sorted(KINDS))}")
+        if said not in output_kinds():
+            raise ValueError(f"suite {path}: unknown output {said!r}{nearest(said, output_kinds())}; "
+                             f"there are {', '.join(sorted(output_kinds()))}")
         return said
     kinds = {one.relation.relation.output for one in own if one.relation} - {"any"}
     kinds |= {whole.output} if whole.output else set()

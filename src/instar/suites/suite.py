@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from instar.relations import Rule
+from instar.relations import Rule, rule
 
-__all__ = ["Suite", "joined"]
+__all__ = ["Suite", "joined", "listed_suite"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,7 @@ class Suite:
     `output` is the kind of output it is for, where it is for one; `options` are judging options it asks for;
     `thresholds` map a rule's id to its threshold, `"*"` to that of all others. `panels` names what a report shows
     besides what it shows of every run; where no suite of a run asks for any, those of the output kind's own suite.
+    `titles` map a rule's id to what its paper calls it.
     """
 
     name: str
@@ -26,9 +27,18 @@ class Suite:
     options: Mapping[str, object] = field(default_factory=dict)
     thresholds: Mapping[str, float] = field(default_factory=dict)
     panels: tuple[str, ...] = ()
+    titles: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rules)
+
+
+def listed_suite(name: str, spellings: Sequence[str], help: str, output: str, *, panels: tuple[str, ...] = (),
+                 options: Mapping[str, object] | None = None, titles: Mapping[str, str] | None = None) -> Suite:
+    """A suite of rules as they are spelled. `titles` are by spelling."""
+    rules = {spelling: rule(spelling) for spelling in spellings}
+    return Suite(name, tuple(rules.values()), help, output, options or {}, panels=panels,
+                 titles={rules[spelling].id: title for spelling, title in (titles or {}).items()})
 
 
 def joined(parts: Sequence[Suite], *, name: str, help: str = "") -> Suite:
@@ -42,12 +52,12 @@ def joined(parts: Sequence[Suite], *, name: str, help: str = "") -> Suite:
     judged = ""
     for part in parts:
         own = part.thresholds
-        for rule in part.rules:
-            limit = own.get(rule.id, own.get("*"))
-            if limit is not None and thresholds.setdefault(rule.id, limit) != limit:
-                raise ValueError(f"{name}: the threshold of {rule.id} is {limit:g} in {part.name} "
-                                 f"and {thresholds[rule.id]:g} in another suite")
-            rules[rule.id] = rule
+        for one in part.rules:
+            limit = own.get(one.id, own.get("*"))
+            if limit is not None and thresholds.setdefault(one.id, limit) != limit:
+                raise ValueError(f"{name}: the threshold of {one.id} is {limit:g} in {part.name} "
+                                 f"and {thresholds[one.id]:g} in another suite")
+            rules[one.id] = one
         if _is_one_rule(part):
             continue
         if options is not None and dict(options) != dict(part.options):
@@ -56,12 +66,13 @@ def joined(parts: Sequence[Suite], *, name: str, help: str = "") -> Suite:
         options, judged = part.options, part.name
     outputs = {part.output for part in parts if part.output}
     return Suite(name, tuple(rules.values()), help, outputs.pop() if len(outputs) == 1 else None,
-                 dict(options or {}), thresholds, tuple(dict.fromkeys(name for part in parts for name in part.panels)))
+                 dict(options or {}), thresholds, tuple(dict.fromkeys(name for part in parts for name in part.panels)),
+                 {rule: title for part in parts for rule, title in part.titles.items()})
 
 
 def _is_one_rule(part: Suite) -> bool:
     """A rule given by its spelling says nothing of judging, and so joins with anything."""
-    return not part.options and [part.name] == [rule.id for rule in part.rules]
+    return not part.options and [part.name] == [one.id for one in part.rules]
 
 
 def _spelled(options: Mapping[str, object]) -> str:

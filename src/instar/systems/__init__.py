@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from instar.registry import find, from_entry_points, loaded_object
+from instar.registry import every, find, loaded_object
 from instar.spelling import bind, parse_call, spell
 from instar.systems import (
-    captioner,
     chain,
     efficientdet,
-    goalmap,
     http,
     huggingface,
     landmarks,
@@ -19,8 +17,6 @@ from instar.systems import (
     mediapipe,
     onnx,
     process,
-    reference,
-    walkers,
 )
 from instar.systems.function import declare, from_function
 from instar.systems.models import (
@@ -42,18 +38,17 @@ __all__ = ["MissingExtra", "Model", "ModelError", "System", "SystemFamily", "dec
            "pull", "system", "system_name", "systems", "use", "verify"]
 
 # Families only: a third-party library is imported when one of its systems is loaded.
-_ADAPTERS = (mediapipe, litert, efficientdet, onnx, landmarks, chain, huggingface, captioner, walkers, goalmap, http,
-             process, reference)
+_ADAPTERS = (mediapipe, litert, efficientdet, onnx, landmarks, chain, huggingface, http, process)
 _BUILT_IN: dict[str, SystemFamily] = {family.name: family for adapter in _ADAPTERS for family in adapter.FAMILIES}
 
 
 def systems() -> dict[str, SystemFamily]:
-    """Every system by name: those of Instar and those of installed packages."""
-    return {**_BUILT_IN, **from_entry_points("instar.systems", SystemFamily)}
+    """Every system by name: those here, those of tasks and those of installed packages."""
+    return every("systems", SystemFamily, _BUILT_IN)
 
 
 def _family(name: str) -> SystemFamily:
-    return find("system", name, _BUILT_IN, "instar.systems", SystemFamily,
+    return find("system", name, "systems", SystemFamily, _BUILT_IN,
                 see="Your own is written package.module:function.")
 
 

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from instar.case import Image
-from instar.outputs import Detections
+from instar.image import Image
+from instar.outputs.detections import Detections
 from instar.spelling import Parameter
 from instar.warp import Size, Warp, boxes_iou, warp_pixels
 

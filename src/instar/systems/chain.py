@@ -9,8 +9,11 @@ from typing import Literal
 
 import numpy as np
 
-from instar.case import Image, Input
-from instar.outputs import Detections, Output, Poses
+from instar.case import Input
+from instar.image import Image
+from instar.outputs import Output
+from instar.outputs.detections import Detections
+from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 from instar.systems.boxes import FLOOR
 from instar.systems.system import System, SystemFamily, fingerprint_of

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from instar.case import Image
-from instar.outputs import Detections
+from instar.image import Image
+from instar.outputs.detections import Detections
 from instar.spelling import Parameter
 from instar.systems.boxes import FLOOR, carried_back, fitted
 from instar.systems.litert import Model, model_file

@@ -8,8 +8,11 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from instar.case import Image, Input
-from instar.outputs import KINDS, Caption, Forecast
+from instar.case import Input
+from instar.image import Image
+from instar.outputs import output_kinds
+from instar.outputs.caption import Caption
+from instar.outputs.forecast import Forecast
 from instar.systems.system import System, fingerprint_of, hash_file
 
 __all__ = ["declare", "from_function"]
@@ -57,8 +60,8 @@ def from_function(function: Callable[..., Any], name: str) -> System:
         return [function(one, seed=seed) if seeded else function(one) for one, seed in zip(given, seeds, strict=True)]
 
     kind = told.get("kind") or _annotated(signature.return_annotation) or _probed(predict, name)
-    if kind not in KINDS:
-        raise ValueError(f"{name}: {kind!r} is no kind of output; there are {', '.join(KINDS)}")
+    if kind not in output_kinds():
+        raise ValueError(f"{name}: {kind!r} is no kind of output; there are {', '.join(output_kinds())}")
     return System(name, kind, predict, fingerprint_of("function", name, told.get("version", ""), _source(function)),
                   deterministic=deterministic, seedable=seeded or deterministic, batch=16 if batch else 1,
                   takes="scene" if kind == Forecast.kind else "image")
@@ -68,7 +71,7 @@ def _annotated(annotation: Any) -> str | None:
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     if text == "str":
         return Caption.kind
-    return next((name for name, kind in KINDS.items() if text.split(".")[-1] == kind.__name__), None)
+    return next((name for name, kind in output_kinds().items() if text.split(".")[-1] == kind.__name__), None)
 
 
 def _probed(predict: Callable[[Sequence[Input], Sequence[int]], Sequence[Any]], name: str) -> str:
@@ -80,7 +83,7 @@ def _probed(predict: Callable[[Sequence[Input], Sequence[int]], Sequence[Any]], 
         raise ValueError(f"{name} does not say what it returns, and failed on a 64×64 grey image "
                          f"({type(error).__name__}: {error}); {ask}") from error
     kind = Caption.kind if isinstance(answer, str) else getattr(answer, "kind", None)
-    if kind not in KINDS:
+    if kind not in output_kinds():
         raise ValueError(f"{name} returned {type(answer).__name__}, which is no output of Instar; {ask}")
     return str(kind)
 

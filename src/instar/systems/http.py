@@ -32,8 +32,10 @@ from typing import Any, ClassVar
 import cv2
 import numpy as np
 
-from instar.case import Image
-from instar.outputs import Caption, Detections, Output
+from instar.image import Image
+from instar.outputs import Output
+from instar.outputs.caption import Caption
+from instar.outputs.detections import Detections
 from instar.spelling import Call, Parameter, bind, nearest
 from instar.systems.system import System, SystemFamily, fingerprint_of
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import xxhash
 
-from instar.case import Image
-from instar.outputs import Caption, Detections
+from instar.image import Image
+from instar.outputs.caption import Caption
+from instar.outputs.detections import Detections
 from instar.spelling import Parameter
 from instar.systems.boxes import FLOOR, carried_back
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from instar.case import Image
-from instar.outputs import Poses
+from instar.image import Image
+from instar.outputs.poses import Poses
 from instar.skeleton import skeleton as skeleton_of
 from instar.spelling import Parameter
 from instar.systems.boxes import Fit, fitted

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from instar.case import Image
-from instar.outputs import Output, Poses, Zones
+from instar.image import Image
+from instar.outputs import Output
+from instar.outputs.poses import Poses
+from instar.outputs.zones import Zones
 from instar.spelling import Parameter
 from instar.systems.models import model_path
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file

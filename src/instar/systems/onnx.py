@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from instar.case import Image
-from instar.outputs import Detections
+from instar.image import Image
+from instar.outputs.detections import Detections
 from instar.spelling import Parameter
 from instar.systems.boxes import COCO, COCO_NUMBERS, FLOOR, Fit, carried_back, fitted, names_in, suppressed
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file

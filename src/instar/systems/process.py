@@ -34,13 +34,19 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from instar.case import Image, Input, Scene
-from instar.outputs import Caption, Detections, Forecast, Output, Poses, Zones
-from instar.scene import decode_classes
+from instar.case import Input
+from instar.image import Image
+from instar.json_values import as_list, as_numbers, as_text, one_of, short
+from instar.outputs import Output
+from instar.outputs.caption import Caption
+from instar.outputs.detections import Detections
+from instar.outputs.forecast import Forecast
+from instar.outputs.poses import Poses
+from instar.outputs.zones import Zones
+from instar.scene import Scene, decode_classes
 from instar.skeleton import Skeleton, skeleton
 from instar.spelling import Parameter, nearest
 from instar.systems.system import System, SystemFamily, fingerprint_of, hash_file
-from instar.told import as_list, as_numbers, as_text, one_of, short
 
 __all__ = ["FAMILIES", "Crashed", "TimedOut"]
 
@@ -380,6 +386,7 @@ def _spelled(given: Input) -> bytes:
         # put together by hand: json would look for quotes in megabytes of base64
         png = b64encode(_png(given.pixels, 0))
         return b'{"kind": "image", "width": %d, "height": %d, "png": "%s"}' % (width, height, png)
+    assert isinstance(given, Scene)
     classes = b64encode(_png(given.classes, 1)).decode()
     return json.dumps({"kind": "scene", "width": width, "height": height, "classes": classes,
                        "names": list(given.names), "past": given.past.tolist(), "steps": given.steps,

@@ -8,47 +8,56 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from instar.registry import find, from_entry_points, loaded_object
+from instar.registry import every, find, loaded_object
 from instar.spelling import REQUIRED, Call, parse_chain
 from instar.transforms import colour, insertion, noise, occlusion, quality, recorded, region, scene, spatial
 from instar.transforms.change import Change, mask_of
 from instar.transforms.family import (
-    Family,
     NotApplicable,
     Transformation,
+    TransformationFamily,
     bound_step,
     draw_seed,
     family_of_function,
 )
 
-__all__ = ["Change", "Family", "NotApplicable", "Transformation", "chain", "draw_seed", "families",
-           "mask_of", "transformation"]
+__all__ = [
+    "Change",
+    "NotApplicable",
+    "Transformation",
+    "TransformationFamily",
+    "chain",
+    "draw_seed",
+    "families",
+    "mask_of",
+    "transformation",
+]
 
-_BUILT_IN: dict[str, Family] = {
+_BUILT_IN: dict[str, TransformationFamily] = {
     family.name: family
     for room in (spatial, quality, colour, region, occlusion, noise, insertion, scene, recorded)
     for family in room.FAMILIES
 }
 
 
-def families() -> dict[str, Family]:
+def families() -> dict[str, TransformationFamily]:
     """Every family by name: those of Instar and those of installed packages."""
-    return {**_BUILT_IN, **from_entry_points("instar.transformations", Family)}
+    return every("transformations", TransformationFamily, _BUILT_IN)
 
 
-def _family(name: str) -> Family:
+def _family(name: str) -> TransformationFamily:
     if ":" in name:
         found = loaded_object(name)
-        if isinstance(found, Family):
+        if isinstance(found, TransformationFamily):
             return found
         if not callable(found):
-            raise TypeError(f"{name} is a {type(found).__name__}, not a function or a Family")
+            raise TypeError(f"{name} is a {type(found).__name__}, not a function or a TransformationFamily")
         return family_of_function(found, name)
-    return find("transformation", name, _BUILT_IN, "instar.transformations", Family,
+    return find("transformation", name, "transformations", TransformationFamily, _BUILT_IN,
                 see="`instar rules` lists them.")
 
 
-def _names_zone(call: Call, family: Family) -> bool:
+def _names_zone(call: Call, family: TransformationFamily) -> bool:
     """Whether the last value is a zone's name: text, where the family takes no more or no such choice.
 
     A value that looks like a misspelt choice is none: it shall be told so.

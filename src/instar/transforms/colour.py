@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from instar.spelling import Parameter
-from instar.transforms.family import Family
+from instar.transforms.family import TransformationFamily
 
 __all__ = ["FAMILIES"]
 
@@ -63,13 +63,13 @@ def colour_fill(pixels: Pixels, *, colour: tuple[int, int, int]) -> Pixels:
 
 
 FAMILIES = (
-    Family("greyscale", "colour", "photometric", greyscale,
+    TransformationFamily("greyscale", "colour", "photometric", greyscale,
            help="Rec. 601 luma (0.299 R + 0.587 G + 0.114 B) in all three channels."),
-    Family("colour_wheel", "colour", "photometric", colour_wheel,
+    TransformationFamily("colour_wheel", "colour", "photometric", colour_wheel,
            (Parameter("degrees", "float", low=-360, high=360, ordered=True, help="from red towards green"),),
            help="Hue rotated by degrees of the colour wheel. ⚠ OpenCV's 8-bit hue counts half degrees, so "
                 "that MET-POSE's 90 was a rotation by 180: its suite in paper mode spells twice the angle."),
-    Family("colour_channels", "colour", "photometric", colour_channels,
+    TransformationFamily("colour_channels", "colour", "photometric", colour_channels,
            (Parameter("factors", "floats", low=0, high=255, length=3, help="one per channel of the encoding"),
             Parameter("encoding", "choice", "rgb", choices=("rgb", "bgr", "xyz"),
                       help="what the image is encoded as before, and not decoded from after"),
@@ -77,7 +77,7 @@ FAMILIES = (
                       help="what becomes of values above 255")),
            help="Channels of an encoding times their factors, the result shown as if it were RGB. "
                 "⚠ overflow=wrap is MET-POSE's code: 200·1.3 becomes 4."),
-    Family("colour_fill", "colour", "photometric", colour_fill,
+    TransformationFamily("colour_fill", "colour", "photometric", colour_fill,
            (Parameter("colour", "colour", help="(red, green, blue)"),),
            help="One colour everywhere; meant for a zone: filtered(colour_fill((0, 0, 255)), background)."),
 )

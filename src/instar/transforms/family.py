@@ -10,12 +10,14 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 import xxhash
 
-from instar.case import Image, Input, Scene
+from instar.case import Input
+from instar.image import Image
+from instar.scene import Scene
 from instar.spelling import REQUIRED, Call, Kind, Parameter, Value, bind, spell
 from instar.transforms.change import Change
 from instar.warp import Resampling, Warp
 
-__all__ = ["Family", "NotApplicable", "Step", "Transformation", "draw_seed", "family_of_function"]
+__all__ = ["NotApplicable", "Step", "Transformation", "TransformationFamily", "draw_seed", "family_of_function"]
 
 Form = Literal["spatial", "photometric", "general"]
 Given = TypeVar("Given", bound=Input)
@@ -29,7 +31,7 @@ class NotApplicable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class TransformationFamily:
     """One registered transformation, with its parameters still open.
 
     `spatial` functions take (size, **values) and return a Warp; `photometric` ones take (pixels, **values),
@@ -85,7 +87,7 @@ def _kept(followed: Input) -> Input:
 class Step:
     """A family with its values. Values of kind `transformation` are Transformations."""
 
-    family: Family
+    family: TransformationFamily
     values: Mapping[str, Any]
 
     @property
@@ -181,7 +183,7 @@ _KINDS: dict[object, Kind] = {float: "float", int: "int", str: "text", bool: "bo
                               "float": "float", "int": "int", "str": "text", "bool": "bool"}
 
 
-def family_of_function(function: Callable[..., Any], name: str) -> Family:
+def family_of_function(function: Callable[..., Any], name: str) -> TransformationFamily:
     """A user's plain function (pixels, **parameters) → pixels as a photometric family."""
     parameters = []
     for place, (key, declared) in enumerate(inspect.signature(function).parameters.items()):
@@ -192,10 +194,11 @@ def family_of_function(function: Callable[..., Any], name: str) -> Family:
             raise TypeError(f"{name}: parameter {key} must be annotated float, int, str or bool")
         default = REQUIRED if declared.default is inspect.Parameter.empty else declared.default
         parameters.append(Parameter(key, kind, default))
-    return Family(name, "user", "photometric", function, tuple(parameters), inspect.getdoc(function) or "")
+    return TransformationFamily(name, "user", "photometric", function, tuple(parameters),
+                                inspect.getdoc(function) or "")
 
 
-def bound_step(call: Call, family: Family, resolve: Callable[[tuple[Call, ...]], Transformation]) -> Step:
+def bound_step(call: Call, family: TransformationFamily, resolve: Callable[[tuple[Call, ...]], Transformation]) -> Step:
     """A call bound to its family, nested transformations resolved."""
     values: dict[str, Any] = dict(bind(call, family.parameters, what="transformation"))
     for parameter in family.parameters:

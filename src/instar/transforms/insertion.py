@@ -16,11 +16,11 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from instar.case import Image
+from instar.image import Image
 from instar.pool import Item, Pool
 from instar.spelling import Parameter, nearest
 from instar.transforms.change import Change, Fact
-from instar.transforms.family import Family, NotApplicable
+from instar.transforms.family import NotApplicable, TransformationFamily
 from instar.warp import Size, Warp
 
 __all__ = ["FAMILIES", "Placement", "paste", "place", "spans_of"]
@@ -275,7 +275,7 @@ def paste(pixels: Pixels, item: Pixels, box: tuple[int, int, int, int]) -> Pixel
 
 
 FAMILIES = (
-    Family("insert", "insertion", "general", insert,
+    TransformationFamily("insert", "insertion", "general", insert,
            (Parameter("overlap", "float", low=0, high=1, ordered=True, shared=True,
                       help="upper end of the interval in which the share of the largest object lies that is covered"),
             Parameter("label", "text", "any", help="only objects of this class"),

@@ -11,10 +11,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from instar.case import Image
+from instar.image import Image
 from instar.spelling import Parameter
 from instar.transforms.change import Change
-from instar.transforms.family import Family
+from instar.transforms.family import TransformationFamily
 from instar.transforms.region import BY, ONLY, RATIO, By, Cells, background, object_parts
 from instar.warp import Warp
 
@@ -74,12 +74,12 @@ _SIGMA = Parameter("sigma", "float", low=0, high=1000, ordered=True, shared=True
 _VARIANCE = "⚠ The paper's variance 160 is σ = 16 in its code; sigma is σ."
 
 FAMILIES = (
-    Family("noise", "noise", "photometric", noise, (_SIGMA,),
+    TransformationFamily("noise", "noise", "photometric", noise, (_SIGMA,),
            help="Gaussian noise on the whole image.", random=True),
-    Family("object_noise", "noise", "general", object_noise, (RATIO, _SIGMA, BY, ONLY),
+    TransformationFamily("object_noise", "noise", "general", object_noise, (RATIO, _SIGMA, BY, ONLY),
            help=f"Gaussian noise on the centred part of every object, or of one. {_VARIANCE}",
            needs=("objects",), random=True),
-    Family("background_noise", "noise", "general", background_noise, (_SIGMA, BY),
+    TransformationFamily("background_noise", "noise", "general", background_noise, (_SIGMA, BY),
            help=f"Gaussian noise on everything outside all annotated objects. {_VARIANCE}",
            needs=("objects",), random=True),
 )

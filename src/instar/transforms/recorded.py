@@ -10,7 +10,7 @@ import numpy as np
 from instar.case import Input
 from instar.spelling import Parameter
 from instar.transforms.change import Change
-from instar.transforms.family import Family, NotApplicable
+from instar.transforms.family import NotApplicable, TransformationFamily
 
 __all__ = ["FAMILIES"]
 
@@ -19,7 +19,7 @@ def recorded(given: Input, needs: Mapping[str, Any], rng: np.random.Generator, *
     raise NotApplicable(f"{name} was recorded elsewhere: Instar cannot make this follow-up")
 
 
-class _Recorded(Family):
+class _Recorded(TransformationFamily):
     """Takes no input, and says why before anybody asks which it takes."""
 
     __slots__ = ()

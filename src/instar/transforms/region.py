@@ -11,11 +11,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from instar.case import Image
-from instar.outputs import Detections, Zones
+from instar.image import Image
+from instar.outputs.detections import Detections
+from instar.outputs.zones import Zones
 from instar.spelling import Parameter
 from instar.transforms.change import Change, Fact
-from instar.transforms.family import Family, NotApplicable, Transformation
+from instar.transforms.family import NotApplicable, Transformation, TransformationFamily
 from instar.warp import Size, Warp
 
 __all__ = ["BY", "FAMILIES", "ONLY", "RATIO", "By", "Cells", "ObjectParts", "background", "cells_inside",
@@ -200,7 +201,7 @@ def _within(far: npt.NDArray[np.float64], limits: npt.NDArray[np.float64]
 
 
 FAMILIES = (
-    Family("filtered", "region", "general", filtered,
+    TransformationFamily("filtered", "region", "general", filtered,
            (Parameter("inner", "transformation", help="any photometric transformation"),
             Parameter("zone", "text", help="skin, hair, clothes, background, or a zone of your segmenter")),
            help="A photometric transformation, only inside a zone. ⚠ MET-POSE cached FLIC's zones as JPEG, "

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from instar.case import Scene
-from instar.outputs import Forecast
+from instar.outputs.forecast import Forecast
+from instar.scene import Scene
 from instar.spelling import Parameter
 from instar.transforms.change import Change
-from instar.transforms.family import Family, NotApplicable
+from instar.transforms.family import NotApplicable, TransformationFamily
 from instar.warp import Warp
 
 __all__ = ["FAMILIES"]
@@ -97,12 +97,12 @@ def _inside_convex(corners: npt.NDArray[np.float64], size: tuple[int, int]) -> n
 
 
 FAMILIES = (
-    Family("class_change", "scene", "general", class_change,
+    TransformationFamily("class_change", "scene", "general", class_change,
            (Parameter("old", "text", help="the class whose cells change"),
             Parameter("new", "text", help="what they become")),
            help="Every cell of one class becomes another. ⚠ The original wrote the new class beside the old one.",
            inputs=("scene",)),
-    Family("obstacle", "scene", "general", obstacle,
+    TransformationFamily("obstacle", "scene", "general", obstacle,
            (Parameter("new", "text", "structure", help="what it is made of: structure, tree, or a class of your map"),
             Parameter("size", "float", 0.25, low=0, open_low=True, high=2, ordered=True,
                       help="its diameter, as a share of the predicted path's length"),

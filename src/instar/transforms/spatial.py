@@ -10,7 +10,7 @@ import numpy as np
 from instar.case import Input
 from instar.spelling import Parameter
 from instar.transforms.change import Change
-from instar.transforms.family import Family
+from instar.transforms.family import TransformationFamily
 from instar.warp import Size, Warp
 
 __all__ = ["FAMILIES"]
@@ -59,17 +59,17 @@ def _factor(name: str, help: str) -> Parameter:
 
 
 FAMILIES = (
-    Family("identity", "spatial", "spatial", identity,
+    TransformationFamily("identity", "spatial", "spatial", identity,
            help="Nothing changes; predicted anew, it measures the system's own noise."),
-    Family("stretch", "spatial", "spatial", stretch,
+    TransformationFamily("stretch", "spatial", "spatial", stretch,
            (_factor("height", "factor of the height"), _factor("width", "factor of the width")),
            help="Height and width times their factors, bilinear; the new sides are whole pixels."),
-    Family("mirror", "spatial", "spatial", mirror,
+    TransformationFamily("mirror", "spatial", "spatial", mirror,
            (Parameter("axis", "choice", choices=("h", "v", "both"), help="h exchanges left and right"),),
            help="Mirrored along one axis or both; h and v exchange left and right landmarks, both does not. "
                 "⚠ MET-POSE's code exchanged them for both and not for v: "
                 "mirror(v) => poses(handedness=kept), mirror(both) => poses(handedness=swapped)."),
-    Family("rotation", "spatial", "general", rotation,
+    TransformationFamily("rotation", "spatial", "general", rotation,
            (Parameter("degrees", "float", low=-360, high=360, ordered=True, help="counter-clockwise as seen"),
             Parameter("centre", "choice", "middle", choices=("middle", "swapped"),
                       help="middle of the frame, or as MET-POSE's code had it")),
@@ -77,12 +77,12 @@ FAMILIES = (
                 "MET-POSE's code: the image turns about (H/2, W/2), landmarks in 0–1 coordinates about "
                 "(0.5, 0.5), so that a right system fails on every image that is not square.",
            inputs=("image", "scene")),
-    Family("rotate90", "spatial", "spatial", rotate90,
+    TransformationFamily("rotate90", "spatial", "spatial", rotate90,
            (Parameter("quarters", "int", low=1, high=3, help="quarter turns, counter-clockwise as seen"),),
            help="Turned by quarters with the frame, without resampling."),
-    Family("rescale", "spatial", "spatial", rescale, (_factor("factor", "of both sides"),),
+    TransformationFamily("rescale", "spatial", "spatial", rescale, (_factor("factor", "of both sides"),),
            help="The whole input smaller or larger, bilinear; resolution shrinks by area."),
-    Family("shear", "spatial", "spatial", shear,
+    TransformationFamily("shear", "spatial", "spatial", shear,
            (Parameter("x", "float", low=-1, open_low=True, high=1, open_high=True, ordered=True,
                       help="pixels to the right per pixel below the middle"),
             Parameter("y", "float", 0, low=-1, open_low=True, high=1, open_high=True, ordered=True,

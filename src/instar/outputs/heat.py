@@ -1,0 +1,96 @@
+"""HeatMap: a probability over cells of the frame, on a grid of its own."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from instar.shapes import Shape
+from instar.warp import Size, Warp, carried_mass, warp_pixels
+
+__all__ = ["HeatMap", "heat_of"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeatMap:
+    """How probable it is that the person will be in each cell: `cells` (h, w) that sum to 1, on the system's own grid.
+
+    `warp` carries the grid, whose cells count as pixels, to the frame.
+    """
+
+    cells: npt.NDArray[np.float64]
+    warp: Warp
+
+    @classmethod
+    def of(cls, probability: npt.ArrayLike, warp: Warp) -> HeatMap:
+        """Normalised, from anything proportional to a probability."""
+        cells = np.array(probability, np.float64)
+        if cells.ndim != 2 or 0 in cells.shape:
+            raise ValueError(f"a probability map is (h, w), got shape {cells.shape}")
+        if not np.isfinite(cells).all() or (cells < 0).any() or not cells.sum() > 0:
+            raise ValueError("a probability map holds finite numbers from 0 up, and some of them are above 0")
+        return cls(cells / cells.sum(), warp)
+
+    @property
+    def size(self) -> Size:
+        return self.cells.shape[1], self.cells.shape[0]
+
+    def warped(self, warp: Warp) -> HeatMap:
+        """Only the grid's place changes: nothing is resampled."""
+        return HeatMap(self.cells, self.warp.then(warp))
+
+    def onto(self, other: HeatMap) -> npt.NDArray[np.float64]:
+        """The mass that falls into each cell of another map's grid; what falls beside it is missing."""
+        return carried_mass(self.cells, self.warp.then(other.warp.inverse))
+
+    def share(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+        """How much of each cell is covered by a mask (H, W) of the frame, 0 to 1."""
+        # only the part of the frame that the grid covers: a map may be a hundred times larger
+        x0, y0, x1, y1 = self.warp.boxes([0, 0, *self.size])
+        left, top = max(0, int(x0)), max(0, int(y0))
+        part = mask[top:max(top, int(np.ceil(y1))), left:max(left, int(np.ceil(x1)))]
+        if not part.any():
+            return np.zeros(self.cells.shape)
+        shift = np.array([[1.0, 0, left], [0, 1, top], [0, 0, 1]])
+        back = Warp(self.warp.inverse.matrix @ shift, (part.shape[1], part.shape[0]), self.size)
+        return np.clip(carried_mass(part, back) / abs(float(np.linalg.det(self.warp.matrix[:2, :2]))), 0, 1)
+
+    def packed(self) -> bytes:
+        """√p as float16, compressed."""
+        return zlib.compress(np.sqrt(self.cells).astype("<f2").tobytes(), 1)
+
+    @classmethod
+    def unpacked(cls, data: bytes, size: Size, warp: Warp) -> HeatMap:
+        root = np.frombuffer(zlib.decompress(data), "<f2").astype(np.float64).reshape(size[::-1])
+        return cls.of(root * root, warp)
+
+    def shape(self) -> Shape:
+        """Its heat over the box it covers in the frame."""
+        x0, y0, x1, y1 = self.warp.boxes([0, 0, *self.size])
+        wide, high = (max(1, round(s)) for s in np.abs(self.warp.matrix[:2, :2]) @ np.array(self.size, float)
+                      / np.sqrt(abs(np.linalg.det(self.warp.matrix[:2, :2]))))
+        box = Warp(np.array([[wide / (x1 - x0), 0, -x0 * wide / (x1 - x0)],
+                             [0, high / (y1 - y0), -y0 * high / (y1 - y0)], [0, 0, 1]]), self.warp.target, (wide, high))
+        heat = warp_pixels(self.cells.astype(np.float32), _snapped(self.warp.then(box)))
+        return Shape("heat", np.array([[x0, y0, x1, y1]]),
+                     heat=np.asarray(np.sqrt(heat / max(float(heat.max()), 1e-30)), np.float32))
+
+
+def _snapped(warp: Warp) -> Warp:
+    """Rounding must not turn a flip into a resampling."""
+    whole = np.rint(warp.matrix)
+    return Warp(whole, warp.source, warp.target) if np.allclose(warp.matrix, whole, atol=1e-9) else warp
+
+
+def heat_of(row: Mapping[str, Any]) -> HeatMap | None:
+    """The probability map of a stored row; None where there is none."""
+    if not row.get("map"):
+        return None
+    wide, high = (int(side) for side in row["map_size"])
+    frame = (row.get("width") or 1, row.get("height") or 1)
+    return HeatMap.unpacked(row["map"], (wide, high), Warp(np.reshape(row["map_warp"], (3, 3)), (wide, high), frame))

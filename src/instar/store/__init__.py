@@ -1,0 +1,5 @@
+"""The run folder: a manifest and tables of Parquet parts. The only code that knows its file names."""
+
+from instar.store.store import APART, CASE, FORMAT, KEY, NEED, Busy, NoRun, Store, need_content, rows_frame
+
+__all__ = ["APART", "CASE", "FORMAT", "KEY", "NEED", "Busy", "NoRun", "Store", "need_content", "rows_frame"]

@@ -1,0 +1,380 @@
+"""The run folder: Parquet parts and a manifest. The only code that knows its file names.
+
+A table is a folder of parts. A part is named for the range of sequence numbers it holds (`0000000004-0000000009`);
+one whose range lies inside another's has been merged into it and no longer counts. A new part and a merged one
+both appear by one rename, so that a table is whole at any moment, whoever is killed when.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from instar.outputs import Output, output_kind
+from instar.transforms import Change
+
+__all__ = ["FORMAT", "KEY", "Busy", "NoRun", "Store", "need_content", "rows_frame"]
+
+FORMAT = 1
+KEY = ("case", "follow_up", "draw", "repeat")
+
+PREDICTION: dict[str, Any] = {
+    "case": pl.String, "follow_up": pl.String, "draw": pl.Int32, "repeat": pl.Int32, "status": pl.String,
+    "message": pl.String, "seconds": pl.Float32, **Change.columns}
+CASE: dict[str, Any] = {
+    "case": pl.String, "path": pl.String, "frame": pl.Int64, "crop": pl.List(pl.Int64), "hash": pl.String,
+    "width": pl.Int32, "height": pl.Int32,
+    "status": pl.String, "message": pl.String, "track": pl.String, "attributes": pl.String, "properties": pl.Struct(
+        {"brightness": pl.Float32, "contrast": pl.Float32, "sharpness": pl.Float32, "saturation": pl.Float32})}
+APART: dict[str, Any] = {"hash": pl.String, "content": pl.Binary}
+NEED: dict[str, Any] = {
+    "case": pl.String, "need": pl.String, "provider": pl.String, "status": pl.String, "message": pl.String,
+    "kind": pl.String, "hash": pl.String, "header": pl.String,
+    "facts": pl.String}
+
+_NUMPY: dict[Any, Any] = {pl.Float32: np.float32, pl.Float64: np.float64}
+_PART = re.compile(r"(\d{10})-(\d{10})\.parquet")
+
+
+class NoRun(FileNotFoundError):
+    """A folder that holds no run."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class Busy(RuntimeError):
+    """Another process is writing to the run."""
+
+
+def need_content(value: Output) -> bytes:
+    """A need as it is kept: its one column, or a frame of them."""
+    row = value.row()
+    if len(value.columns) == 1:
+        (content,) = row.values()
+        return bytes(content)
+    buffer = io.BytesIO()
+    rows_frame([row], value.columns).write_ipc(buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def rows_frame(rows: Sequence[Mapping[str, Any]], schema: Mapping[str, Any]) -> pl.DataFrame:
+    """Rows as a frame. What a row does not have is null, and an empty list in a column of lists.
+
+    Numbers of a list may also come as the bytes of an array of the column's own type.
+    """
+    columns = []
+    for name, kind in schema.items():
+        if isinstance(kind, pl.List):
+            values = [row.get(name) for row in rows]
+            if kind.inner in _NUMPY:
+                values = [_numbers(v, _NUMPY[kind.inner]) for v in values]
+            # the cast: equally long arrays would come out as polars' fixed-size type
+            columns.append(pl.Series(name, [[] if v is None else v for v in values], dtype=kind).cast(kind))
+        else:
+            columns.append(pl.Series(name, [row.get(name) for row in rows], dtype=kind))
+    return pl.DataFrame(columns)
+
+
+def _numbers(value: Any, kind: Any) -> Any:
+    """A list column's value as an array; bytes are an array's own, as workers send them."""
+    if isinstance(value, bytes):
+        return np.frombuffer(value, kind)
+    return np.asarray(() if value is None else value, kind)
+
+
+class Store:
+    """One run folder. Readable at any time; written by one process, which holds its lock."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    # -- the manifest
+
+    @property
+    def exists(self) -> bool:
+        return self._manifest_path.is_file()
+
+    @property
+    def _manifest_path(self) -> Path:
+        return self.folder / "manifest.json"
+
+    def manifest(self) -> dict[str, Any]:
+        """What the run is: versions, fingerprints, rules, seeds, machine."""
+        try:
+            manifest: dict[str, Any] = json.loads(self._manifest_path.read_text("utf-8"))
+        except FileNotFoundError:
+            raise NoRun(f"{self.folder} holds no run (there is no manifest.json in it); "
+                        "`instar run SYSTEM SUITE DATASET --out FOLDER` makes one") from None
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise NoRun(f"{self._manifest_path} is damaged ({error}); restore it, or start a new run") from None
+        if manifest.get("format") != FORMAT:
+            raise NoRun(f"{self.folder} was written in format {manifest.get('format')}, this Instar reads {FORMAT}; "
+                        f"it was written by Instar {manifest.get('instar')}")
+        return manifest
+
+    def write_manifest(self, manifest: Mapping[str, Any]) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"format": FORMAT, **manifest}, indent=1, ensure_ascii=False)
+        self._place(self._manifest_path, lambda temporary: temporary.write_text(text, "utf-8"))
+
+    # -- writing
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Only one process writes. The lock goes with its holder, however that ends."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "lock").open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise Busy(f"another process is writing to {self.folder}; wait for it, or give another --out") from None
+            for left in self.folder.glob("**/.*.part"):  # of a killed writer: nobody else writes here
+                left.unlink(missing_ok=True)
+            yield
+
+    @contextmanager
+    def judging_lock(self, judging: str) -> Iterator[None]:
+        """Whoever judges waits here for another who judges the same: a viewer beside a run that goes on."""
+        folder = self.folder / self.verdict_table(judging)
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _place(self, path: Path, write: Callable[[Path], object]) -> None:
+        """Write beside, make durable, rename into place: a file is there whole or not at all."""
+        temporary = path.with_name(f".{path.name}.part")
+        try:
+            write(temporary)
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
+
+    def append(self, table: str, frame: pl.DataFrame) -> None:
+        """Commit a frame as a new part of a table."""
+        if frame.is_empty():
+            return
+        parts = self._parts(table)
+        number = max((last for _, last, _ in parts), default=-1) + 1
+        self._write_part(table, number, number, frame)
+
+    def _write_part(self, table: str, first: int, last: int, frame: pl.DataFrame | pl.LazyFrame) -> None:
+        """A part of a frame; a lazy one is streamed, so that merging needs no more memory than a part."""
+        folder = self.folder / table
+        folder.mkdir(parents=True, exist_ok=True)
+        write = frame.sink_parquet if isinstance(frame, pl.LazyFrame) else frame.write_parquet
+        self._place(folder / f"{first:010d}-{last:010d}.parquet",
+                    lambda temporary: write(temporary, compression="zstd", compression_level=1))
+
+    def merge(self, table: str, *, keep: pl.Expr | None = None, at_most: int = 200_000) -> None:
+        """Merge small parts, and leave out the rows that are not to be kept.
+
+        With `keep` all parts become one at once, so that the rows vanish in one rename.
+        """
+        parts = self._live(table)
+        if keep is not None and parts:
+            everything = pl.concat([pl.scan_parquet(path, glob=False) for _, _, path in parts], how="diagonal")
+            if everything.select((~keep).any()).collect().item():
+                # one number more than there is, so that the new part wins over all others even if it replaces one
+                self._write_part(table, parts[0][0], parts[-1][1] + 1, everything.filter(keep))
+        elif len(parts) > 1:
+            for run in _small_runs(parts, at_most):
+                if len(run) > 1:
+                    merged = pl.concat([pl.scan_parquet(path, glob=False) for _, _, path in run], how="diagonal")
+                    self._write_part(table, run[0][0], run[-1][1], merged)
+        for _, _, path in self._superseded(table):
+            path.unlink(missing_ok=True)
+
+    def put_blob(self, content_hash: str, data: bytes) -> None:
+        """Store bytes once, by the hash of their content."""
+        path = self.folder / "blobs" / content_hash[:2] / content_hash
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._place(path, lambda temporary: temporary.write_bytes(data))
+
+    def blob(self, content_hash: str) -> bytes:
+        return (self.folder / "blobs" / content_hash[:2] / content_hash).read_bytes()
+
+    # -- reading
+
+    def _parts(self, table: str) -> list[tuple[int, int, Path]]:
+        folder = self.folder / table
+        found = [(int(m[1]), int(m[2]), path) for path in (folder.iterdir() if folder.is_dir() else ())
+                 if (m := _PART.fullmatch(path.name))]
+        return sorted(found, key=lambda part: (part[0], -part[1]))
+
+    def _live(self, table: str) -> list[tuple[int, int, Path]]:
+        live: list[tuple[int, int, Path]] = []
+        for part in self._parts(table):
+            if not live or part[1] > live[-1][1]:
+                live.append(part)
+        return live
+
+    def _superseded(self, table: str) -> list[tuple[int, int, Path]]:
+        live = {path for _, _, path in self._live(table)}
+        return [part for part in self._parts(table) if part[2] not in live]
+
+    def state(self, table: str) -> list[str]:
+        """The names of a table's parts: equal states hold equal rows."""
+        return [path.name for _, _, path in self._live(table)]
+
+    def scan(self, table: str, schema: Mapping[str, Any]) -> pl.LazyFrame:
+        """A table, lazily; empty but typed where nothing is committed yet."""
+        parts = [path for _, _, path in self._live(table)]
+        if not parts:
+            return pl.LazyFrame(schema=dict(schema))
+        return pl.concat([pl.scan_parquet(path, glob=False) for path in parts], how="diagonal")
+
+    def read(self, table: str, schema: Mapping[str, Any], columns: Sequence[str] | None = None,
+             where: pl.Expr | None = None, query: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None) -> pl.DataFrame:
+        """A table's rows, or what a query makes of them. A part merged away while it was read is looked up again."""
+        for attempt in range(5):
+            try:
+                lazy = self.scan(table, schema)
+                lazy = lazy if where is None else lazy.filter(where)
+                lazy = lazy if columns is None else lazy.select(columns)
+                return lazy.collect() if query is None else query(lazy).collect(engine="streaming")
+            except (FileNotFoundError, pl.exceptions.ComputeError):
+                if attempt == 4:
+                    raise
+        raise AssertionError("unreachable")
+
+    # -- the tables
+
+    def prediction_schema(self, kind: str) -> dict[str, Any]:
+        """Columns of predictions. What is kept apart is named by its hash."""
+        names = dict.fromkeys(self.apart(kind), pl.String)
+        return {**PREDICTION, **output_kind(kind).columns, **names}
+
+    @staticmethod
+    def apart(kind: str) -> tuple[str, ...]:
+        """The columns of a kind's predictions whose content is stored once, by its hash."""
+        return (*Change.apart, *output_kind(kind).apart)
+
+    def append_apart(self, contents: Mapping[str, bytes]) -> None:
+        self.append("apart", pl.DataFrame({"hash": list(contents), "content": list(contents.values())}, schema=APART))
+
+    def whole(self, predictions: pl.DataFrame) -> pl.DataFrame:
+        """Predictions with the content of what is kept apart in the place of its hash."""
+        for column in self.apart(self.manifest()["system"]["kind"]):
+            if column not in predictions.columns:
+                continue
+            wanted = predictions[column].drop_nulls().unique()
+            if wanted.is_empty():
+                predictions = predictions.with_columns(pl.lit(None, pl.Binary).alias(column))
+                continue
+            found = self.read("apart", APART, where=pl.col("hash").is_in(wanted.implode())).unique("hash")
+            predictions = predictions.rename({column: "hash"}).join(
+                found, on="hash", how="left", maintain_order="left").rename({"content": column}).drop("hash")
+        return predictions
+
+    def predictions(self, columns: Sequence[str] | None = None, where: pl.Expr | None = None,
+                    query: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None) -> pl.DataFrame:
+        """Every stored prediction: key, status, the change, and the output's columns."""
+        schema = self.prediction_schema(self.manifest()["system"]["kind"])
+        return self.read("predictions", schema, columns, where, query)
+
+    def cases(self, columns: Sequence[str] | None = None, where: pl.Expr | None = None) -> pl.DataFrame:
+        return self.read("cases", CASE, columns, where)
+
+    def needs(self, where: pl.Expr | None = None) -> pl.DataFrame:
+        return self.read("needs", NEED, None, where, lambda rows: pl.concat(
+            [pl.LazyFrame(schema=NEED), rows], how="diagonal"))
+
+    def append_predictions(self, rows: Sequence[Mapping[str, Any]], kind: str) -> None:
+        self.append("predictions", rows_frame(rows, self.prediction_schema(kind)))
+
+    def append_cases(self, rows: Sequence[Mapping[str, Any]], truth: str | None) -> None:
+        columns = {f"truth_{name}": kind for name, kind in output_kind(truth).columns.items()} if truth else {}
+        self.append("cases", rows_frame(rows, {**CASE, **columns}))
+
+    def append_needs(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self.append("needs", rows_frame(rows, NEED))
+
+    def need_value(self, row: Mapping[str, Any]) -> Output:
+        """A stored need as the output it was."""
+        # runs of before kept one header per provider
+        header = json.loads(row["header"]) if row["header"] else self.manifest()["need_headers"][row["provider"]]
+        kind = output_kind(header["kind"])
+        content = self.blob(row["hash"])
+        if len(kind.columns) == 1:
+            return kind.from_row(dict.fromkeys(kind.columns, content), header)
+        return kind.from_row(pl.read_ipc(io.BytesIO(content)).row(0, named=True), header)
+
+    # -- verdicts, one folder per judging
+
+    def verdict_table(self, judging: str) -> str:
+        return f"verdicts/{judging}"
+
+    def judgings(self) -> list[str]:
+        folder = self.folder / "verdicts"
+        return sorted(p.parent.name for p in folder.glob("*/judging.json"))
+
+    def judging_info(self, judging: str) -> dict[str, Any] | None:
+        path = self.folder / self.verdict_table(judging) / "judging.json"
+        with suppress(FileNotFoundError, json.JSONDecodeError):
+            found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+            return found
+        return None
+
+    def replace_verdicts(self, judging: str, frames: Iterator[pl.DataFrame], info: Mapping[str, Any]) -> None:
+        """New verdicts for a judging, all at once: each part supersedes, the last write says they are whole."""
+        table = self.verdict_table(judging)
+        start = max((last for _, last, _ in self._parts(table)), default=-1) + 1
+        number = start
+        for frame in frames:
+            self._write_part(table, number, number, frame)
+            number += 1
+        info = {**info, "parts": [start, number]}
+        text = json.dumps(info, ensure_ascii=False)
+        path = self.folder / table / "judging.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._place(path, lambda temporary: temporary.write_text(text, "utf-8"))
+        for first, _, old in self._parts(table):
+            if not start <= first < number:
+                old.unlink(missing_ok=True)
+
+    def verdict_parts(self, judging: str, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+        """A judging's verdicts, part by part: what does not fit into memory at once. Columns may be missing."""
+        info = self.judging_info(judging)
+        if info is None:
+            raise NoRun(f"{self.folder} has no judging {judging!r}; it has {', '.join(self.judgings()) or 'none'}")
+        first, end = info["parts"]
+        for start, _, path in self._parts(self.verdict_table(judging)):
+            if first <= start < end:
+                there = pl.read_parquet_schema(path)
+                yield pl.read_parquet(path, columns=[name for name in columns or there if name in there])
+
+    def verdicts(self, judging: str) -> pl.DataFrame:
+        empty = pl.DataFrame(schema={"case": pl.String, "target": pl.String, "rule": pl.String, "severity": pl.Float64,
+                                     "kind": pl.String, "reason": pl.String, "status": pl.String})
+        return pl.concat([*self.verdict_parts(judging)] or [empty], how="diagonal")
+
+
+def _small_runs(parts: list[tuple[int, int, Path]], at_most: int) -> list[list[tuple[int, int, Path]]]:
+    """Neighbouring parts that together stay small enough to be one."""
+    runs: list[list[tuple[int, int, Path]]] = [[]]
+    held = 0
+    for part in parts:
+        rows = pl.scan_parquet(part[2], glob=False).select(pl.len()).collect().item()
+        if runs[-1] and held + rows > at_most:
+            runs.append([])
+            held = 0
+        runs[-1].append(part)
+        held += rows
+    return runs

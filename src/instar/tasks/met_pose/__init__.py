@@ -1,0 +1,11 @@
+"""MET-POSE: pose estimation under 122 changes of shape, image quality and colour."""
+
+from instar.task import Task
+
+__all__ = ["TASK"]
+
+TASK = Task(
+    "met-pose", __name__, "Pose estimation: shape, image quality and colour (MET-POSE).",
+    suites=dict.fromkeys(("met-pose", "met-pose/sub", "met-pose/spatial", "met-pose/quality", "met-pose/colour",
+                          "met-pose@paper", "met-pose/sub@paper"), ".suite:SUITES"),
+)

@@ -1,0 +1,223 @@
+"""Which joints move: every landmark's own rate of violations, and a figure of the skeleton to draw them on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from instar.engine import SOURCE, bound_rules, check_options, chunks, evidence
+from instar.outputs.poses import PoseBatch, Poses
+from instar.relations import Rule, Strayed, aggregated, own_equivariance, pose_pairs
+from instar.skeleton import Part, Skeleton
+from instar.stats import wilson
+from instar.store import KEY, Store
+
+__all__ = ["Figure", "landmark_table", "typical_pose"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Complexes = npt.NDArray[np.complex128]
+
+_SCHEMA: dict[str, Any] = {
+    "rule": pl.String, "landmark": pl.String, "part": pl.String, "threshold": pl.Float64, "judged": pl.Int64,
+    "violated": pl.Int64, "rate": pl.Float64, "low": pl.Float64, "high": pl.Float64, "median": pl.Float64}
+_COLUMNS = (*KEY, "status", "message", "width", "height", "warp", *Poses.columns)
+
+_LOWEST, _DECADES, _STEPS = -4, 9, 100
+_MIDDLES = 10 ** ((np.arange(_DECADES * _STEPS) + 0.5) / _STEPS + _LOWEST)
+_VALUES = np.array([0.0, *_MIDDLES, np.inf])
+"""What a bin of distances stands for: nothing to speak of, a hundred steps to a decade, on one side only."""
+
+
+def landmark_table(store: Store, grid: Sequence[float], **options: Any) -> pl.DataFrame:
+    """How often each landmark violates each rule: one row per rule, landmark and threshold of the grid.
+
+    A null `rule` stands for all rules together but identity. Every pair of subjects counts for itself, of every draw
+    and repeat. A landmark is `judged` where it was expected or found and its place is inside the frame; it is
+    `violated` where its own severity, in body lengths, is at least the threshold and above 0. Severities are those of
+    the relation `poses` with the suite's options, or those given here, before it aggregates them: a landmark on one
+    side only is ∞, also where its whole subject was lost, and any other is judged only where the subject has a body
+    length. Subjects that were invented are not counted.
+
+    `median` is the median severity within 1.2 % (0 below 0.0001): it is taken from a histogram, since the distances
+    of a large run do not fit into memory. Rates are exact.
+    """
+    manifest = store.manifest()
+    kind = manifest["system"]["kind"]
+    if kind != Poses.kind:
+        raise ValueError(f"landmarks are those of poses; the system of {store.folder} answers with {kind}")
+    own = own_equivariance(kind).relation.name
+    rules = [rule for rule in bound_rules(manifest["rules"], kind)
+             if rule.relation is not None and rule.relation.relation.name == own]
+    check_options(options, tuple(rules))
+    if manifest["output"] is None or not rules:
+        return pl.DataFrame(schema=_SCHEMA)
+    bones = Skeleton.from_dict(manifest["output"]["skeleton"])
+    chosen = bones.select(str({**manifest["options"], **options}.get("landmarks") or bones.default))
+    tally = _Tally(len(rules), [i for _, indices in chosen for i in indices], grid)
+    for part in chunks(store):
+        rows = store.predictions(_COLUMNS, where=part)
+        for number, rule in enumerate(rules):
+            held, _ = evidence([rule], rows, pl.DataFrame(), manifest, options)
+            for strayed in pose_pairs(held).strayed():
+                tally.add(number, strayed)
+    names = [(bones.landmarks[i], part.name) for part, indices in chosen for i in indices]
+    return tally.table(rules, names)
+
+
+class _Tally:
+    """Counts per rule and landmark, of a size that does not grow with the run."""
+
+    def __init__(self, rules: int, landmarks: Sequence[int], grid: Sequence[float]) -> None:
+        self.grid = [float(threshold) for threshold in grid]
+        self.column = {landmark: number for number, landmark in enumerate(landmarks)}
+        self.violated = np.zeros((rules, len(landmarks), len(self.grid)), np.int64)
+        self.bins = np.zeros((rules, len(landmarks), len(_VALUES)), np.uint32)
+
+    def add(self, rule: int, strayed: Strayed) -> None:
+        severity = strayed.severity
+        first = self.column[int(strayed.landmarks[0])]
+        mine = slice(first, first + len(strayed.landmarks))
+        for number, threshold in enumerate(self.grid):
+            self.violated[rule, mine, number] += ((severity >= threshold) & (severity > 0)).sum(0)
+        self.bins[rule, mine] += _binned(severity)
+
+    def table(self, rules: Sequence[Rule], landmarks: Sequence[tuple[str, str]]) -> pl.DataFrame:
+        rows: list[tuple[Any, ...]] = []
+        changing = [number for number, rule in enumerate(rules) if rule.left != "identity"]
+        for which, rule in [*(([number], rule.id) for number, rule in enumerate(rules)), (changing, None)]:
+            violated, bins = self.violated[which].sum(0), self.bins[which].sum(0, dtype=np.int64)
+            for (landmark, part), hits, counts in zip(landmarks, violated, bins, strict=True):
+                tries, median = int(counts.sum()), _median(counts)
+                rows += [(rule, landmark, part, threshold, tries, int(hit), int(hit) / tries if tries else None,
+                          *wilson(int(hit), tries), median)
+                         for threshold, hit in zip(self.grid, hits, strict=True)]
+        return pl.DataFrame(rows, orient="row", schema=_SCHEMA)
+
+
+def _binned(severity: Floats) -> npt.NDArray[np.uint32]:
+    """How many of each landmark's severities (pairs, landmarks) fall into each bin; NaN into none."""
+    judged = ~np.isnan(severity)
+    values = severity[judged]
+    with np.errstate(divide="ignore"):
+        place = np.clip((np.log10(values) - _LOWEST) * _STEPS + 1, 0, len(_VALUES) - 2)
+    place = np.where(np.isinf(values), len(_VALUES) - 1, place).astype(np.int64)
+    column = np.broadcast_to(np.arange(severity.shape[1]), severity.shape)[judged]
+    counts = np.bincount(column * len(_VALUES) + place, minlength=severity.shape[1] * len(_VALUES))
+    return counts.reshape(-1, len(_VALUES)).astype(np.uint32)
+
+
+def _median(counts: Ints) -> float | None:
+    up_to = counts.cumsum()
+    tries = int(up_to[-1])
+    if not tries:
+        return None
+    middle = np.searchsorted(up_to, [(tries - 1) // 2, tries // 2], side="right")
+    return float(_VALUES[middle].mean())
+
+
+# --- a figure to draw them on ----------------------------------------------------------------------
+
+SUBJECTS = 2000
+"""Subjects that a figure is made of: more would not change it."""
+NEARLY = 0.9
+"""Those that show less than this share of what others show say little of how a part looks."""
+ALIKE, AT_LEAST, ROUNDS = 0.2, 10, 10
+"""The share of subjects that are drawn as one, and how many of a few; how often they are chosen anew."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Figure:
+    """A part of the skeleton as it is to be drawn: `xy` (landmarks, 2) from 0 to 1 on the longer side, y downwards."""
+
+    part: str
+    landmarks: tuple[str, ...]
+    xy: Floats
+    edges: tuple[tuple[str, str], ...]
+
+
+def typical_pose(store: Store) -> tuple[Figure, ...]:
+    """How the run's subjects typically look, one figure per part of the skeleton, to draw other things on.
+
+    Subjects of source outputs and their mirror images are moved, turned and scaled onto each other; the figure is what
+    the fifth of them agrees on that is most alike, standing as most subjects do. Left and right are drawn apart, as far
+    as they usually are. Parts and landmarks that no source output shows are left out.
+    """
+    header = store.manifest()["output"]
+    if header is None or header["kind"] != Poses.kind:
+        raise ValueError(f"{store.folder} has no poses to draw")
+    bones = Skeleton.from_dict(header["skeleton"])
+    return tuple(_figure(bones, part, points) for part, points in _shown(store, bones) if len(points))
+
+
+def _shown(store: Store, bones: Skeleton) -> Iterator[tuple[Part, Floats]]:
+    """The landmarks (subjects, landmarks, 2) of subjects that show nearly all of a part, and of their mirror images."""
+    views = [(part, side, [int(bones.swap[i]) for i in part.landmarks] if side < 0 else list(part.landmarks))
+             for part in bones.parts for side in (1, -1)]
+    held: list[list[npt.NDArray[np.float32]]] = [[np.zeros((0, len(order), 2), np.float32)] for _, _, order in views]
+    first = (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0) & (pl.col("status") == "ok")
+    for some in chunks(store):
+        rows = store.predictions(["case", *Poses.columns], where=some & first).sort("case")
+        points = PoseBatch.from_frame(rows, len(bones.landmarks)).points
+        for (_, _, order), found in zip(views, held, strict=True):
+            there = np.flatnonzero(~np.isnan(points[:, order, 0]).all(1))[:SUBJECTS - sum(map(len, found))]
+            found.append(points[there[:, None], order])
+    both = [np.concatenate(found) * (side, 1.0) for (_, side, _), found in zip(views, held, strict=True)]
+    for part, one, other in zip(bones.parts, both[::2], both[1::2], strict=True):
+        points = np.concatenate([one, other])
+        seen = (~np.isnan(points[..., 0])).sum(1)
+        yield part, points[seen >= NEARLY * seen.max(initial=0)]
+
+
+def _figure(bones: Skeleton, part: Part, points: Floats) -> Figure:
+    place = {i: number for number, i in enumerate(part.landmarks)}
+    pairs = [(place[a], place[b]) for a, b in bones.pairs if a in place and b in place]
+    xy = _typical(points, np.array(pairs, np.int64).reshape(-1, 2))
+    kept = [i for i, number in place.items() if not np.isnan(xy[number]).any()]
+    shown = xy[[place[i] for i in kept]]
+    shown = shown - shown.min(0)
+    return Figure(part.name, tuple(bones.landmarks[i] for i in kept), shown / (shown.max() or 1.0), tuple(
+        (bones.landmarks[a], bones.landmarks[b]) for a, b in bones.edges if a in kept and b in kept))
+
+
+def _typical(points: Floats, pairs: Ints) -> Floats:
+    """One pose (landmarks, 2) of many (subjects, landmarks, 2); NaN for landmarks that nobody shows."""
+    absent = np.isnan(points[..., 0])
+    poses = np.where(absent, 0, points[..., 0] + 1j * points[..., 1])  # complex: to turn and scale is to multiply
+    poses = np.where(absent, 0, poses - (poses.sum(1) / (~absent).sum(1))[:, None])
+    poses /= np.maximum(np.linalg.norm(poses, axis=1), 1e-9)[:, None]
+    typical = np.linalg.eigh(poses.T @ poses.conj())[1][:, -1]  # the mean shape: most like all of them
+    for _ in range(ROUNDS):
+        like = poses.conj() @ typical
+        near = np.argsort(-np.abs(like), kind="stable")[:max(AT_LEAST, round(ALIKE * len(poses)))]
+        turned = np.where(absent, np.nan, poses * np.exp(1j * np.angle(like))[:, None])
+        typical = np.nan_to_num(_medians(turned[near]))
+    middle = _medians(turned[near])
+    middle = np.where(np.isnan(middle), _medians(turned), middle)
+    upright = np.exp(-1j * np.angle(np.exp(1j * np.angle(like)).sum()))
+    return _apart(middle * upright, turned[near] * upright, pairs)
+
+
+def _medians(poses: Complexes) -> Complexes:
+    """Each landmark's median over those who show it; NaN where nobody does."""
+    return aggregated(poses.real.T, "median") + 1j * aggregated(poses.imag.T, "median")
+
+
+def _apart(typical: Complexes, poses: Complexes, pairs: Ints) -> Floats:
+    """The typical of some poses, with left and right as far apart as they are in most of them.
+
+    Legs that cross as often one way as the other would be one leg in a median.
+    """
+    xy = np.stack([typical.real, typical.imag], -1)
+    width = aggregated(np.abs((poses[:, pairs[:, 0]] - poses[:, pairs[:, 1]]).real).T, "median")
+    known = ~np.isnan(width)
+    (left, right), width = pairs[known].T, width[known]
+    side = np.sign((xy[left, 0] - xy[right, 0]).sum())
+    centre = (xy[left, 0] + xy[right, 0]) / 2
+    xy[left, 0], xy[right, 0] = centre + side * width / 2, centre - side * width / 2
+    return xy

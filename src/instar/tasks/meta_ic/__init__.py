@@ -1,0 +1,12 @@
+"""MetaIC: an object is inserted into a picture, and the caption gains exactly that."""
+
+from instar.task import Task
+
+__all__ = ["TASK"]
+
+TASK = Task(
+    "meta-ic", __name__, "Image captioning: an object is inserted, and the caption gains exactly that (MetaIC).",
+    systems={"detector-captioner": ".captioner:FAMILIES"},
+    relations=dict.fromkeys(("objects", "numbers", "verbatim"), ".relations:RELATIONS"),
+    suites=dict.fromkeys(("meta-ic", "meta-ic@paper", "deeptest"), ".suite:SUITES"),
+)

@@ -1,0 +1,48 @@
+"""Labelling errors: captions of a dataset that leave out what a captioner names with and without an inserted object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from instar.tasks.meta_ic.language import Reading, Vocabulary, read_caption
+
+__all__ = ["label_problems"]
+
+
+def label_problems(said: pl.DataFrame, labels: Mapping[str, Sequence[str]], words: Vocabulary) -> pl.DataFrame:
+    """Captions of people that look wrong, the likeliest first.
+
+    `said` has `case`, `source` and `follow_up`: what the captioner said. What it names in both is taken to be there; a
+    label is flagged where it names nothing of that super-category, nor a wider word for it. One row per flagged label:
+    its number and text, the classes it leaves out, in how many pairs these were `seen`, and how many of the `others`
+    of the picture name them: where they do, it is the odd one out.
+    """
+    found = []
+    for (case,), pairs in said.group_by("case", maintain_order=True):
+        texts = labels.get(str(case), ())
+        both = [read_caption(before, words).objects.keys() & read_caption(after, words).objects.keys()
+                for before, after in pairs.select("source", "follow_up").iter_rows()]
+        readings = [read_caption(text, words) for text in texts]
+        for label in sorted(set().union(*both)):
+            seen = sum(label in named for named in both)
+            names = [_names(reading, label, words) for reading in readings]
+            for number, (text, named) in enumerate(zip(texts, names, strict=True)):
+                if not named:
+                    found.append({"case": case, "number": number, "label": text, "left_out": label, "seen": seen,
+                                  "pairs": pairs.height, "others": sum(names), "of": len(texts) - 1})
+    table = pl.DataFrame(found, schema={
+        "case": pl.String, "number": pl.Int32, "label": pl.String, "left_out": pl.String, "seen": pl.Int32,
+        "pairs": pl.Int32, "others": pl.Int32, "of": pl.Int32})
+    merged = table.group_by("case", "number", "label", maintain_order=True).agg(
+        pl.col("left_out").str.join(", "), pl.col("seen").max(), pl.col("pairs").first(), pl.col("others").max(),
+        pl.col("of").first())
+    return merged.sort("others", "seen", descending=True, maintain_order=True)
+
+
+def _names(reading: Reading, label: str, words: Vocabulary) -> bool:
+    """Whether a caption names something of a class's super-category, or a wider word for it."""
+    category = words.supers.get(label, label)
+    return any(words.supers.get(each, each) == category for each in reading.objects) or any(
+        label in wide.classes for wide in reading.wider)

@@ -1,0 +1,155 @@
+"""A training set as a folder that COCO's and YOLO's readers both understand.
+
+    images/train/…  images/val/…     the pictures: the original files, follow-ups as PNG
+    labels/train/…  labels/val/…     YOLO: a text file for each picture
+    data.yaml                        YOLO: what is where
+    instances_train.json  instances_val.json     COCO
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from instar.case import Case, read_input
+from instar.datasets import Dataset
+from instar.image import Image
+from instar.outputs.detections import Detections
+
+__all__ = ["LABELS", "VALIDATION", "Example", "examples", "export", "placed"]
+
+LABELS = "instances_train.json"
+VALIDATION = "instances_val.json"
+
+_COPIED = {".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
+"""Endings that every trainer reads; pictures of another kind are written anew."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Example:
+    """A picture with its labels. `path` is its file where it is unchanged; `about` goes with it into COCO's file."""
+
+    name: str
+    truth: Detections
+    image: Image
+    path: str | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+
+def examples(cases: Iterable[Case]) -> Iterator[Example]:
+    """The pictures of a dataset as they are."""
+    for case in cases:
+        image, _ = read_input(case)
+        if not isinstance(case.truth, Detections) or not isinstance(image, Image):
+            raise ValueError(f"case {case.id!r} has no annotated objects; training needs labels")
+        whole = case.path if case.frame is None and case.crop is None else None
+        yield Example(case.id, case.truth, image, whole, {"case": case.id})
+
+
+def export(folder: Path, training: Iterable[Example], validation: Dataset | None = None) -> Path:
+    """Write a training set, and the validation set where there is one, into a new folder.
+
+    It appears whole or not at all. Classes are numbered in the order of their names.
+    """
+    if folder.exists():
+        raise FileExistsError(f"{folder} is there already; give another name, or remove it")
+
+    def write(part: Path) -> None:
+        if part.exists():
+            shutil.rmtree(part)  # of a killed writer
+        sets = {"train": _pictures(part, "train", training)}
+        if validation is not None:
+            sets["val"] = _pictures(part, "val", examples(validation.cases()))
+        labels = sorted({label for entries in sets.values() for _, truth, _ in entries for label in truth.labels})
+        for split, entries in sets.items():
+            _write_coco(part / f"instances_{split}.json", entries, labels)
+            _write_yolo(part / "labels" / split, entries, labels)
+        # json is YAML: names may hold any sign
+        names = "".join(f"  {number}: {json.dumps(label, ensure_ascii=False)}\n" for number, label in enumerate(labels))
+        told = f"train: images/train\nval: images/{'val' if 'val' in sets else 'train'}\nnames:\n{names}"
+        (part / "data.yaml").write_text(told, "utf-8")
+
+    placed(folder, write)
+    return folder
+
+
+def placed(path: Path, write: Callable[[Path], object]) -> None:
+    """Write beside and rename into place: a file or folder is there whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        write(part)
+        part.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
+        raise
+
+
+Entry = tuple[dict[str, Any], Detections, tuple[int, int]]
+"""What COCO says of a picture, its labels, its size."""
+
+
+def _pictures(part: Path, split: str, given: Iterable[Example]) -> list[Entry]:
+    """Write the pictures. Their names are numbers and as much of the old name as every file system takes."""
+    folder = part / "images" / split
+    folder.mkdir(parents=True)
+    entries: list[Entry] = []
+    for number, one in enumerate(given, start=1):
+        copied = one.path is not None and Path(one.path).suffix.lower() in _COPIED
+        stem = re.sub(r"[^A-Za-z0-9.-]+", "_", one.name if copied else Path(one.name).stem)[-80:].strip("_.")
+        name = f"{number:06d}_{stem}" if copied else f"{number:06d}_{stem}.png"
+        if copied:
+            assert one.path is not None
+            shutil.copyfile(one.path, folder / name)
+        elif not cv2.imwrite(str(folder / name), cv2.cvtColor(one.image.pixels, cv2.COLOR_RGB2BGR)):
+            raise OSError(f"{folder / name} could not be written")
+        width, height = one.image.size
+        entries.append(({"id": number, "file_name": name, "width": width, "height": height, **one.about}, one.truth,
+                        one.image.size))
+    return entries
+
+
+def _write_coco(path: Path, entries: list[Entry], labels: list[str]) -> None:
+    annotations: list[dict[str, Any]] = []
+    for image, truth, _ in entries:
+        for number, (box, label) in enumerate(zip(truth.boxes.astype(np.float64), truth.labels, strict=True)):
+            x0, y0, x1, y1 = box.tolist()
+            entry = {"id": len(annotations) + 1, "image_id": image["id"], "category_id": labels.index(label) + 1,
+                     "bbox": [x0, y0, x1 - x0, y1 - y0], "area": (x1 - x0) * (y1 - y0), "iscrowd": 0}
+            if truth.masks is not None:
+                mask = truth.masks[number]
+                entry |= {"segmentation": _runs(mask), "area": int(mask.sum())}
+            annotations.append(entry)
+    categories = [{"id": number, "name": label} for number, label in enumerate(labels, start=1)]
+    path.write_text(json.dumps({"images": [image for image, _, _ in entries], "annotations": annotations,
+                                "categories": categories}, ensure_ascii=False), "utf-8")
+
+
+def _runs(mask: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    """Plain run lengths, down the columns, beginning with what is not inside."""
+    flat = np.concatenate([[False], mask.T.ravel()])
+    ends = np.flatnonzero(np.diff(flat)).tolist()
+    counts = np.diff([0, *ends, mask.size]).tolist()
+    return {"size": list(mask.shape), "counts": counts}
+
+
+def _write_yolo(folder: Path, entries: list[Entry], labels: list[str]) -> None:
+    folder.mkdir(parents=True)
+    for image, truth, (width, height) in entries:
+        lines = []
+        frame = np.array([width, height] * 2, np.float64)
+        for box, label in zip(np.clip(truth.boxes.astype(np.float64), 0, frame) / frame, truth.labels, strict=True):
+            x0, y0, x1, y1 = box.tolist()
+            lines.append(f"{labels.index(label)} {(x0 + x1) / 2:.8f} {(y0 + y1) / 2:.8f} {x1 - x0:.8f} {y1 - y0:.8f}\n")
+        (folder / f"{Path(image['file_name']).stem}.txt").write_text("".join(lines), "utf-8")

@@ -1,0 +1,251 @@
+"""How good a detector is against labels, and what a repair changed, with intervals.
+
+Detections are matched with labels by pycocotools, the field's evaluator; everything is then counted per image, so that
+images can be drawn anew to say how sure a number is.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from instar.outputs.detections import Detections
+from instar.stats import bootstrap
+from instar.systems import MissingExtra
+
+__all__ = ["CONFIDENCE", "MEASURES", "TABLE", "Measured", "before_after", "evaluator", "markdown", "matched"]
+
+CONFIDENCE = 0.5
+"""The score from which a detection counts as said, in precision, recall and the counts."""
+
+MEASURES = ("mAP@0.5", "mAP@0.5:0.95", "precision", "recall", "TP", "FP", "FN", "mean IoU", "unreliable")
+TABLE: dict[str, Any] = {
+    "measure": pl.String, **dict.fromkeys((
+        "before", "before_low", "before_high", "after", "after_low", "after_high", "change", "low", "high", "seed_low",
+        "seed_high"), pl.Float64), "seeds_better": pl.Int64, "seeds": pl.Int64}
+"""The columns of a before/after table."""
+_LESS_IS_BETTER = {"FP", "FN", "unreliable"}
+_WHOLE = {"TP", "FP", "FN"}
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Class:
+    """The detections of one class, surest first, and how many labels of it each image has."""
+
+    image: Integers
+    scores: Floats
+    hit: Bools
+    """(10, D): matched at IoU 0.5, 0.55 … 0.95."""
+    iou: Floats
+    """With the label it is matched with at 0.5."""
+    labels: Integers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """What there is to count of one detector on a set of images.
+
+    `broken` of the `judged` verdicts of an image are violations of the relation presence; without a run both are
+    empty, and `unreliable` is not known.
+    """
+
+    images: int
+    classes: tuple[_Class, ...]
+    broken: Floats = field(default_factory=lambda: np.zeros(0))
+    judged: Floats = field(default_factory=lambda: np.zeros(0))
+
+    def values(self, weights: Floats | None = None, *, confidence: float = CONFIDENCE) -> dict[str, float]:
+        """Every measure, where image i counts `weights[i]` times; NaN for what is not known.
+
+        Classes without a label count in no average precision, as in pycocotools.
+        """
+        times = np.ones(self.images) if weights is None else weights
+        precisions = [ap for one in self.classes if (ap := _average_precision(one, times)) is not None]
+        average = np.mean(precisions, 0) if precisions else np.full(10, np.nan)
+        true = false = there = overlap = 0.0
+        for one in self.classes:
+            counts = times[one.image] * (one.scores >= confidence)
+            true += float(counts @ one.hit[0])
+            false += float(counts @ ~one.hit[0])
+            overlap += float(counts @ (one.iou * one.hit[0]))
+            there += float(times @ one.labels)
+        judged = float(times @ self.judged) if len(self.judged) else 0.0
+        return dict(zip(MEASURES, (
+            float(average[0]), float(average.mean()), _share(true, true + false), _share(true, there), true, false,
+            there - true, _share(overlap, true), _share(float(times @ self.broken), judged) if judged else np.nan),
+            strict=True))
+
+    def only(self, images: Bools) -> Measured:
+        """The same on some of the images."""
+        place = np.cumsum(images) - 1
+        classes = tuple(_Class(place[one.image[kept]], one.scores[kept], one.hit[:, kept], one.iou[kept],
+                               one.labels[images]) for one in self.classes for kept in [images[one.image]])
+        known = len(self.judged) > 0
+        return Measured(int(images.sum()), classes, self.broken[images] if known else self.broken,
+                        self.judged[images] if known else self.judged)
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else float("nan")
+
+
+def _average_precision(one: _Class, times: Floats) -> Floats | None:
+    """Average precision at each IoU: the mean of the precision at recall 0, 0.01 … 1."""
+    there = float(times @ one.labels)
+    if not there:
+        return None
+    counts = times[one.image]
+    true = np.cumsum(counts * one.hit, 1)
+    precision = true / np.maximum(np.cumsum(counts), np.finfo(np.float64).eps)
+    highest = np.maximum.accumulate(precision[:, ::-1], 1)[:, ::-1]
+    recall = true / there
+    padded = np.concatenate([highest, np.zeros((len(highest), 1))], 1)
+    return np.array([row[np.searchsorted(reached, _RECALLS)].mean()
+                     for row, reached in zip(padded, recall, strict=True)])
+
+
+_RECALLS = np.linspace(0.0, 1.0, 101)
+
+
+def matched(answers: Sequence[Detections], truths: Sequence[Detections]) -> Measured:
+    """Match the answers to some images with their labels, as pycocotools does: surest first, one label each."""
+    if len(answers) != len(truths):
+        raise ValueError(f"{len(answers)} answers for {len(truths)} images")
+    evaluated, names = _evaluated(answers, truths)
+    found = []
+    for number, _ in enumerate(names, start=1):
+        rows = [(image, entry) for image, entry in enumerate(evaluated.evalImgs[
+            (number - 1) * len(truths):number * len(truths)]) if entry is not None]
+        labels = np.zeros(len(truths), np.int64)
+        places, scores, hits, ious = [], [], [], []
+        for image, entry in rows:
+            labels[image] = len(entry["gtIds"])
+            said = len(entry["dtScores"])
+            places.append(np.full(said, image))
+            scores.append(np.asarray(entry["dtScores"], np.float64))
+            match = np.asarray(entry["dtMatches"]).reshape(10, said)
+            hits.append(match > 0)
+            ious.append(_overlaps(evaluated.ious[image + 1, number], match[0], entry["gtIds"]))
+        order = np.argsort(-np.concatenate([*scores, np.zeros(0)]), kind="mergesort")
+        found.append(_Class(np.concatenate([*places, np.zeros(0, np.int64)]).astype(np.int64)[order],
+                            np.concatenate([*scores, np.zeros(0)])[order],
+                            np.concatenate([*hits, np.zeros((10, 0), bool)], 1)[:, order],
+                            np.concatenate([*ious, np.zeros(0)])[order], labels))
+    return Measured(len(truths), tuple(found))
+
+
+def _overlaps(ious: Any, match: Floats, labels: Sequence[int]) -> Floats:
+    """The IoU of each detection with the label it is matched with, 0 without one."""
+    place = {label: number for number, label in enumerate(labels)}
+    return np.array([ious[number][place[int(label)]] if label > 0 else 0.0 for number, label in enumerate(match)],
+                    np.float64)
+
+
+def evaluator() -> tuple[Any, Any]:
+    """pycocotools' modules `coco` and `cocoeval`, imported late."""
+    try:
+        return import_module("pycocotools.coco"), import_module("pycocotools.cocoeval")
+    except ImportError as error:
+        if find_spec("pycocotools") is not None:
+            raise MissingExtra(f"pycocotools is installed but cannot be imported: {error}") from error
+        raise MissingExtra("mAP needs pycocotools: pip install 'instar[repair]'") from None
+
+
+def _evaluated(answers: Sequence[Detections], truths: Sequence[Detections]) -> tuple[Any, list[str]]:
+    coco, cocoeval = evaluator()
+    names = sorted({label for one in (*truths, *answers) for label in one.labels})
+    numbers = {name: number for number, name in enumerate(names, start=1)}
+    entries: list[list[dict[str, Any]]] = []
+    for given in (truths, answers):
+        entries.append([])
+        for image, one in enumerate(given, start=1):
+            for box, label, score in zip(one.boxes.astype(np.float64), one.labels, one.scores, strict=True):
+                x0, y0, x1, y1 = box.tolist()
+                entries[-1].append({
+                    "id": len(entries[-1]) + 1, "image_id": image, "category_id": numbers[label],
+                    "bbox": [x0, y0, x1 - x0, y1 - y0], "area": (x1 - x0) * (y1 - y0), "iscrowd": 0,
+                    "score": float(score)})
+    sides = []
+    with redirect_stdout(io.StringIO()):
+        for annotations in entries:
+            side = coco.COCO()
+            side.dataset = {"images": [{"id": image} for image in range(1, len(truths) + 1)],
+                            "categories": [{"id": number} for number in numbers.values()],
+                            "annotations": annotations}
+            side.createIndex()
+            sides.append(side)
+        evaluation = cocoeval.COCOeval(*sides, "bbox")
+        evaluation.params.areaRng, evaluation.params.areaRngLbl = [[0, 1e10]], ["all"]
+        evaluation.params.maxDets = [100]
+        evaluation.evaluate()
+    return evaluation, names
+
+
+def before_after(before: Sequence[Measured], after: Sequence[Measured], *, resamples: int = 1000) -> pl.DataFrame:
+    """What a repair changed: one row per measure, the mean over seeds before and after, and the change.
+
+    `before` and `after` hold one detector for each seed, on the same images in the same order. `low` and `high` are
+    the change's 95 % interval over images: they are drawn anew, the same for both sides. `seed_low` and `seed_high`
+    are the least and the greatest change of a seed, `seeds_better` counts the seeds that got better. What is not known
+    is null: the mean IoU of no matches, or its interval where images drawn anew may have none.
+    """
+    if not before or len(before) != len(after) or len({one.images for one in (*before, *after)}) != 1:
+        raise ValueError("before and after are the same seeds on the same images")
+    images = before[0].images
+
+    def each(weights: Floats | None) -> Floats:
+        """(2, seeds, measures)"""
+        return np.array([[list(one.values(weights).values()) for one in side] for side in (before, after)])
+
+    @lru_cache(maxsize=resamples)
+    def drawn(rows: bytes) -> Floats:
+        picked = np.frombuffer(rows).astype(np.int64)
+        return np.asarray(each(np.bincount(picked, minlength=images).astype(np.float64)).mean(1), np.float64)
+
+    whole = each(None)
+    rows = []
+    for number, name in enumerate(MEASURES):
+        seeds = whole[1, :, number] - whole[0, :, number]
+        if np.isnan(seeds).all():
+            continue
+        sides = whole[:, :, number].mean(1)
+        ends = [bootstrap(np.arange(images, dtype=np.float64), _part(drawn, number, pick), resamples=resamples)
+                for pick in ((1.0, 0.0), (0.0, 1.0), (-1.0, 1.0))]
+        better = -seeds if name in _LESS_IS_BETTER else seeds
+        rows.append((name, sides[0], *ends[0], sides[1], *ends[1], sides[1] - sides[0], *ends[2], seeds.min(),
+                     seeds.max(), int((better > 0).sum()), len(seeds)))
+    return pl.DataFrame(rows, schema=TABLE, orient="row").fill_nan(None)
+
+
+def _part(drawn: Callable[[bytes], Floats], measure: int, sides: tuple[float, float]) -> Callable[[Floats], float]:
+    """One measure of images drawn anew: of a side, or of the difference of both."""
+    return lambda picked: float(np.dot(sides, drawn(picked.tobytes())[:, measure]))
+
+
+def markdown(table: pl.DataFrame) -> str:
+    """A before/after table as Markdown."""
+    lines = ["| | before | after | change | 95 % over images | over seeds | seeds better |",
+             "|---|---:|---:|---:|---:|---:|---:|"]
+    for row in table.iter_rows(named=True):
+        places = 1 if row["measure"] in _WHOLE else 3
+        plain = {name: "–" if row[name] is None else f"{row[name]:.{places}f}" for name in ("before", "after")}
+        signed = {name: "–" if row[name] is None else f"{row[name]:+.{places}f}"
+                  for name in ("change", "low", "high", "seed_low", "seed_high")}
+        lines.append(f"| {row['measure']} | {plain['before']} | {plain['after']} | {signed['change']} | "
+                     f"{signed['low']} … {signed['high']} | {signed['seed_low']} … {signed['seed_high']} | "
+                     f"{row['seeds_better']} of {row['seeds']} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,68 @@
+"""Which mutants help: tried on a sample of the training set, decided on the validation set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+
+import polars as pl
+import xxhash
+
+from instar.analysis import Run
+from instar.datasets import Dataset
+from instar.relations import rule
+from instar.tasks.object_relevance.repair.evaluate import compared
+from instar.tasks.object_relevance.repair.export import examples, export
+from instar.tasks.object_relevance.repair.mutants import choose, mutants
+from instar.tasks.object_relevance.repair.trainer import Trainer, trained
+
+__all__ = ["NOTHING", "candidates", "search"]
+
+NOTHING = "no mutants"
+SAMPLE = 0.3
+"""The share of the training set that is trained on while searching."""
+
+
+def candidates(available: pl.DataFrame) -> dict[str, list[str]]:
+    """What to try: the mutants of each rule alone (a ratio, a σ), of each family, of all."""
+    rules = available["rule"].unique().sort().to_list()
+    families: dict[str, list[str]] = {}
+    for text in rules:
+        steps = rule(text).transformations[0].steps
+        families.setdefault(" | ".join(step.family.name for step in steps), []).append(text)
+    found = {rule(text).left: [text] for text in rules}
+    found |= {f"{name}, every level": members for name, members in families.items() if len(members) > 1}
+    if len(families) > 1:
+        found["all rules"] = rules
+    return found
+
+
+def search(run: Run, available: pl.DataFrame, training: Dataset, validation: Dataset, by: Trainer, out: Path, *,
+           share: float, tried: Mapping[str, Sequence[str]] | None = None, sample: float = SAMPLE, seed: int = 0,
+           start: Path | None = None, say: Callable[[str], None] = print) -> pl.DataFrame:
+    """Train once with each candidate's mutants on a sample of the training set; the best on the validation set first.
+
+    One row per candidate: `rules`, how many `mutants`, `mAP@0.5` on the validation set. Tried are the `candidates`, and
+    `no mutants` to compare with, unless told. One training each: differences of a few hundredths may be chance.
+    """
+    cases = [case for case in training.cases() if _drawn(seed, case.id) < sample]
+    part = Dataset(f"a sample of {training.name}", training.root, lambda: iter(cases), training.truth)
+    mine = available.filter(pl.col("case").is_in([case.id for case in cases]))
+    rows = []
+    everything = {NOTHING: [], **candidates(available)} if tried is None else tried
+    for number, (name, rules) in enumerate(everything.items()):
+        say(f"searching, {number + 1} of {len(everything)}: {name}")
+        chosen = choose(mine.filter(pl.col("rule").is_in(rules)), len(cases), share=share, seed=seed).mutants
+        folder = out / f"set-{number:02d}"
+        if not folder.exists():
+            export(folder, chain(examples(cases), mutants(run, chosen, part)))
+        weights = trained(by, folder, out / f"trained-{number:02d}", seed=seed, start=start)
+        found = compared(by.system(weights), validation).values()["mAP@0.5"]
+        rows.append((name, list(rules), chosen.height, found))
+    return pl.DataFrame(rows, schema={"candidate": pl.String, "rules": pl.List(pl.String), "mutants": pl.Int64,
+                                      "mAP@0.5": pl.Float64}, orient="row").sort("mAP@0.5", descending=True)
+
+
+def _drawn(seed: int, case: str) -> float:
+    return float(xxhash.xxh3_64_intdigest(f"sample\x1f{seed}\x1f{case}".encode())) / 2**64

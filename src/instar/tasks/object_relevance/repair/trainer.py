@@ -1,0 +1,93 @@
+"""Trainers: who turns a training set into weights, and weights into a system.
+
+A trainer is a plain function in a module of yours,
+
+    def train(dataset_folder: Path, out: Path, *, seed: int, start: Path | None) -> Path
+
+which trains on an exported folder, writes what it likes into the folder `out` and returns the weights; and, in the
+same module, a function `detector(weights)` that returns a System, or a function from an (H, W, 3) array to Detections.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from instar.outputs.detections import Detections
+from instar.registry import loaded_object
+from instar.systems import System, fingerprint_of, from_function, hash_file
+from instar.tasks.object_relevance.repair.export import placed
+
+__all__ = ["REFERENCE", "Trainer", "seconds", "trained", "trainer"]
+
+REFERENCE = "instar.tasks.object_relevance.repair.reference:train"
+
+_DONE = "trained.json"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trainer:
+    """`train` as above; `detector` makes a system of its weights."""
+
+    name: str
+    train: Callable[..., Path]
+    detector: Callable[[Path], System | Callable[..., Any]]
+
+    def system(self, weights: Path) -> System:
+        """The detector with these weights."""
+        made = self.detector(weights)
+        found = made if isinstance(made, System) else _with_weights(from_function(made, self.name), weights)
+        if found.kind != Detections.kind:
+            raise ValueError(f"{self.name}: its detector answers with {found.kind}, a repair needs detections")
+        return found
+
+
+def _with_weights(system: System, weights: Path) -> System:
+    """A function's module is the same whatever the weights; runs must be able to tell them apart."""
+    content = hash_file(str(weights)) if weights.is_file() else str(weights)
+    return replace(system, name=f"{system.name}({str(weights)!r})",
+                   fingerprint=fingerprint_of(system.fingerprint, content))
+
+
+def trainer(spelling: str = REFERENCE) -> Trainer:
+    """The trainer that `package.module:function` names, or a Trainer that is there."""
+    found = loaded_object(spelling)
+    if isinstance(found, Trainer):
+        return found
+    if not callable(found):
+        raise TypeError(f"{spelling} is a {type(found).__name__}, not a function or a Trainer")
+    module, _, name = spelling.partition(":")
+    beside = getattr(sys.modules[module], "detector", None)
+    if not callable(beside):
+        raise TypeError(f"{module} has no function detector(weights) beside {name}; it makes a system of what was "
+                        "trained")
+    return Trainer(spelling, found, beside)
+
+
+def trained(by: Trainer, folder: Path, out: Path, *, seed: int, start: Path | None = None) -> Path:
+    """The weights of a training, which is done only if it was not finished before."""
+    done = out / _DONE
+    if done.is_file():
+        held = out / str(json.loads(done.read_text("utf-8"))["weights"])
+        if held.exists():
+            return held
+    out.mkdir(parents=True, exist_ok=True)
+    begun = time.monotonic()
+    weights = Path(by.train(folder, out, seed=seed, start=start))
+    if not weights.exists():
+        raise FileNotFoundError(f"{by.name} returned {weights}, which is not there")
+    inside = weights.relative_to(out) if weights.is_relative_to(out) else weights.absolute()
+    told = json.dumps({"weights": str(inside), "trainer": by.name, "seed": seed,
+                       "seconds": round(time.monotonic() - begun, 1)})
+    placed(done, lambda part: part.write_text(told, "utf-8"))
+    return weights
+
+
+def seconds(out: Path) -> float:
+    """How long a finished training took."""
+    return float(json.loads((out / _DONE).read_text("utf-8"))["seconds"])

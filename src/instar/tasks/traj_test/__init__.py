@@ -1,0 +1,13 @@
+"""TrajTest: human trajectory prediction on mirrored, turned, rescaled and changed maps."""
+
+from instar.task import Task
+
+__all__ = ["TASK"]
+
+TASK = Task(
+    "trajtest", __name__, "Human trajectory prediction: moved, turned and changed maps (TrajTest).",
+    systems={**dict.fromkeys(("constant-velocity", "social-force"), ".baselines:FAMILIES"),
+             "goalmap": ".goalmap:FAMILIES"},
+    relations={**dict.fromkeys(("wvc", "hvc"), ".relations:RELATIONS"), "direction": ".direction:RELATIONS"},
+    suites=dict.fromkeys(("trajtest", "trajtest/geometry", "trajtest/map", "trajtest@paper"), ".suite:SUITES"),
+)

@@ -1,0 +1,164 @@
+"""Direction: where the map changed, probability moves the expected way, and no path crosses an obstacle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from instar.outputs.forecast import Paths
+from instar.outputs.heat import HeatMap, heat_of
+from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
+from instar.spelling import Parameter
+from instar.stats import wilcoxon
+from instar.tasks.traj_test.relations import NO_MAP, SOURCES, past_of
+from instar.transforms import mask_of
+from instar.warp import Warp, crossing, mask_at
+
+__all__ = ["RELATIONS", "direction"]
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+LEAST_MASS = 0.001
+"""Added to every mass, so that a change from almost nothing to almost nothing says nothing."""
+ALPHA = 0.05
+STEP = 0.5
+"""Pixels between the places at which a path is looked at."""
+
+MEASURES: dict[str, Any] = {
+    "before": pl.Float64, "after": pl.Float64, "log_ratio": pl.Float64, "z": pl.Float64, "p": pl.Float64,
+    "hellinger": pl.Float64, "crossing": pl.Int32, "futures": pl.Int32}
+
+
+def direction(evidence: Evidence) -> pl.DataFrame:
+    """The log ratio of the probability mass in the changed cells, after over before, the wrong way.
+
+    Three outcomes by a margin: confirmed, inconclusive, wrong way; and for `avoid` a fourth, crossing.
+    """
+    follow = evidence.follow_ups
+    paths, pasts = Paths.of(follow), past_of(evidence.cases)
+    columns = ["map", "map_size", "map_warp", "width", "height"]
+    sources: dict[str, list[dict[str, Any]]] = {}
+    for row in evidence.sources.select("case", "repeat", *columns).iter_rows(named=True):
+        sources.setdefault(row["case"], []).append(row)
+    found: list[dict[str, Any]] = []
+    for number, row in enumerate(follow.select("case", "follow_up", "warp", "mask", *columns).iter_rows(named=True)):
+        before = sources.get(row["case"])
+        if before is None:
+            continue
+        frame = (before[0]["width"], before[0]["height"])
+        warp = Warp(np.reshape(row["warp"], (3, 3)), frame, (row["width"], row["height"]))
+        past = pasts.get(row["case"])
+        here = None if past is None else warp.points(past[-1])
+        found.append({"case": row["case"], "follow_up": row["follow_up"], "target": "whole",
+                      **_verdict(before, row, warp, here, paths[number], evidence)})
+    return _median(pl.DataFrame(found, schema={**VERDICT_COLUMNS, **MEASURES}, orient="row"))
+
+
+def _verdict(before: Sequence[Mapping[str, Any]], row: Mapping[str, Any], warp: Warp, here: Floats | None,
+             futures: Floats, evidence: Evidence) -> dict[str, Any]:
+    effect, margin = evidence.parameters["effect"], evidence.options["margin"]
+    as_published = evidence.parameters["test"] == "wilcoxon"
+    if not row["mask"]:
+        return {"reason": "no cells of the map were changed; direction goes with class_change and obstacle"}
+    mask = _mask(row["mask"], row["width"], row["height"])
+    crossed = int(crossings(futures, here, mask).sum())
+    counts = {"crossing": crossed, "futures": len(futures)}
+    if effect == "avoid" and here is not None and not as_published and mask_at(mask, here):
+        return {**counts, "reason": "the person stands on the changed cells, which nobody could avoid"}
+    walked_through = margin + math.log((len(futures) + 1) / (len(futures) + 1 - crossed))
+    measured = _measured(before, row, warp, mask, effect)
+    if measured is None:
+        if effect == "avoid" and crossed:
+            return {**counts, "severity": walked_through, "kind": "crossing"}
+        return {**counts, "reason": NO_MAP}
+    wrong = -measured["log_ratio"] if effect == "increase" else measured["log_ratio"]
+    outcome = "confirmed" if -wrong >= margin else "wrong way" if wrong >= margin else "inconclusive"
+    if as_published:
+        outcome = "confirmed" if measured["p"] < ALPHA else "inconclusive"
+    severity = 0.0 if outcome == "confirmed" else max(0.0, wrong)
+    if effect == "avoid" and crossed and not as_published:
+        outcome, severity = "crossing", max(severity, walked_through)
+    return {**counts, **measured, "severity": severity, "kind": outcome}
+
+
+def _measured(before: Sequence[Mapping[str, Any]], row: Mapping[str, Any], warp: Warp, mask: Mask,
+              effect: str) -> dict[str, Any] | None:
+    """Masses in the changed cells before and after; None where there is no probability map."""
+    said = heat_of(row)
+    # a map that is the same for every run of a system is looked at once
+    distinct = {_placed(one): one for one in before}
+    told = {packed: heat_of(one) for packed, one in distinct.items()}
+    if said is None or None in told.values():
+        return None
+    carried = {packed: heat.warped(warp) for packed, heat in told.items() if heat is not None}
+    mass = {packed: _mass(heat, mask) for packed, heat in carried.items()}
+    masses = np.array([mass[_placed(one)] for one in before])
+    after, typical = _mass(said, mask), float(masses.mean())
+    ratio = math.log((after + LEAST_MASS) / (typical + LEAST_MASS))
+    spread = float(np.log(masses + LEAST_MASS).std(ddof=1)) if len(masses) > 1 else 0.0
+    first = carried[_placed(before[0])]
+    share, now = first.share(mask), said.onto(first)
+    inside = share > 0.5
+    old, new = first.cells[inside], now[inside]
+    p = wilcoxon(old, new) if effect == "increase" else wilcoxon(new, old)
+    apart = math.sqrt(float((share * (np.sqrt(first.cells) - np.sqrt(now)) ** 2).sum()) / 2)
+    return {"before": typical, "after": after, "log_ratio": ratio, "z": ratio / spread if spread > 1e-9 else None,
+            "p": p, "hellinger": min(1.0, apart)}
+
+
+def _placed(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What tells maps apart: their cells, and where these lie."""
+    return row["map"], *(row["map_warp"] or ())
+
+
+def _mass(heat: HeatMap, mask: Mask) -> float:
+    return float((heat.cells * heat.share(mask)).sum())
+
+
+@lru_cache(maxsize=32)
+def _mask(packed: bytes, width: int, height: int) -> Mask:
+    """Cases of one map share its changed cells."""
+    mask = mask_of({"mask": packed, "width": width, "height": height})
+    assert mask is not None
+    return mask
+
+
+def crossings(futures: Floats, here: Floats | None, mask: Mask) -> Mask:
+    """Which of the futures (K, T, 2), from where the person is now, cross a cell of the mask."""
+    paths = futures if here is None else np.concatenate(
+        [np.broadcast_to(here, (len(futures), 1, 2)), futures], 1)
+    return crossing(mask, paths, STEP)
+
+
+def _median(found: pl.DataFrame) -> pl.DataFrame:
+    """One verdict per case and follow-up: that of the repeat whose severity is the (upper) median."""
+    ranked = found.with_columns(place=pl.col("severity").rank("ordinal").over("case", "follow_up"),
+                                count=pl.col("severity").count().over("case", "follow_up"))
+    middle = (pl.col("place") == pl.col("count") // 2 + 1) | (pl.col("count") == 0)
+    return ranked.filter(middle).unique(["case", "follow_up"], keep="first", maintain_order=True).drop("place", "count")
+
+
+RELATIONS: Mapping[str, Relation] = {relation.name: relation for relation in (
+    Relation(
+        "direction", "forecast", direction, mapping=False, unit="log ratio the wrong way", threshold=0.1,
+        grid=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0), measures=MEASURES,
+        kinds=("confirmed", "inconclusive", "wrong way", "crossing"),
+        parameters=(
+            Parameter("effect", "choice", choices=("increase", "decrease", "avoid"),
+                      help="what the probability of the changed cells must do; avoid: fall, and no path crosses"),
+            SOURCES, Parameter("repeats", "int", 1, low=1, high=1000, help="predictions of the follow-up"),
+            Parameter("draws", "int", 1, low=1, high=1000, help="follow-ups of a random transformation"),
+            Parameter("test", "choice", "margin", choices=("margin", "wilcoxon"),
+                      help="wilcoxon: as published, p < 0.05 in the expected direction is a confirmation")),
+        options=(Parameter("margin", "float", 0.1, low=0, high=10, open_low=True,
+                           help="log ratios within this are inconclusive"),),
+        help="Where the map changed, probability rises or falls as it should. ⚠ test=wilcoxon is the paper's: cells "
+             "are not independent, so that its p is nearly always 0 or 1; what it counts are confirmations."),
+)}

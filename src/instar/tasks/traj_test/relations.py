@@ -1,0 +1,224 @@
+"""Forecasts under a change that moves everything alike: the distribution, carried back, is the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from instar.outputs.forecast import Paths
+from instar.outputs.heat import heat_of
+from instar.relations.equivariance import DRAWS, matrices_of, paired, per_pair
+from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
+from instar.scene import Track
+from instar.spelling import Parameter
+from instar.stats import hellinger, permutation_test, wasserstein, z_test
+from instar.warp import Warp
+
+__all__ = ["NO_MAP", "RELATIONS", "SOURCES", "hvc", "past_of", "told_apart", "wvc"]
+
+Floats = npt.NDArray[np.float64]
+
+LEAST_SHARE, LEAST_PIXELS = 0.01, 0.1
+"""What a system differs from itself counts as at least this share of the past path, and so many pixels."""
+MOST_FUTURES = 240
+NOTHING = 0.01
+"""Pixels: what is nearer is the same, so that rounding is no difference to a system that never varies."""
+NO_MAP = "this system gives no probability map, which the relation compares"
+SOURCES = Parameter("sources", "int", 20, low=1, high=1000, help="predictions of the source by a stochastic system")
+
+
+def past_of(cases: pl.DataFrame) -> dict[str, Floats]:
+    """The past (P, 2) of each case."""
+    return {name: np.array(Track.from_json(text).past, np.float64).reshape(-1, 2)
+            for name, text in cases.select("case", "track").iter_rows() if text}
+
+
+# --- wvc: the sampled futures -----------------------------------------------------------------------
+
+WVC_MEASURES: dict[str, Any] = {"p": pl.Float64, "p_least": pl.Float64, "distance": pl.Float64, "own": pl.Float64,
+                                "spread": pl.Float64, "sources": pl.Int32, "runs": pl.Int32}
+
+
+def wvc(evidence: Evidence) -> pl.DataFrame:
+    """How much further the follow-up's futures are from the source's than those are from themselves.
+
+    Runs are compared by the exact Wasserstein distance W2 of their sets of futures, the follow-up's carried back;
+    distances are root-mean-square pixels per position. With several follow-up runs the severity is half the
+    statistic (2·between − within the source − within the follow-up) over the source's own, which also sees a
+    spread that changed; with one it is between over own, less 1.
+    """
+    told, said = Paths.of(evidence.sources), Paths.of(evidence.follow_ups)
+    runs_of = _rows_by(evidence.sources, "case")
+    pasts = past_of(evidence.cases)
+    warps = matrices_of(evidence.follow_ups)
+    judged = _against_each if evidence.parameters["test"] == "z" else _against_all
+    found: list[dict[str, Any]] = []
+    previous, own = None, np.zeros((0, 0))
+    for (case, follow_up), rows in _rows_by(evidence.follow_ups, "case", "follow_up").items():
+        if case not in runs_of:
+            continue
+        sources = [told[row] for row in runs_of[case]]
+        if case != previous:
+            previous, own = case, _distances(_even(sources), None, judged is _against_all)
+        base = {"case": case, "follow_up": follow_up, "target": "whole", "sources": len(sources), "runs": len(rows)}
+        matrices = [warps[row] for row in rows]
+        least = _least(pasts.get(case))
+        found += [{**base, **verdict} for verdict in judged(sources, [said[row] for row in rows], matrices, own, least)]
+    return pl.DataFrame(found, schema={**VERDICT_COLUMNS, **WVC_MEASURES}, orient="row")
+
+
+def _rows_by(frame: pl.DataFrame, *keys: str) -> dict[Any, list[int]]:
+    """Row numbers by one or two columns, cases one after the other."""
+    rows: dict[Any, list[int]] = {}
+    ordered = frame.select(*keys).with_row_index("row").sort(keys[0], maintain_order=True)
+    for row, *names in ordered.iter_rows():
+        rows.setdefault(names[0] if len(keys) == 1 else tuple(names), []).append(row)
+    return rows
+
+
+def _least(past: Floats | None) -> float:
+    length = 0.0 if past is None else float(np.linalg.norm(np.diff(past, axis=0), axis=1).sum())
+    return max(LEAST_PIXELS, LEAST_SHARE * length)
+
+
+def _even(runs: Sequence[Floats]) -> Floats | None:
+    """Runs (R, K, 2T) scaled so that distances are pixels per position; None where they cannot be of one size.
+
+    A run with fewer futures stands for each of them more than once, as often as it takes to be equal.
+    """
+    counts = {len(run) for run in runs}
+    common = math.lcm(*counts)
+    if common > MOST_FUTURES and len(counts) > 1:
+        return None
+    sets = np.stack([np.repeat(run, common // len(run), 0).reshape(common, -1) for run in runs])
+    return np.asarray(sets / math.sqrt(runs[0].shape[1]))
+
+
+def _distances(first: Floats | None, second: Floats | None, squared: bool) -> Floats:
+    """Distances of all runs of the first kind to all of the second, or among themselves."""
+    if first is None:
+        return np.zeros((0, 0))
+    matrix = wasserstein(first, second, squared=squared)
+    return told_apart(matrix)
+
+
+def told_apart(distances: Floats) -> Floats:
+    """Distances in pixels, with those that are only rounding as 0."""
+    return np.where(distances < NOTHING, 0.0, distances)
+
+
+def _mean_within(matrix: Floats) -> float:
+    return float(matrix[np.triu_indices(len(matrix), 1)].mean()) if len(matrix) > 1 else 0.0
+
+
+def _unequal(sources: Sequence[Floats], runs: Sequence[Floats]) -> Iterator[dict[str, Any]]:
+    counts = " and ".join(map(str, dict.fromkeys(len(run) for run in [*sources, *runs])))
+    yield {"severity": None, "reason": f"runs of {counts} futures have no common size up to {MOST_FUTURES}; "
+                                       "let the system always sample as many"}
+
+
+def _against_all(sources: Sequence[Floats], runs: Sequence[Floats], warps: Sequence[Floats], own: Floats,
+                 least: float) -> Iterator[dict[str, Any]]:
+    """One verdict over all runs, with p by permuting whole runs."""
+    back = [Warp(warp, (1, 1), (1, 1)).inverse.points(run) for run, warp in zip(runs, warps, strict=True)]
+    together = _even([*sources, *back])
+    if together is None:
+        yield from _unequal(sources, runs)
+        return
+    here, there = together[:len(sources)], together[len(sources):]
+    if len({len(run) for run in [*sources, *back]}) > 1:
+        own = _distances(here, None, True)
+    across, theirs = _distances(here, there, True), _distances(there, None, True)
+    within, between, spread = _mean_within(own), float(across.mean()), _mean_within(theirs)
+    floor = max(within, least)
+    several = len(sources) > 1 and len(runs) > 1
+    beyond = (2 * between - within - spread) / (2 * floor) if several else between / floor - 1
+    p, p_least = None, None
+    if len(sources) > 1:
+        _, p, p_least = permutation_test(np.block([[own, across], [across.T, theirs]]), len(sources))
+    yield {"severity": max(0.0, beyond), "p": p, "p_least": p_least, "distance": between, "own": within,
+           "spread": spread if len(runs) > 1 else None}
+
+
+def _against_each(sources: Sequence[Floats], runs: Sequence[Floats], warps: Sequence[Floats], own: Floats,
+                  least: float) -> Iterator[dict[str, Any]]:
+    """As published: the source is carried forward, and each comparison has its own z-test and is a target.
+
+    The distances among the source runs stay in the source's pixels, and are not squared.
+    """
+    apart = own[np.triu_indices(len(own), 1)]
+    mean, deviation = (float(apart.mean()), float(apart.std())) if len(apart) else (0.0, 0.0)
+    for number, source in enumerate(sources):
+        for again, (run, warp) in enumerate(zip(runs, warps, strict=True)):
+            pair = _even([Warp(warp, (1, 1), (1, 1)).points(source), run])
+            if pair is None:
+                yield from _unequal(sources, runs)
+                return
+            distance = float(wasserstein(pair[:1], pair[1:], squared=False)[0, 0])
+            name = f"source {number}" + (f", run {again}" if len(runs) > 1 else "")
+            yield {"target": name, "severity": max(0.0, distance / max(mean, least) - 1),
+                   "p": z_test(distance, mean, deviation) if len(apart) else None, "distance": distance, "own": mean}
+
+
+# --- hvc: the probability map -----------------------------------------------------------------------
+
+HVC_MEASURES: dict[str, Any] = {"own": pl.Float64}
+
+
+def hvc(evidence: Evidence) -> pl.DataFrame:
+    """The Hellinger distance between the probability maps, the follow-up's carried back to the source's grid.
+
+    `own` is the same distance between the first two predictions of the source: what the system differs from itself.
+    """
+    follow = paired(evidence)
+    columns = ["map", "map_size", "map_warp", "width", "height"]
+    sources = evidence.sources.select("case", "repeat", *columns).to_dicts()
+    runs_of, noise = _rows_by(evidence.sources, "case"), dict[str, float | None]()
+    found: list[dict[str, Any]] = []
+    for place, row in enumerate(follow.select("case", "warp", "source", *columns).iter_rows(named=True)):
+        source = sources[row["source"]]
+        verdict = {"row": place, "target": "whole", "severity": None, "kind": None, "reason": None, "own": None}
+        told, said = heat_of(source), heat_of(row)
+        if told is None or said is None:
+            found.append({**verdict, "reason": NO_MAP})
+            continue
+        frame = (source["width"], source["height"])
+        back = said.warped(Warp(np.reshape(row["warp"], (3, 3)), frame, (row["width"], row["height"])).inverse)
+        if row["case"] not in noise:
+            noise[row["case"]] = _noise([sources[number] for number in runs_of[row["case"]][:2]])
+        found.append({**verdict, "severity": hellinger(told.cells, back.onto(told)), "own": noise[row["case"]]})
+    return per_pair(found, follow, HVC_MEASURES)
+
+
+def _noise(rows: Sequence[Mapping[str, Any]]) -> float | None:
+    heats = [heat for heat in map(heat_of, rows) if heat is not None]
+    return hellinger(heats[0].cells, heats[1].onto(heats[0])) if len(heats) == 2 else None
+
+
+RELATIONS: Mapping[str, Relation] = {relation.name: relation for relation in (
+    Relation(
+        "wvc", "forecast", wvc, tests=True, unit="× the system's own distance", threshold=0.5,
+        grid=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0), measures=WVC_MEASURES,
+        parameters=(SOURCES,
+                    Parameter("repeats", "int", 5, low=1, high=1000,
+                              help="predictions of the follow-up; with one, p cannot fall below 1/(sources+1)"),
+                    Parameter("draws", "int", 1, low=1, high=1000, help="follow-ups of a random transformation"),
+                    Parameter("test", "choice", "permutation", choices=("permutation", "z"),
+                              help="z: as published, each source run a comparison of its own")),
+        help="The futures, carried back, come from the source's distribution. p by permuting whole runs stands beside. "
+             "⚠ test=z is the paper's: two-sided z-test per comparison (one target each; count by target), plain "
+             "instead of squared distances, the source carried forward. Its code's Sinkhorn regulariser, which made "
+             "every distance the mean one, is not rebuilt."),
+    Relation(
+        "hvc", "forecast", hvc, unit="Hellinger distance", threshold=0.2,
+        grid=(0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0), measures=HVC_MEASURES,
+        parameters=(Parameter("sources", "int", 2, low=1, high=1000,
+                              help="with two, the system's own noise is measured"), *DRAWS),
+        help="The probability map, carried back, is the same: 0 equal, 1 without overlap. Maps are normalised. "
+             "⚠ The original's were not, and were cropped wrongly after a rotation."),
+)}

@@ -1,0 +1,63 @@
+"""TrajTest (human trajectory prediction): the paper's five relations with all their parameters.
+
+The paper's resize factors 0.2 and 0.3 beside its own 0.25 are rescalings by 0.8 and 1.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from instar.suites import Suite, listed_suite
+
+__all__ = ["CLASS_CHANGES", "GEOMETRY", "OBSTACLES", "SUITES", "geometry", "map_rules"]
+
+GEOMETRY: tuple[str, ...] = (
+    "mirror(v)", "mirror(h)", "rotate90(1)", "rotate90(2)", "rotate90(3)", "rescale(0.8)", "rescale(1.2)")
+
+CLASS_CHANGES: Mapping[str, tuple[str, ...]] = {  # Table 2: old, new, by what the probability there must do
+    "decrease": ("pavement, road", "terrain, road", "pavement, terrain"),
+    "increase": (
+        "road, pavement", "road, terrain", "terrain, pavement",
+        "structure, road", "structure, pavement", "structure, terrain",
+        "tree, road", "tree, pavement", "tree, terrain"),
+    "avoid": (
+        "road, structure", "road, tree", "pavement, structure", "pavement, tree",
+        "terrain, structure", "terrain, tree"),
+}
+
+OBSTACLES: tuple[str, ...] = (  # class, diameter and distance as shares of the predicted path
+    "structure, 0.25, 0.5", "structure, 0.5, 0.5", "structure, 0.25, 1",
+    "tree, 0.25, 0.5", "tree, 0.5, 0.5", "tree, 0.25, 1")
+
+
+def geometry(relations: tuple[str, ...], *, identity: bool) -> tuple[str, ...]:
+    """Every change that moves all alike, with each of these relations; identity with the first alone."""
+    own = (f"identity => {relations[0]}",) if identity else ()
+    return own + tuple(f"{change} => {relation}" for change in GEOMETRY for relation in relations)
+
+
+def map_rules(more: str = "") -> tuple[str, ...]:
+    """Every change of the map with its expected effect; `more` are further parameters of the relation."""
+    changes = [(f"class_change({pair})", effect) for effect, pairs in CLASS_CHANGES.items() for pair in pairs]
+    changes += [(f"obstacle({values})", "avoid") for values in OBSTACLES]
+    return tuple(f"{change} => direction({effect}{more})" for change, effect in changes)
+
+
+def _made(name: str, spellings: tuple[str, ...], help: str) -> Suite:
+    return listed_suite(name, spellings, help, "forecast", panels=("trajtest",))
+
+
+_MOVED = ("wvc", "hvc")
+SUITES: Mapping[str, Callable[[], Suite]] = {
+    "trajtest": lambda: _made(
+        "trajtest", geometry(_MOVED, identity=True) + map_rules(),
+        "TrajTest: mirrored, turned and rescaled scenes, changed classes and obstacles."),
+    "trajtest/geometry": lambda: _made(
+        "trajtest/geometry", geometry(_MOVED, identity=True), "TrajTest: what moves map and past alike."),
+    "trajtest/map": lambda: _made(
+        "trajtest/map", map_rules(), "TrajTest: classes changed and obstacles in the way."),
+    "trajtest@paper": lambda: _made(
+        "trajtest@paper",
+        geometry(("wvc(8, 1, test=z)", "hvc(1)"), identity=False) + map_rules(", 8, test=wilcoxon"),
+        "TrajTest as published: 8 source runs, z-test per comparison, Wilcoxon's test on cells."),
+}

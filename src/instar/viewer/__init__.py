@@ -1,0 +1,6 @@
+"""The viewer: a run's pairs in the browser, on this machine alone."""
+
+from instar.viewer.app import application
+from instar.viewer.server import serve
+
+__all__ = ["application", "serve"]

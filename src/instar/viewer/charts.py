@@ -1,0 +1,183 @@
+"""Charts, drawn here by Vega and set into the page as SVG: no script runs there, and colours follow the theme."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from markupsafe import Markup
+
+from instar.analysis import ANY, curve
+from instar.report.rebuild import severity_text
+from instar.stats import fisher
+from instar.viewer.index import Index
+
+__all__ = ["bins", "curves", "histogram", "warm_up"]
+
+INK, FAINT, LINE, PAPER = "var(--ink)", "var(--faint)", "var(--line)", "var(--paper)"
+BLUE, ORANGE = "var(--blue)", "var(--orange)"
+NARROW, ONE_OF_SEVERAL, ALONE = 290, 270, 560
+"""Widths of charts in pixels, without their axes: on a phone, beside others, and by itself."""
+_CONFIG = {
+    "view": {"stroke": None}, "font": "sans-serif", "background": None,
+    "axis": {"labelColor": FAINT, "titleColor": FAINT, "gridColor": LINE, "domainColor": LINE, "tickColor": LINE,
+             "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal"}}
+_pen = ThreadPoolExecutor(1, "instar-viewer-charts")
+PATIENCE = 0.4
+"""Seconds that a page waits for its charts; those that take longer come with its next look."""
+MOST_BINS = 24
+
+
+def warm_up() -> None:
+    """The first chart and the first test take about a second each: they are over before anybody asks for one."""
+    _asked(json.dumps({"data": {"values": []}, "mark": "bar", "encoding": {}}))
+    _pen.submit(fisher, 1, 2, 3, 4)
+
+
+@lru_cache(maxsize=256)
+def _asked(spec: str) -> Future[Markup]:
+    return _pen.submit(_svg, spec)
+
+
+def _svg(spec: str) -> Markup:
+    import vl_convert
+
+    return Markup(vl_convert.vegalite_to_svg(spec))  # Vega escapes what it writes
+
+
+def _chart(spec: dict[str, Any], label: str, until: float, wide: int = ALONE) -> list[dict[str, Any]]:
+    """A chart in a size for desks and one for phones; nothing while they are not drawn."""
+    asked = [(name, _asked(json.dumps({**spec, "width": width, "config": _CONFIG}, sort_keys=True)))
+             for name, width in (("wide", wide), ("narrow", NARROW))]
+    _, open_ones = wait([future for _, future in asked], max(0.0, until - time.monotonic()))
+    return [] if open_ones else [{"size": name, "label": label, "svg": future.result()} for name, future in asked]
+
+
+def curves(index: Index) -> list[dict[str, Any]]:
+    """Per relation: the share of cases that violate at least one rule, against the threshold; and identity's."""
+    found, until = [], time.monotonic() + PATIENCE
+    for relation, grid in index.grids.items():
+        rows: list[dict[str, Any]] = []
+        mine = [rule for rule in index.rules if rule.relation == relation and rule.over == "case"]
+        sets = {ANY: [rule.id for rule in mine if rule.family != "identity"],
+                "identity": [rule.id for rule in mine if rule.family == "identity"]}
+        for name, rules in sets.items():
+            if rules:
+                table = curve(index.matrix().only(rules), grid)
+                rows += [{"set": name, "x": severity_text(row["threshold"]), "rate": 100 * row["rate"],
+                          "low": 100 * row["low"], "high": 100 * row["high"]}
+                         for row in table.iter_rows(named=True) if row["rate"] is not None]
+        if rows:
+            unit = next(rule.unit for rule in mine)
+            drawn = _chart(_curves(rows, [severity_text(t) for t in grid], unit),
+                           f"Share of cases that violate at least one rule of {relation}, against the threshold",
+                           until, ONE_OF_SEVERAL if len(index.grids) > 1 else ALONE)
+            judged = index.matrix().only(sets[ANY] or sets["identity"]).per_case().cases.len()
+            found.append({"relation": relation, "unit": unit, "drawn": drawn, "judged": judged,
+                          "identity": bool(sets["identity"])})
+    return found
+
+
+def _curves(rows: Sequence[dict[str, Any]], grid: Sequence[str], unit: str) -> dict[str, Any]:
+    x = {"field": "x", "type": "ordinal", "sort": list(grid), "scale": {"domain": list(grid)},
+         "title": f"threshold, {unit}", "axis": {"labelAngle": 0, "labelOverlap": True}}
+    y = {"type": "quantitative", "scale": {"domain": [0, 100]}, "title": "cases, %", "axis": {"tickCount": 5}}
+    colour = {"field": "set", "scale": {"domain": [ANY, "identity"], "range": [ORANGE, BLUE]}, "legend": None}
+    return {"data": {"values": list(rows)}, "height": 150, "encoding": {"x": x, "color": colour}, "layer": [
+        {"mark": {"type": "area", "opacity": 0.18}, "encoding": {
+            "y": {**y, "field": "low"}, "y2": {"field": "high"}}},
+        {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {
+            "y": {**y, "field": "rate"},
+            "strokeDash": {"field": "set", "scale": {"domain": [ANY, "identity"], "range": [[1, 0], [5, 4]]},
+                           "legend": None}}},
+        {"mark": {"type": "point", "filled": True, "size": 26, "opacity": 1},
+         "encoding": {"y": {**y, "field": "rate"}}}]}
+
+
+# --- severities of one rule ------------------------------------------------------------------------
+
+def bins(severity: npt.NDArray[np.float64], threshold: float) -> tuple[list[float], list[int], int, int]:
+    """Edges in steps of 1, 2, 5, how many severities lie between each two, how many are 0, and how many ∞.
+
+    The threshold is an edge, too, where it lies among them: a bar is violated or kept, never both.
+    """
+    inside = severity[(severity > 0) & np.isfinite(severity)]
+    edges: list[float] = []
+    if len(inside):
+        least, most = float(inside.min()), float(inside.max())
+        span = range(math.floor(math.log10(least)) - 1, math.ceil(math.log10(most)) + 2)
+        for steps in ((1, 2, 5), (1,)):
+            every = [step * 10.0 ** power for power in span for step in steps]
+            low = max((edge for edge in every if edge <= least), default=every[0])
+            high = min((edge for edge in every if edge > most), default=every[-1])
+            edges = [edge for edge in every if low <= edge <= high]
+            if len(edges) <= MOST_BINS:
+                break
+        if edges[0] < threshold < edges[-1] and not any(math.isclose(threshold, edge) for edge in edges):
+            edges = sorted([*edges, threshold])
+        # 0.1 + 0.2 is not 0.3: an edge that is meant to be the threshold is the threshold
+        edges = [threshold if math.isclose(threshold, edge) else edge for edge in edges]
+    places = np.searchsorted(edges, inside, side="right") - 1
+    counts = np.bincount(places, minlength=max(0, len(edges) - 1)).tolist() if len(inside) else []
+    return edges, counts, int((severity == 0).sum()), int(np.isinf(severity).sum())
+
+
+def histogram(severity: npt.NDArray[np.float64], threshold: float, unit: str, floor: float | None
+              ) -> list[dict[str, Any]]:
+    """How many cases have which severity; 0 and ∞ stand apart, the threshold and the noise floor are lines."""
+    edges, counts, zeros, infinite = bins(severity, threshold)
+    last = 1 + len(counts)
+    bars = [{"from": 0.0, "to": 1.0, "cases": zeros, "violated": False}]
+    bars += [{"from": n + 1.0, "to": n + 2.0, "cases": count, "violated": edges[n] >= threshold}
+             for n, count in enumerate(counts)]
+    bars.append({"from": float(last), "to": last + 1.0, "cases": infinite, "violated": True})
+    ticks = {0.5: "0", last + 0.5: "∞", **{n + 1.0: severity_text(edge) for n, edge in enumerate(edges)}}
+    named = {"threshold": threshold, **({"noise floor": floor} if floor else {})}
+    marks: list[dict[str, Any]] = [{"x": _place(value, edges), "text": f"{name} {severity_text(value)}"}
+                                   for name, value in named.items()]
+    x = {"type": "quantitative", "scale": {"domain": [0, last + 1], "nice": False}, "title": f"severity, {unit}"}
+    y = {"field": "cases", "type": "quantitative", "title": "cases", "scale": {"zero": True},
+         "axis": {"tickMinStep": 1, "tickCount": 4}}
+    axis = {"values": list(ticks), "grid": False, "labelExpr": _expression(ticks), "labelOverlap": True}
+    spec = {"height": 170, "layer": [
+        {"data": {"values": bars}, "mark": {"type": "rect", "stroke": PAPER, "strokeWidth": 1}, "encoding": {
+            "x": {**x, "field": "from", "axis": axis}, "x2": {"field": "to"}, "y": y, "y2": {"datum": 0},
+            "color": {"condition": {"test": "datum.violated", "value": ORANGE}, "value": BLUE}}},
+        {"data": {"values": marks}, "mark": {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.5, "color": INK},
+         "encoding": {"x": {**x, "field": "x"}}},
+        *(layer for number, mark in enumerate(marks) for layer in _label(mark, number, x, mark["x"] > 0.55 * last))]}
+    return _chart(spec, f"Histogram of severities in {unit}: {zeros} at 0, {infinite} at ∞",
+                  time.monotonic() + PATIENCE)
+
+
+def _label(mark: dict[str, Any], number: int, x: dict[str, Any], left: bool) -> list[dict[str, Any]]:
+    """The words of a line, each on a height of its own, on the side where there is room, clear of what lies below."""
+    place = {"x": {**x, "field": "x"}, "y": {"value": 2 + 15 * number}, "text": {"field": "text"}}
+    words = {"type": "text", "align": "right" if left else "left", "dx": -4 if left else 4, "baseline": "top",
+             "fontSize": 11}
+    return [{"data": {"values": [mark]}, "mark": {**words, **ink}, "encoding": place}
+            for ink in ({"color": PAPER, "stroke": PAPER, "strokeWidth": 4}, {"color": INK})]
+
+
+def _place(value: float, edges: Sequence[float]) -> float:
+    """Where a severity lies on the axis: between the edges as their logarithms do."""
+    if math.isinf(value):
+        return 1.0 + max(0, len(edges) - 1)
+    if value <= 0 or not edges or value < edges[0]:
+        return 1.0
+    if value >= edges[-1]:
+        return float(len(edges))
+    at = int(np.searchsorted(edges, value, side="right")) - 1
+    return 1.0 + at + math.log(value / edges[at]) / math.log(edges[at + 1] / edges[at])
+
+
+def _expression(ticks: dict[float, str]) -> str:
+    """Vega's words for `the text of this tick`."""
+    return " : ".join(f"datum.value == {place} ? {json.dumps(text)}" for place, text in ticks.items()) + " : ''"

@@ -1,0 +1,104 @@
+"""Two runs on the same cases, pair by pair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from instar.analysis import Severities
+from instar.engine import DEFAULT
+from instar.stats import wilson
+from instar.viewer.index import Index
+from instar.viewer.pages import Viewer
+from instar.viewer.query import Filters, address
+
+__all__ = ["comparison"]
+
+PAGE = 24
+
+
+def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, Any]:
+    """Per rule both rates and who alone violates; and the pairs on which the two differ most."""
+    asked = Filters.read(query)
+    numbers = [_number(query.get(name), other) for name, other in (("a", 0), ("b", min(1, len(viewer.runs) - 1)))]
+    shared = {"a": numbers[0], "b": numbers[1], **asked.query("judging", "threshold", "rule")}
+    shared.pop("run", None)
+    indexes = [viewer.run(number).index(asked.judging if asked.judging in viewer.run(number).store.judgings()
+                                        else DEFAULT) for number in numbers]
+    first, second, changed = _same(*indexes)
+    here = {"asked": asked, "canonical": address("/compare", shared),
+            "a": numbers[0], "b": numbers[1], "common": first.cases.len(), "changed": changed,
+            "rules": first.rules, "waiting": False, "choices": len(viewer.runs),
+            "grid": sorted({value for index in indexes for grid in index.grids.values() for value in grid})}
+    if asked.rule:
+        first, second = first.only([asked.rule]), second.only([asked.rule])
+    limits = indexes[0].thresholds(asked.threshold)
+    names = {rule.id: rule for rule in indexes[0].rules}
+    hits = [held.violated(limits) for held in (first, second)]
+    both = ~np.isnan(first.severity) & ~np.isnan(second.severity)
+    rows: list[dict[str, Any]] = []
+    for number, rule in enumerate(first.rules):
+        there = both[number]
+        count, (a, b) = int(there.sum()), (hit[number] & there for hit in hits)
+        rows.append({"rule": rule, "name": names[rule].name, "judged": count, "a": _rate(int(a.sum()), count),
+                     "b": _rate(int(b.sum()), count), "only_a": int((a & ~b).sum()), "only_b": int((b & ~a).sum()),
+                     "both": int((a & b).sum()), "difference": (int(b.sum()) - int(a.sum())) / count if count else None,
+                     "address": address("/compare", {**shared, "rule": rule}),
+                     "pages": [address("/rule", {"run": n, "rule": rule}) for n in numbers]})
+    rows.sort(key=lambda row: (-abs(row["difference"] or 0.0), -row["only_a"] - row["only_b"]))
+    return {**here, "rows": rows, "pairs": _pairs(viewer, asked, numbers, indexes, first, second, limits),
+            "everything": address("/compare", {name: value for name, value in shared.items() if name != "rule"}),
+            "swapped": address("/compare", {**shared, "a": numbers[1], "b": numbers[0]})}
+
+
+def _number(text: str | None, otherwise: int) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 6 else otherwise
+
+
+def _rate(hits: int, count: int) -> dict[str, Any]:
+    low, high = wilson(hits, count)
+    return {"violated": hits, "judged": count, "rate": hits / count if count else None, "low": low, "high": high}
+
+
+def _same(first: Index, second: Index) -> tuple[Severities, Severities, int]:
+    """Both matrices over the rules and cases they share, and how many cases have the same id but not the same input."""
+    facts = first.facts.select("case", "hash").join(second.facts.select("case", other="hash"), on="case")
+    same = facts.filter(pl.col("hash").eq_missing(pl.col("other")))["case"]
+    shared = set(second.rule_ids("case"))
+    rules = [name for name in first.rule_ids("case") if name in shared]
+    matrices = [index.matrix().only(rules) for index in (first, second)]
+    a, b = (held.at(held.cases.is_in(same.implode())) for held in matrices)
+    return a, b, facts.height - len(same)
+
+
+def _pairs(viewer: Viewer, asked: Filters, numbers: list[int], indexes: list[Index], first: Severities,
+           second: Severities, limits: Mapping[str, float]) -> list[dict[str, Any]]:
+    """The pairs with the largest difference, in units of their rule's threshold."""
+    if not first.severity.size:
+        return []
+    own = np.array([indexes[0].thresholds()[rule] or 1.0 for rule in first.rules]).reshape(-1, 1)
+    a, b = first.severity / own, second.severity / own
+    with np.errstate(invalid="ignore"):
+        apart = np.where(np.isnan(a) | np.isnan(b) | (a == b), 0.0, np.abs(a - b))
+    flat = np.argsort(-apart.ravel(), kind="stable")[:PAGE]
+    found: list[dict[str, Any]] = []
+    for place in flat[apart.ravel()[flat] > 0]:
+        row, column = divmod(int(place), apart.shape[1])
+        rule, case = first.rules[row], str(first.cases[column])
+        sides = []
+        for number, held in zip(numbers, (first, second), strict=True):
+            drawn = {"run": number, "judging": "" if asked.judging == DEFAULT else asked.judging, "case": case,
+                     "rule": rule, "side": "follow-up", "w": 480}
+            severity = float(held.severity[row, column])
+            sides.append({"severity": severity, "violated": severity >= limits[rule] and severity > 0,
+                          "picture": address("/picture", drawn),
+                          "open": address("/case", {"run": number, "case": case, "shown": rule})})
+        facts = indexes[0].rule(rule)
+        assert facts is not None
+        found.append({"case": case, "rule": rule, "name": facts.name, "unit": facts.unit, "sides": sides})
+    for number in numbers:
+        viewer.pictures.expect(viewer.run(number).store, [each["case"] for each in found])
+    return found

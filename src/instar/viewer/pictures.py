@@ -1,0 +1,200 @@
+"""Pictures of pairs, drawn when a page asks for them and held in memory; follow-ups are made anew from their rule."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+from xml.sax.saxutils import escape
+
+import cv2
+import polars as pl
+
+from instar.report.picture import Panel, encoded, panel_picture
+from instar.report.rebuild import CannotDraw, load_pair, load_source
+from instar.store import CASE, NEED, Store
+from instar.tasks.object_relevance.explain import object_alone, object_panels
+
+__all__ = ["WIDTHS", "Picture", "Pictures", "Side", "View", "plate"]
+
+Side = Literal["source", "follow-up"]
+View = Literal["whole", "near", "alone"]
+Sides = dict[Side, Panel | str]
+"""What there is to draw of a pair; a text says why there is none."""
+WIDTHS = (240, 480, 960)
+HELD_BYTES = 96 << 20
+HELD_CASES = 128
+LETTERS, LINES = 24, 9
+"""As many as a plate has room for."""
+_NOT_DRAWN = (*CannotDraw, OSError, ValueError, TypeError, ArithmeticError, RuntimeError, cv2.error,
+              pl.exceptions.PolarsError)
+"""What one picture may cost: itself. A dataset can hold anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The bytes of a picture file; `drawn` is false for a plate that says why there is none."""
+
+    content: bytes
+    kind: str
+    drawn: bool
+    etag: str
+
+
+class _OneCase(Store):
+    """The run folder as far as it is about one case, read once: another picture of the case costs no scan of parts."""
+
+    def __init__(self, store: Store, manifest: Mapping[str, Any], frames: Mapping[str, pl.DataFrame]) -> None:
+        super().__init__(store.folder)
+        self._known, self._frames = dict(manifest), frames
+
+    def manifest(self) -> dict[str, Any]:
+        return self._known
+
+    def read(self, table: str, schema: Mapping[str, Any], columns: Sequence[str] | None = None,
+             where: pl.Expr | None = None, query: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None) -> pl.DataFrame:
+        if table not in self._frames or query is not None:
+            return super().read(table, schema, columns, where, query)
+        found = self._frames[table]
+        found = found if where is None else found.filter(where)
+        return found if columns is None else found.select(columns)
+
+
+class Pictures:
+    """Draws, and remembers what it drew as far as that stays within bounds."""
+
+    def __init__(self) -> None:
+        self._drawn: OrderedDict[tuple[Any, ...], Picture] = OrderedDict()
+        self._bytes = 0
+        self._cases: OrderedDict[tuple[str, str, str], _OneCase] = OrderedDict()
+        self._expected: dict[str, tuple[str, ...]] = {}
+        self._lock, self._reading = threading.Lock(), threading.Lock()
+        self._busy: dict[tuple[Any, ...], threading.Lock] = {}
+
+    def expect(self, store: Store, cases: Sequence[str]) -> None:
+        """Say which cases a page shows: they are read together when the first of their pictures is asked for."""
+        self._expected[str(store.folder)] = tuple(dict.fromkeys(cases))[:HELD_CASES]
+
+    def picture(self, store: Store, manifest: Mapping[str, Any], version: str, *, case: str, side: Side, width: int,
+                verdict: Mapping[str, Any] | None = None, dataset: str | Path | None = None) -> Picture:
+        """One side of a verdict's pair, at most `width` pixels wide and high; without a verdict the case's source."""
+        about = () if verdict is None else (verdict["rule"], verdict["target"], verdict["draw"])
+        return self._made(store, manifest, version, case, about, side, width,
+                          lambda rows: _pair_sides(rows, manifest, case, verdict, dataset))
+
+    def of_object(self, store: Store, manifest: Mapping[str, Any], version: str, *, case: str, target: str, rule: str,
+                  draw: int | None, view: View, side: Side, width: int, options: Mapping[str, Any],
+                  dataset: str | Path | None = None) -> Picture:
+        """An object in the source or in a follow-up: the whole picture, the part near it, or it alone."""
+        def sides(rows: Store) -> Sides:
+            if view == "alone":
+                return {"source": object_alone(rows, manifest, case, target, rule, options=options, dataset=dataset)}
+            source, follow_up = object_panels(rows, manifest, case, target, rule, draw, options=options,
+                                              dataset=dataset, near=view == "near")
+            return {"source": source, "follow-up": follow_up}
+
+        return self._made(store, manifest, version, case, ("object", target, rule, draw, view), side, width, sides)
+
+    def _made(self, store: Store, manifest: Mapping[str, Any], version: str, case: str, about: tuple[Any, ...],
+              side: Side, width: int, make: Callable[[Store], Sides]) -> Picture:
+        """Held, or drawn: both sides, as they come of one reading."""
+        about = str(store.folder), version, case, *about
+        with self._lock:
+            busy = self._busy.setdefault((*about, width), threading.Lock())
+        with busy:
+            found = self._held((*about, width, side))
+            if found is None:
+                try:
+                    sides = make(self._rows(store, manifest, version, case))
+                except _NOT_DRAWN as error:
+                    sides = {"source": _reason(error), "follow-up": _reason(error)}
+                for name, made in sides.items():
+                    picture = plate(made, width) if isinstance(made, str) else _encoded(made, name, width)
+                    self._hold((*about, width, name), picture)
+                    found = picture if name == side else found
+        with self._lock:
+            self._busy.pop((*about, width), None)
+        return found or plate("there is no follow-up", width)
+
+    def _rows(self, store: Store, manifest: Mapping[str, Any], version: str, case: str) -> _OneCase:
+        folder = str(store.folder)
+        with self._reading:
+            if (folder, version, case) not in self._cases:
+                expected = self._expected.get(folder, ())
+                wanted = [name for name in (expected if case in expected else (case,))
+                          if (folder, version, name) not in self._cases]
+                mine = pl.col("case").is_in(wanted)
+                schemas = {"cases": CASE, "needs": NEED,
+                           "predictions": store.prediction_schema(manifest["system"]["kind"])}
+                tables = {name: store.read(name, schema, where=mine) for name, schema in schemas.items()}
+                for one in wanted:
+                    frames = {name: table.filter(pl.col("case") == one) for name, table in tables.items()}
+                    self._cases[folder, version, one] = _OneCase(store, manifest, frames)
+                while len(self._cases) > HELD_CASES:
+                    self._cases.popitem(last=False)
+            self._cases.move_to_end((folder, version, case))
+            return self._cases[folder, version, case]
+
+    def _held(self, key: tuple[Any, ...]) -> Picture | None:
+        with self._lock:
+            found = self._drawn.get(key)
+            if found is not None:
+                self._drawn.move_to_end(key)
+            return found
+
+    def _hold(self, key: tuple[Any, ...], picture: Picture) -> None:
+        with self._lock:
+            old = self._drawn.pop(key, None)
+            self._bytes += len(picture.content) - (len(old.content) if old else 0)
+            self._drawn[key] = picture
+            while self._bytes > HELD_BYTES and len(self._drawn) > 1:
+                self._bytes -= len(self._drawn.popitem(last=False)[1].content)
+
+
+def _pair_sides(rows: Store, manifest: Mapping[str, Any], case: str, verdict: Mapping[str, Any] | None,
+                dataset: str | Path | None) -> Sides:
+    """Both panels of a pair; its source alone where there is no verdict, or the follow-up cannot be made."""
+    said: str | None = None
+    if verdict is not None:
+        try:
+            pair = load_pair(rows, manifest, verdict, dataset=dataset)
+            return {"source": pair.source, "follow-up": pair.follow_up}
+        except _NOT_DRAWN as error:
+            said = _reason(error)
+    source = load_source(rows, manifest, case, dataset=dataset)
+    return {"source": source} if said is None else {"source": source, "follow-up": said}
+
+
+def _encoded(panel: Panel, side: Side, width: int) -> Picture:
+    try:
+        # lines stay clear at twice the size of a thumbnail, and cost little
+        content = encoded(panel_picture(panel, side=side, wide=width, high=width), "jpeg", 85)
+    except _NOT_DRAWN as error:
+        return plate(_reason(error), width)
+    return Picture(content, "image/jpeg", True, hashlib.blake2b(content, digest_size=12).hexdigest())
+
+
+def _reason(error: BaseException) -> str:
+    return str(error.args[0] if isinstance(error, LookupError) and error.args else error) or type(error).__name__
+
+
+def plate(reason: str, width: int) -> Picture:
+    """A picture of the reason. Mid-grey is legible on light and on dark; attributes alone need no style sheet."""
+    reason = "".join(sign if sign.isprintable() else " " for sign in reason)
+    lines = [""]
+    for word in reason.split():
+        for piece in [word[start:start + LETTERS] for start in range(0, len(word), LETTERS)]:
+            if len(lines[-1]) + len(piece) >= LETTERS and lines[-1]:
+                lines.append("")
+            lines[-1] = f"{lines[-1]} {piece}".strip()
+    lines = lines if len(lines) <= LINES else [*lines[:LINES - 1], "…"]
+    top = 126 - 11 * (len(lines) - 1)
+    texts = "".join(f'<text x="120" y="{top + 22 * n}" text-anchor="middle" font-size="17" font-family="sans-serif" '
+                    f'fill="#808080">{escape(line)}</text>' for n, line in enumerate(lines))
+    content = (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{width}" viewBox="0 0 240 240" '
+               f'role="img"><title>{escape(reason)}</title>{texts}</svg>').encode()
+    return Picture(content, "image/svg+xml", False, "")

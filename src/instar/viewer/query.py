@@ -1,0 +1,161 @@
+"""What the address asks for: filters, their canonical spelling, and the pairs that match."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from instar.engine import DEFAULT
+from instar.viewer.index import FAILED, NOT_APPLICABLE, OK, Bools, Index, Pairs
+
+__all__ = ["SORTS", "STATES", "Filters", "Matches", "address", "matches", "whole"]
+
+STATES = ("violated", "kept", "not applicable", "failed")
+SORTS = {"": "severity, worst first", "least": "severity, least first", "case": "case", "rule": "rule"}
+FILTERING = ("rule", "family", "relation", "group", "status", "kind", "slice", "q")
+"""The filters that narrow what matches, as their chips name them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """All the state of a page, in the order in which addresses spell it. What is empty asks for nothing."""
+
+    run: int = 0
+    judging: str = DEFAULT
+    rule: str = ""
+    family: str = ""
+    relation: str = ""
+    threshold: float | None = None
+    group: str = ""
+    status: str = ""
+    kind: str = ""
+    slice: str = ""
+    q: str = ""
+    sort: str = ""
+    page: int = 1
+
+    @classmethod
+    def read(cls, asked: Mapping[str, str]) -> Filters:
+        """From a query string; what cannot be understood is as if it were not there."""
+        texts = {name: asked.get(name, "").strip() for name in ("rule", "family", "relation", "group", "status", "kind",
+                                                               "slice", "q", "sort")}
+        texts["sort"] = texts["sort"] if texts["sort"] in SORTS else ""
+        return cls(run=whole(asked.get("run"), 0), judging=asked.get("judging") or DEFAULT,
+                   threshold=_threshold(asked.get("threshold", "")), page=max(1, whole(asked.get("page"), 1)), **texts)
+
+    def without(self, *names: str) -> Filters:
+        plain: dict[str, Any] = {each.name: each.default for each in fields(self) if each.name in names}
+        return replace(self, **plain, page=1)
+
+    def query(self, *names: str) -> dict[str, str]:
+        """What differs from the default, of the fields named or of all; the run always."""
+        found = {}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if (not names or each.name in names) and (value != each.default or each.name == "run"):
+                found[each.name] = f"{value:g}" if isinstance(value, float) else str(value)
+        return found
+
+    def active(self) -> dict[str, str]:
+        """The filters that narrow what matches."""
+        return {name: getattr(self, name) for name in FILTERING if getattr(self, name)}
+
+
+def address(path: str, query: Mapping[str, Any]) -> str:
+    """A canonical address that people can read."""
+    kept = {name: value for name, value in query.items() if value not in ("", None)}
+    return f"{path}?{urlencode(kept, safe='(),/:', quote_via=quote)}" if kept else path
+
+
+def whole(text: str | None, otherwise: int) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 9 else otherwise
+
+
+def _threshold(text: str) -> float | None:
+    try:
+        value = math.inf if text.strip() == "∞" else float(text.strip().replace(",", "."))
+    except ValueError:
+        return None
+    return value if value >= 0 else None  # NaN is not
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matches:
+    """The pairs that match, in the order asked for, and how many there are of each state whatever the state asked."""
+
+    pairs: Pairs
+    order: npt.NDArray[np.int64]
+    states: Mapping[str, int]
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def cases(self) -> npt.NDArray[np.int32]:
+        """The cases of the pairs, each once, in their order."""
+        return np.asarray(pl.Series(self.pairs.case[self.order]).unique(maintain_order=True).to_numpy())
+
+
+def matches(index: Index, asked: Filters) -> Matches:
+    """The pairs of an index that filters ask for."""
+    held = index.group(asked.group)
+    pairs = held.pairs
+    there = _mask(index, pairs, asked)
+    states = state_masks(index, pairs, asked.threshold)
+    counts = {name: int((there & mask).sum()) for name, mask in states.items()}
+    if asked.status:
+        wanted = states.get(asked.status)
+        there = there & (_status(index, pairs, asked.status) if wanted is None else wanted)
+    if asked.sort == "case":
+        order = np.flatnonzero(there)
+    elif asked.sort == "rule":
+        found = np.flatnonzero(there)
+        order = found[np.argsort(pairs.rule[found], kind="stable")]
+    else:
+        order = held.by_severity[there[held.by_severity]]
+        if asked.sort == "least":
+            bare = np.isnan(pairs.severity[order])
+            order = np.concatenate([order[~bare][::-1], order[bare]])
+    return Matches(pairs, order, counts)
+
+
+def state_masks(index: Index, pairs: Pairs, threshold: float | None) -> dict[str, Bools]:
+    """Which pairs are violated, kept, not applicable, failed."""
+    limits = np.array(list(index.thresholds(threshold).values()) or [0.0])
+    hit = (pairs.severity >= limits[pairs.rule]) & (pairs.severity > 0)
+    return {"violated": hit, "kept": (pairs.status == OK) & ~hit, "not applicable": pairs.status == NOT_APPLICABLE,
+            "failed": pairs.status > NOT_APPLICABLE}
+
+
+def _status(index: Index, pairs: Pairs, status: str) -> Bools:
+    """One way to fail: error, timeout, crashed."""
+    if status not in FAILED or status not in index.statuses:
+        return np.zeros(len(pairs), bool)
+    return np.asarray(pairs.status == index.statuses.index(status))
+
+
+def _mask(index: Index, pairs: Pairs, asked: Filters) -> Bools:
+    rules = np.array([(not asked.rule or asked.rule in (rule.id, rule.name))
+                      and (not asked.family or rule.family == asked.family)
+                      and (not asked.relation or rule.relation == asked.relation) for rule in index.rules], bool)
+    cases = np.ones(len(index.cases), bool)
+    if asked.slice:
+        found = index.slices.get(asked.slice)
+        cases = cases & (found.cases if found else False)
+    if asked.q:
+        text = index.cases.str.to_lowercase().str.contains(asked.q.lower(), literal=True)
+        cases = cases & text.to_numpy()
+    there = np.ones(len(pairs), bool)
+    if not rules.all():
+        there &= rules[pairs.rule]
+    if not cases.all():
+        there &= cases[pairs.case]
+    if asked.kind:
+        there &= pairs.kind == (index.kinds.index(asked.kind) if asked.kind in index.kinds else -1)
+    return there

@@ -1,0 +1,186 @@
+"""Runs that may go on while one looks at them: their newest index, made in the background and swapped in whole."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from instar.engine import DEFAULT
+from instar.store import NoRun, Store
+from instar.viewer.index import Index, build
+
+__all__ = ["Unavailable", "Watched", "Watcher"]
+
+EVERY = 2.0
+"""Seconds between two looks at a folder."""
+PATIENCE = 1.0
+"""Seconds that a page waits for an index before it says that it is being read."""
+LIVE = 45.0
+"""Seconds without a new prediction after which a run no longer counts as going on."""
+MOST_JUDGINGS = 4
+_LATER = (OSError, pl.exceptions.PolarsError)
+
+log = logging.getLogger(__name__)
+
+
+class Unavailable(Exception):
+    """There is nothing to show of a run, now; `waiting` says whether that will pass by itself."""
+
+    def __init__(self, message: str, waiting: bool = True) -> None:
+        super().__init__(message)
+        self.waiting = waiting
+
+
+class Watched:
+    """One run folder and the indexes of its judgings."""
+
+    def __init__(self, folder: str | Path, dataset: str | Path | None = None) -> None:
+        self.store = Store(folder)
+        self.dataset = dataset
+        self.problem = ""
+        self.updated = time.time()
+        self.version = ""
+        self._changed: float | None = None
+        self._state: Any = None
+        self._indexes: dict[str, Index] = {}
+        self._building, self._asking = threading.Lock(), threading.Lock()
+        self._asked: dict[str, threading.Thread] = {}
+        self._ready = threading.Event()
+
+    @property
+    def system(self) -> tuple[str, str]:
+        """The name of the system, and what kind of output it answers with; empty where that is not known."""
+        held = self._indexes.get(DEFAULT)
+        try:
+            told = (held.manifest if held else self.store.manifest())["system"]
+            return str(told["name"]), str(told["kind"])
+        except (OSError, KeyError):
+            return "", ""
+
+    @property
+    def live(self) -> bool:
+        """Whether predictions were added since one looks, and lately."""
+        return self._changed is not None and time.monotonic() - self._changed < LIVE
+
+    def look(self) -> bool:
+        """Read anew what changed; whether anything did. Raises nothing: what is wrong is kept for the pages."""
+        known = self._state
+        try:
+            state = (self.store.manifest()["rules"], self.store.state("predictions"), self.store.state("cases"))
+            if state == known and self._indexes and not any(map(self._rejudged, self._indexes.values())):
+                self.problem = ""
+                return False
+            with self._building:
+                there = [DEFAULT, *(name for name in self.store.judgings() if name in self._indexes)]
+                self._indexes = {name: _built(self.store, name) for name in there}
+        except NoRun as error:
+            return self._failed(str(error))
+        except Exception as error:  # a folder can hold anything, and the thread that looks must go on looking
+            log.debug("%s", self.store.folder, exc_info=True)
+            return self._failed(f"{self.store.folder} cannot be read: {type(error).__name__}: {error}")
+        self._state, self.problem = state, ""
+        if known is not None and known != state:
+            self._changed = time.monotonic()
+        self._swapped()
+        return True
+
+    def _rejudged(self, index: Index) -> bool:
+        info = self.store.judging_info(index.judging)
+        return info is not None and tuple(info["parts"]) != index.parts
+
+    def _swapped(self) -> None:
+        self.updated = time.time()
+        self.version = "+".join(f"{name}:{index.version}" for name, index in sorted(self._indexes.items()))
+        self._ready.set()
+
+    def _failed(self, problem: str) -> bool:
+        fresh = problem != self.problem
+        self.problem = problem
+        self._ready.set()
+        if fresh:
+            log.info("%s", problem)
+        return fresh
+
+    def index(self, judging: str = DEFAULT) -> Index:
+        """The newest index of a judging. Raises `Unavailable` where there is none (yet)."""
+        if not self.store.exists:
+            raise Unavailable(f"{self.store.folder} holds no run: it was moved or deleted, or nothing was written yet")
+        self._ready.wait(PATIENCE)
+        if judging not in self._indexes and judging != DEFAULT and judging in self.store.judgings():
+            self._another(judging)
+        found = self._indexes.get(judging)
+        if found is not None:
+            return found
+        if judging != DEFAULT and judging not in self._asked:
+            raise Unavailable(f"{self.store.folder} has no judging {judging!r}; it has "
+                              f"{', '.join(self.store.judgings()) or 'none'}", waiting=False)
+        raise Unavailable(self.problem or f"{self.store.folder} is being read")
+
+    def _another(self, judging: str) -> None:
+        """Read a judging that nobody asked for before, beside the page that asks now."""
+        with self._asking:
+            thread = self._asked.get(judging)
+            if thread is None or not thread.is_alive():
+                thread = threading.Thread(target=self._add, args=(judging,), daemon=True)
+                self._asked[judging] = thread
+                thread.start()
+        thread.join(PATIENCE)
+
+    def _add(self, judging: str) -> None:
+        with self._building:
+            try:
+                made = _built(self.store, judging)
+            except Exception as error:  # as above: it is said on the page
+                self._failed(f"{self.store.folder} cannot be read: {type(error).__name__}: {error}")
+                return
+            kept = [name for name in self._indexes if name != DEFAULT][-(MOST_JUDGINGS - 2):]
+            held = {name: self._indexes[name] for name in (DEFAULT, *kept) if name in self._indexes}
+            self._indexes = {**held, judging: made}
+        self._swapped()
+
+
+def _built(store: Store, judging: str) -> Index:
+    """A part that was merged or judged away while it was read is looked up again."""
+    for _ in range(3):
+        try:
+            return build(store, judging)
+        except NoRun:
+            raise
+        except _LATER:
+            time.sleep(0.1)
+    return build(store, judging)
+
+
+class Watcher:
+    """Looks at all runs again and again, in a thread of its own; does something else after the first look."""
+
+    def __init__(self, runs: tuple[Watched, ...], then: Callable[[], object]) -> None:
+        self.runs, self.then = runs, then
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._go, name="instar-viewer-watcher", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._end.set()
+
+    def _go(self) -> None:
+        self._look()
+        self.then()
+        while not self._end.is_set():
+            begun = time.monotonic()
+            self._look()
+            # judging a large run takes its time: look no more often than that leaves most of it to others
+            self._end.wait(max(EVERY, 3 * (time.monotonic() - begun)))
+
+    def _look(self) -> None:
+        for run in self.runs:
+            if not self._end.is_set():
+                run.look()

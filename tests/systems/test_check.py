@@ -1,0 +1,447 @@
+"""Each synthetic system has one defect, and the check that is there for it must say so."""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from instar.image import Image
+from instar.outputs.detections import Detections
+from instar.outputs.poses import Poses
+from instar.outputs.zones import Zones
+from instar.skeleton import Skeleton, skeleton, skeletons
+from instar.systems.check import Finding, check_system
+from instar.systems.system import System
+
+Pixels = npt.NDArray[np.uint8]
+COCO = skeleton("coco-17")
+
+# A figure that faces the viewer: its left is at the image's right. One hue for a landmark and its twin, so
+# that which of two is left must be told from where they are, as in a person.
+FIGURE = {"nose": (0.5, 0.14), "eye": (0.05, 0.10), "ear": (0.10, 0.13), "shoulder": (0.15, 0.28),
+          "elbow": (0.24, 0.42), "wrist": (0.30, 0.55), "hip": (0.10, 0.58), "knee": (0.12, 0.75),
+          "ankle": (0.14, 0.92)}
+HUES = {name: 10 + 40 * n for n, name in enumerate(FIGURE)}
+
+
+def colour(hue: float) -> tuple[int, int, int]:
+    return tuple(round(255 * c) for c in colorsys.hsv_to_rgb(hue / 360, 1, 1))  # type: ignore[return-value]
+
+
+def painted(width: int, height: int, lean: float = 0.0) -> Image:
+    pixels = np.full((height, width, 3), 90, np.uint8)
+    pixels += (np.arange(width, dtype=np.uint8) // 16)[None, :, None]
+    radius = max(3, height // 60)
+    for name, (x, y) in FIGURE.items():
+        places = [(x, y)] if name == "nose" else [(0.5 + x, y), (0.5 - x, y + 0.01)]
+        for px, py in places:
+            centre = round((px + lean * (1 - py)) * width), round(py * height)
+            cv2.circle(pixels, centre, radius, colour(HUES[name]), -1)
+    return Image(pixels)
+
+
+PHOTOS = [("tall", painted(180, 240)), ("wide", painted(250, 200, lean=0.06)),
+          ("other", painted(220, 230, -0.05))]
+
+
+_seen: dict[bytes, dict[str, list[tuple[float, float]]]] = {}
+
+
+def blobs(pixels: Pixels) -> dict[str, list[tuple[float, float]]]:
+    """Middles of the painted dots by name, in continuous coordinates."""
+    key = repr(pixels.shape).encode() + pixels.tobytes()
+    if key in _seen:
+        return _seen[key]
+    chroma = pixels.max(2) - pixels.min(2)
+    hues = cv2.cvtColor(pixels, cv2.COLOR_RGB2HSV_FULL)[..., 0] * np.float32(360 / 256)
+    found = {}
+    for name, hue in HUES.items():
+        mask = ((chroma > 120) & (np.abs((hues - hue + 180) % 360 - 180) < 14)).astype(np.uint8)
+        count, _, stats, middles = cv2.connectedComponentsWithStats(mask)
+        large = sorted(range(1, count), key=lambda i: -stats[i, cv2.CC_STAT_AREA])
+        found[name] = [(middles[i][0] + 0.5, middles[i][1] + 0.5) for i in large
+                       if stats[i, cv2.CC_STAT_AREA] >= 9]
+    _seen[key] = found
+    return found
+
+
+def see(pixels: Pixels) -> npt.NDArray[np.float64] | None:
+    """The perfect estimator: (17, 2), or None where nobody is."""
+    places = np.full((17, 2), np.nan)
+    found = blobs(pixels)
+    if len(found["nose"]) < 1 or len(found["hip"]) < 2:
+        return None
+    up = np.array(found["nose"][0]) - np.mean(found["hip"][:2], axis=0)
+    to_left = np.array([-up[1], up[0]])
+    places[0] = found["nose"][0]
+    for name, spots in found.items():
+        if name == "nose" or len(spots) < 2:
+            continue
+        right, left = sorted(spots[:2], key=lambda spot: float(np.dot(spot, to_left)))
+        places[COCO.index(f"left_{name}")] = left
+        places[COCO.index(f"right_{name}")] = right
+    return places
+
+
+def poses(points: npt.NDArray[np.float64] | None, **more: Any) -> Poses:
+    return Poses.from_array([] if points is None else points, **{"skeleton": COCO, **more})
+
+
+def single(answer: Callable[[Pixels], Any], kind: str = "poses", **more: Any) -> System:
+    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Any]:
+        return [answer(image.pixels) for image in inputs]
+
+    return System("test", kind, predict, "0", **more)
+
+
+Change = Callable[[npt.NDArray[np.float64], Pixels], npt.NDArray[np.float64]]
+
+
+def seeing(change: Change, **more: Any) -> System:
+    def answer(pixels: Pixels) -> Poses:
+        points = see(pixels)
+        return poses(None if points is None else change(points, pixels))
+
+    return single(answer, **more)
+
+
+PERFECT = seeing(lambda points, _: points)
+
+
+def checked(system: System, photos: Sequence[tuple[str, Image]] = PHOTOS) -> dict[str, Finding]:
+    findings, _ = check_system(system, photos)
+    assert len({finding.name for finding in findings}) == len(findings)
+    return {finding.name: finding for finding in findings}
+
+
+def bad(findings: dict[str, Finding]) -> dict[str, str]:
+    return {name: each.state for name, each in findings.items() if each.state in ("warning", "problem")}
+
+
+# --- poses
+
+def test_a_perfect_system_has_nothing_against_it() -> None:
+    findings, answers = check_system(PERFECT, PHOTOS)
+    assert {finding.state for finding in findings} == {"ok"}, findings
+    assert [name for name, _, _ in answers] == ["tall", "wide", "other"]
+    assert all(len(answer) == 1 for _, _, answer in answers if isinstance(answer, Poses))
+
+
+def test_one_image_is_enough() -> None:
+    assert not bad(checked(PERFECT, PHOTOS[:1]))
+
+
+def test_normalised_coordinates() -> None:
+    findings = checked(seeing(lambda points, pixels: points / pixels.shape[1::-1]))
+    assert bad(findings) == {"coordinates": "problem"}
+    assert "multiply x by width and y by height" in findings["coordinates"].message.lower()
+
+
+def test_exchanged_coordinates() -> None:
+    findings = checked(seeing(lambda points, _: points[:, ::-1]))
+    assert bad(findings) == {"coordinates": "problem"}
+    assert "(y, x)" in findings["coordinates"].message
+
+
+@pytest.mark.parametrize("size", [(300, 300), (300, 200)])
+def test_exchanged_coordinates_of_one_image(size: tuple[int, int]) -> None:
+    findings = checked(seeing(lambda points, _: points[:, ::-1]), [("a", painted(*size, lean=0.1))])
+    assert bad(findings) == {"coordinates": "problem"}
+
+
+def test_coordinates_of_the_models_input() -> None:
+    findings = checked(seeing(lambda points, pixels: points / pixels.shape[1::-1] * 192))
+    assert findings["scale"].state == "problem"
+    assert "model's input" in findings["scale"].message
+
+
+def test_coordinates_outside_the_frame() -> None:
+    findings = checked(seeing(lambda points, pixels: points + 900))
+    assert findings["coordinates"].state == "problem"
+    assert "outside the frame" in findings["coordinates"].message
+
+
+def test_off_by_half_a_pixel() -> None:
+    findings = checked(seeing(lambda points, _: points - 0.5))
+    assert bad(findings) == {"scale": "warning"}
+    message = findings["scale"].message
+    assert "0.5 px too far left" in message
+    assert "0.5 px too far up" in message
+
+
+def test_offset_that_grows_with_the_image_is_seen_in_the_mirror() -> None:
+    findings = checked(seeing(lambda points, pixels: points + np.array([pixels.shape[1] / 150, 0])))
+    assert bad(findings) == {"scale": "warning"}
+    assert "right" in findings["scale"].message
+
+
+def test_noise_is_no_offset() -> None:
+    def blurred(points: npt.NDArray[np.float64], pixels: Pixels) -> npt.NDArray[np.float64]:
+        return points + np.random.default_rng(int(pixels.sum())).normal(0, 2, points.shape)
+
+    assert "scale" not in bad(checked(seeing(blurred)))
+
+
+def test_sides_kept_in_a_mirror() -> None:
+    def by_look(pixels: Pixels) -> Poses:
+        points = see(pixels)
+        if points is not None and pixels[0, 0, 0] > pixels[0, -1, 0]:  # the ground is brighter at the right
+            points = points[COCO.swap]  # the mirrored left hand is still called left
+        return poses(points)
+
+    findings = checked(single(by_look))
+    assert bad(findings) == {"left/right": "problem"}
+    assert "pairs" in findings["left/right"].message
+
+
+def test_sides_of_the_viewer() -> None:
+    findings = checked(seeing(lambda points, _: points[COCO.swap]))
+    assert bad(findings) == {"left/right": "warning"}
+    assert "the subject's own" in findings["left/right"].message
+
+
+def test_a_skeleton_without_its_pairs() -> None:
+    lame = Skeleton.from_dict({**COCO.to_dict(), "name": "lame", "pairs": []})
+    findings = checked(single(lambda pixels: poses(see(pixels), skeleton=lame)))
+    assert findings["left/right"].state == "problem"
+    assert "left_eye with right_eye" in findings["left/right"].message
+
+
+@pytest.mark.parametrize("name", skeletons())
+def test_built_in_skeletons_pair_what_they_name(name: str) -> None:
+    from instar.systems.check import _unpaired
+
+    bones = skeleton(name)
+    assert _unpaired(bones.landmarks, bones.swap) is None
+
+
+def test_a_model_that_wants_bgr() -> None:
+    findings = checked(single(lambda pixels: poses(see(np.ascontiguousarray(pixels[..., ::-1])))))
+    assert findings["channels"].state == "warning"
+    assert "BGR" in findings["channels"].message
+    assert findings["found"].state == "warning"
+    assert findings["left/right"].state == "skipped"
+
+
+def test_a_model_that_does_better_in_bgr() -> None:
+    def answer(pixels: Pixels) -> Poses:
+        points = see(pixels)
+        right = see(np.ascontiguousarray(pixels[..., ::-1])) if points is None else None
+        if points is not None:
+            return poses(points, scores=[0.4])
+        return poses(right, scores=[0.9]) if right is not None else poses(None)
+
+    assert bad(checked(single(answer))) == {"channels": "warning"}
+
+
+@pytest.mark.parametrize("wrong", [{"scores": [4.2]}, {"visibility": [[-3.0] * 17]}])
+def test_scores_that_are_logits(wrong: dict[str, Any]) -> None:
+    def answer(pixels: Pixels) -> Poses:
+        points = see(pixels)
+        return poses(points) if points is None else poses(points, **wrong)
+
+    findings = checked(single(answer))
+    assert findings["scores"].state == "problem"
+    assert findings["scores"].message.count("0 to 1") == 1
+
+
+def test_an_answer_whatever_the_image() -> None:
+    def answer(pixels: Pixels) -> Poses:
+        points = see(pixels)
+        return poses(np.full((17, 2), 50.0) if points is None else points)
+
+    assert bad(checked(single(answer))) == {"empty": "warning"}
+
+
+# --- repeating
+
+def test_declared_deterministic_but_is_not() -> None:
+    rng = np.random.default_rng(0)
+    findings = checked(seeing(lambda points, _: points + rng.normal(0, 1, points.shape)))
+    assert bad(findings) == {"determinism": "problem"}
+    assert findings["batch"].state == "skipped"
+
+
+def test_a_system_that_remembers_the_last_image() -> None:
+    last: list[npt.NDArray[np.float64]] = []
+
+    def tracked(points: npt.NDArray[np.float64], _: Pixels) -> npt.NDArray[np.float64]:
+        before = last[-1] if last else points
+        last.append(points)
+        return 0.9 * points + 0.1 * before
+
+    assert checked(seeing(tracked))["determinism"].state == "problem"
+
+
+def seeded(honoured: bool, *, seedable: bool = True) -> System:
+    free = np.random.default_rng(0)
+
+    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Any]:
+        answers = []
+        for image, seed in zip(inputs, seeds, strict=True):
+            points = see(image.pixels)
+            rng = np.random.default_rng(seed) if honoured else free
+            answers.append(poses(None if points is None else points + rng.normal(0, 0.5, points.shape)))
+        return answers
+
+    return System("seeded", "poses", predict, "0", deterministic=False, seedable=seedable)
+
+
+def test_a_seed_that_is_honoured() -> None:
+    assert not bad(checked(seeded(True)))
+
+
+def test_a_seed_that_is_not() -> None:
+    findings = checked(seeded(False))
+    assert bad(findings) == {"determinism": "problem"}
+    assert "seedable=False" in findings["determinism"].message
+    assert not bad(checked(seeded(False, seedable=False)))
+
+
+@pytest.mark.parametrize("seedable", [True, False])
+def test_declared_stochastic_but_is_not(seedable: bool) -> None:
+    findings = checked(replace(PERFECT, deterministic=False, seedable=seedable))
+    assert bad(findings) == {"determinism": "warning"}
+
+
+# --- batches
+
+def test_answers_that_depend_on_the_batch() -> None:
+    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Any]:
+        width, height = inputs[0].size  # every image is taken to have the size of the first
+        answers = []
+        for image in inputs:
+            points = see(image.pixels)
+            answers.append(poses(None if points is None else points / image.size * (width, height)))
+        return answers
+
+    findings = checked(System("batch", "poses", predict, "0"), PHOTOS[:1])
+    assert bad(findings) == {"batch": "problem"}
+
+
+def test_a_batch_that_cannot_be_stacked() -> None:
+    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Any]:
+        return [poses(see(pixels)) for pixels in np.stack([image.pixels for image in inputs])]
+
+    findings = checked(System("stack", "poses", predict, "0"))
+    assert bad(findings) == {"batch": "problem"}
+    assert "same shape" in findings["batch"].message
+
+
+def test_too_few_answers_for_a_batch() -> None:
+    findings = checked(System("one", "poses", lambda inputs, seeds: [poses(see(inputs[0].pixels))], "0"))
+    assert bad(findings) == {"batch": "problem"}
+    assert "returned 1 answers" in findings["batch"].message
+
+
+# --- errors
+
+def test_a_system_that_raises() -> None:
+    def broken(pixels: Pixels) -> Poses:
+        raise RuntimeError("no weights\nsecond line")
+
+    findings, answers = check_system(single(broken), PHOTOS)
+    assert answers == []
+    states = {finding.name: finding.state for finding in findings}
+    assert states.pop("answers") == "problem"
+    assert set(states.values()) == {"skipped"}
+    assert "RuntimeError: no weights" in findings[0].message
+
+
+def test_a_system_that_exits() -> None:
+    def leaves(pixels: Pixels) -> Poses:
+        raise SystemExit(3)
+
+    assert "sys.exit(3)" in checked(single(leaves))["answers"].message
+
+
+def test_a_system_that_raises_where_nobody_is() -> None:
+    findings = checked(single(lambda pixels: poses(see(pixels)[None])))  # type: ignore[index]
+    assert bad(findings) == {"empty": "problem"}
+    assert "empty output" in findings["empty"].message
+
+
+def test_an_answer_of_the_wrong_kind() -> None:
+    findings = checked(single(lambda pixels: {"keypoints": []}))
+    assert findings["answers"].state == "problem"
+    assert "kind poses" in findings["answers"].message
+    silent: Any = lambda inputs, seeds: None  # noqa: E731
+    assert "kind poses" in checked(System("none", "poses", silent, "0"))["answers"].message
+
+
+@pytest.mark.parametrize("draws", [lambda pixels: pixels.fill(0),
+                                   lambda pixels: cv2.circle(pixels, (9, 9), 3, (255, 0, 0))])
+def test_a_system_that_writes_into_its_input(draws: Callable[[Pixels], Any]) -> None:
+    def answer(pixels: Pixels) -> Poses:
+        draws(pixels)
+        return poses(see(pixels))
+
+    findings = checked(single(answer))
+    assert findings["input"].state == "problem"
+    assert "image.copy()" in findings["input"].message
+
+
+def test_a_system_that_changes_its_input_anyway() -> None:
+    def answer(pixels: Pixels) -> Poses:
+        found = poses(see(pixels))
+        pixels.base.setflags(write=True)  # type: ignore[union-attr]
+        pixels.base[:5] = 0  # type: ignore[index]
+        return found
+
+    before = [image.content_hash() for _, image in PHOTOS]
+    assert bad(checked(single(answer))) == {"input": "problem"}
+    assert before == [image.content_hash() for _, image in PHOTOS]
+
+
+def test_arguments() -> None:
+    with pytest.raises(ValueError, match="at least one image"):
+        check_system(PERFECT, [])
+    with pytest.raises(ValueError, match="samples"):
+        check_system(PERFECT, PHOTOS, samples=0)
+    assert len(check_system(PERFECT, PHOTOS, samples=2)[1]) == 2
+
+
+# --- other kinds
+
+def boxes(change: Change) -> System:
+    def answer(pixels: Pixels) -> Detections:
+        found, labels = [], []
+        for name, spots in blobs(pixels).items():
+            for x, y in spots:
+                found.append([x - 0.05 * pixels.shape[1], y - 0.04 * pixels.shape[0],
+                              x + 0.05 * pixels.shape[1], y + 0.04 * pixels.shape[0]])
+                labels.append(name)
+        return Detections.from_xyxy(change(np.array(found).reshape(-1, 4), pixels), labels)
+
+    return single(answer, "detections")
+
+
+def test_a_perfect_detector() -> None:
+    findings = checked(boxes(lambda found, _: found))
+    assert not bad(findings)
+    assert findings["left/right"].state == "skipped"
+
+
+@pytest.mark.parametrize(("change", "name", "words"), [
+    (lambda found, pixels: found / [*pixels.shape[1::-1], *pixels.shape[1::-1]], "coordinates", "normalised"),
+    (lambda found, _: found[:, [1, 0, 3, 2]], "coordinates", "(y, x)"),
+    (lambda found, _: found + 3, "scale", "3 px too far right"),
+])
+def test_detectors_with_a_defect(change: Callable[..., Any], name: str, words: str) -> None:
+    findings = checked(boxes(change))
+    assert list(bad(findings)) == [name]
+    assert words in findings[name].message
+
+
+def test_a_kind_without_coordinates() -> None:
+    findings = checked(single(lambda pixels: Zones(pixels[..., 0] // 64, {"dark": (0,)}), "zones"))
+    assert not bad(findings)
+    assert {findings[name].state for name in ("coordinates", "scores", "left/right", "empty")} == {"skipped"}
+    assert findings["determinism"].state == findings["batch"].state == "ok"

@@ -1,0 +1,196 @@
+"""The panel of hand pose: its numbers are those of the analysis, its figures can be drawn, and it ends in advice."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import instar
+from instar.cli import main
+from instar.report import write_report
+from instar.report.chart import printed
+from instar.report.page import Report, make_report, page
+from instar.report.panels import SuitePanel
+from instar.suites import suites
+from instar.tasks.hand_pose.panel import hands_compared
+from tests.missing import module
+from tests.perfect.test_hand_pose import afraid_of_the_dark, data, mean_hand, seeing
+
+RULES = [*(f"discs({n})" for n in range(1, 22)), "finger_discs(thumb)", "finger_discs(little)", "gamma(5)",
+         "gamma(0.5)", "motion(20, 90)", "motion(20, 45)"]
+
+
+def ran(system: Callable[[np.ndarray], instar.Poses], out: Path, rules: list[str] = RULES, **how: Any) -> instar.Run:
+    suite = instar.Suite("some hands", tuple(instar.rule(f"{one} => accuracy") for one in rules), panels=("hands",))
+    return instar.run(system, suite, data(**how), out=out, workers=0)
+
+
+@pytest.fixture(scope="module")
+def fearful(tmp_path_factory: pytest.TempPathFactory) -> instar.Run:
+    return ran(afraid_of_the_dark, tmp_path_factory.mktemp("runs") / "fearful")
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> instar.Run:
+    return ran(seeing, tmp_path_factory.mktemp("runs") / "seeing")
+
+
+@pytest.fixture(scope="module")
+def report(fearful: instar.Run) -> Report:
+    return make_report([fearful], images=0)
+
+
+def panel_of(report: Report) -> SuitePanel:
+    (found,) = report.runs[0].parts[0].panels
+    return found
+
+
+def test_the_suites_ask_for_it() -> None:
+    there = suites()
+    assert {name for name, one in there.items() if "hands" in one.panels} == {
+        name for name in there if name.startswith("hand-pose")}
+
+
+def test_it_ends_in_advice(report: Report) -> None:
+    panel = panel_of(report)
+    advice = next(table for table in panel.tables if table.heads == ["advice"])
+    assert any("loses dark hands" in cell and "100 points" in cell for (cell,) in advice.rows)
+    assert "ground truth" in panel.text and "0.2 sizes of the hand" in panel.text
+    module("vl_convert")
+    assert "loses dark hands" in unescape(re.sub(r"<script.*?</script>", "", page(report), flags=re.S))
+
+
+def test_the_numbers_are_those_of_the_analysis(report: Report, fearful: instar.Run) -> None:
+    costs = next(table for table in panel_of(report).tables if table.heads[0] == "test case")
+    rows = {row[0]: row for row in costs.rows}
+    assert list(rows) == ["baseline", "TC2 thumb covered", "TC6 little covered", "TC7 strong underexposure",
+                          "TC9 overexposure", "TC11 vertical motion blur", "TC13 diagonal motion blur"]
+    for row in fearful.hands()["measures"].filter(pl.col("measure") == "f1", pl.col("group") != "response").iter_rows(
+            named=True):
+        shown = rows[f"{row['test_case']} {row['name']}".strip()]
+        assert shown[1] == str(row["cases"])
+        assert float(shown[2].split()[0]) == pytest.approx(100 * row["value"], abs=0.05)
+        assert row["group"] == "source" or float(shown[3].split()[0]) == pytest.approx(100 * row["lost"], abs=0.05)
+    figures = {chart.name: chart for chart in panel_of(report).charts}
+    drawn = figures["hands-tests"].tables["tests"].filter(measure="f1")
+    assert drawn["rate"].to_list() == fearful.hands()["measures"].filter(
+        pl.col("measure") == "f1", pl.col("group") != "response")["value"].to_list()
+    assert figures["hands-response"].tables["response"].filter(series="F1")["n"].to_list() == list(range(22))
+    assert figures["hands-response"].tables["completed"]["n"].to_list() == [5, 9, 13, 17, 21]
+
+
+def test_every_figure_can_be_drawn(report: Report, fearful: instar.Run, other: instar.Run) -> None:
+    convert = module("vl_convert")
+    section = report.runs[0].parts[0].section
+    both = hands_compared([fearful, other], ["fearful", "seeing"], section, "default")
+    assert both is not None
+    charts = [*panel_of(report).charts, *both.charts]
+    assert [chart.name for chart in charts] == ["hands-response", "hands-tests", "hands-pck", "hands-fingers",
+                                                "hands-compared", "hands-purposes"]
+    for chart in charts:
+        svg = convert.vegalite_to_svg(printed(chart), vl_version=convert.get_vegalite_versions()[-1])
+        assert svg.count("<path") > 10, chart.name
+
+
+def test_several_runs_beside_each_other(report: Report, fearful: instar.Run, other: instar.Run) -> None:
+    section = report.runs[0].parts[0].section
+    both = hands_compared([fearful, other], ["fearful", "seeing"], section, "default")
+    assert both is not None
+    tables = {table.heads[0]: table for table in both.tables}
+    assert any("prefer seeing to fearful" in cell for (cell,) in tables["advice"].rows)
+    assert [row[0] for row in tables["system"].rows] == ["fearful", "seeing"]
+    dark = [row for row in tables["test case"].rows if row[1] == "seeing"]
+    assert len(dark) == 7
+
+
+def test_a_report_of_several_runs_compares_them(fearful: instar.Run, other: instar.Run, tmp_path: Path) -> None:
+    module("vl_convert")
+    write_report([fearful, other], tmp_path / "both.html", formats=("html", "md", "svg"), images=0)
+    html, text = ((tmp_path / f"both.{kind}").read_text("utf-8") for kind in ("html", "md"))
+    assert "Which one for what" in html and 'data-figure="c0-hands-purposes"' in html
+    assert "Which one for what" in text and "prefer tests.perfect.test_hand_pose:seeing" in text.replace("\\", "")
+    assert (tmp_path / "both-figures" / "accuracy-hands_compared.svg").is_file()
+
+
+def test_a_report_in_every_format(fearful: instar.Run, tmp_path: Path) -> None:
+    module("vl_convert")
+    files = write_report([fearful], tmp_path / "hands.html", formats=("html", "md", "svg"), images=0)
+    assert {path.name for path in files} >= {"hands.html", "hands.md", "accuracy-hands_response.svg"}
+    text = (tmp_path / "hands.md").read_text("utf-8")
+    assert "How well it finds hands" in text and "It loses dark hands" in text
+
+
+def test_what_is_not_there_is_not_shown(tmp_path: Path) -> None:
+    """No TC1, no finger, nothing annotated: neither curve nor baseline."""
+    panel = panel_of(make_report([ran(seeing, tmp_path, ["gamma(5)"], annotated=False)], images=0))
+    assert "hands-response" not in {chart.name for chart in panel.charts}
+    assert not any(table.caption.startswith(("Baseline", "TC1")) for table in panel.tables)
+    assert "its own answers" in str(panel.tables[0].rows)
+
+
+def test_a_system_that_finds_nothing(tmp_path: Path) -> None:
+    def blind(pixels: np.ndarray) -> instar.Poses:
+        return instar.Poses.from_array([], skeleton="hand-21")
+
+    panel = panel_of(make_report([ran(blind, tmp_path, ["discs(21)", "gamma(5)"])], images=0))
+    costs = next(table for table in panel.tables if table.heads[0] == "test case")
+    assert costs.rows[0][2].startswith("0.0") and costs.rows[0][4] == "–", "it has no precision"
+    unjudged = make_report([ran(blind, tmp_path / "free", ["gamma(5)"], annotated=False)], images=0)
+    assert not unjudged.runs[0].parts[0].panels
+
+
+# --- the command
+
+Typed = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
+    def typed(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["instar", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "120")
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0), *capsys.readouterr()
+
+    return typed
+
+
+def test_tables_in_the_terminal(fearful: instar.Run, other: instar.Run, command: Typed) -> None:
+    status, said, _ = command("tables", fearful.folder)
+    assert status == 0 and "…" not in said, "nothing is cut off"
+    flat = " ".join(said.split())
+    assert "Baseline of all hands" in flat and "TC13 diagonal motion blur" in flat and "crucial points" in flat
+    assert "* It loses dark hands" in flat
+    status, said, _ = command("tables", fearful.folder, other.folder, "--markdown")
+    assert status == 0
+    assert "test_hand_pose:afraid_of_the_dark | 0.0 (0–0) | 100.0 (100 to 100) | – | 0.0 (0–0) | 0.0 (0–0) |" in said
+    assert "prefer tests.perfect.test_hand_pose:seeing" in said
+
+
+def test_tables_as_json(fearful: instar.Run, other: instar.Run, command: Typed) -> None:
+    status, said, _ = command("tables", fearful.folder, "--json")
+    assert status == 0
+    found = json.loads(said)
+    assert {"baselines", "measures", "pck", "fingers", "landmarks", "response", "crucial", "advice"} <= found.keys()
+    assert found["advice"][0].keys() == {"ground", "says", "because"}
+    _, said, _ = command("tables", fearful.folder, other.folder, "--json")
+    assert {row["run"] for row in json.loads(said)["measures"]} == {
+        "tests.perfect.test_hand_pose:afraid_of_the_dark", "tests.perfect.test_hand_pose:seeing"}
+
+
+def test_tables_of_runs_that_do_not_stand_side_by_side(tmp_path: Path, fearful: instar.Run, command: Typed) -> None:
+    plain = instar.run(mean_hand, "gamma(2)", data(count=1), out=tmp_path, workers=0)
+    status, _, errors = command("tables", plain.folder, fearful.folder)
+    assert status == 2 and "only runs of hands" in errors
+    status, _, errors = command("tables", fearful.folder, plain.folder)
+    assert status == 2 and "no rules about the accuracy of hands" in errors

@@ -1,0 +1,187 @@
+"""One image explained: the right objects, the right reason, the right picture, in the terminal and in the viewer."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import polars as pl
+import pytest
+from starlette.testclient import TestClient
+
+import instar
+from instar.report import explain, explanation_picture
+from instar.store import Store
+from instar.tasks.object_relevance.explain import looks
+from instar.viewer import application
+from instar.viewer.index import build
+from tests.browser.test_explain import HOSTILE, RED, SCRIPT, object_run
+from tests.perfect.test_object_relevance import background_only, background_shortcut, ran, seen
+
+PORT = 8000
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> instar.Run:
+    return instar.open_run(object_run(tmp_path_factory.mktemp("objects")))
+
+
+def test_each_object_has_its_reason(tmp_path: Path) -> None:
+    rules = "erase(1) => presence(gone) + background_noise(16) => presence(kept)"
+    fine = explain(ran(seen, tmp_path / "a", rules), "0")
+    assert [(one.label, one.reliable) for one in fine] == [("red", True), ("green", True), ("blue", True)]
+    assert all("found in the source, for its own sake: 2 rules" in one.why for one in fine)
+    kept = explain(ran(background_only, tmp_path / "b", rules), "0")
+    assert not any(one.reliable for one in kept)
+    assert all("still found in 3 of 3 follow-ups of erase(1)" in one.why for one in kept)
+    lost = explain(ran(background_shortcut, tmp_path / "c", rules), "0")
+    assert all(not one.reliable and "lost in 3 of 3 follow-ups of background_noise(16)" in one.why for one in lost)
+
+
+def test_of_several_reasons_the_most_telling_is_named(tmp_path: Path) -> None:
+    rules = " + ".join(f"background_noise({sigma}) => presence(kept)" for sigma in (16, 32, 128))
+    lost = explain(ran(background_shortcut, tmp_path / "a", rules), "0")
+    assert all("of background_noise(16)" in one.why and one.why.endswith("2 more rules against it") for one in lost), (
+        "the least noise that does it")
+    kept = explain(ran(background_only, tmp_path / "b", "object-relevance/erase"), "0")
+    assert all("of erase(1)" in one.why for one in kept), "with the most of it gone"
+    assert {(one.rule, one.draw) for one in kept} == {("erase(1) => presence(gone)", 0)}
+
+
+def test_what_no_rule_says_anything_about_is_not_judged(tmp_path: Path) -> None:
+    found = explain(ran(seen, tmp_path, "erase(0.5) => presence(gone)"), "0")
+    assert [one.reliable for one in found] == [None, None, None]
+    assert "claimed from 0.9 up" in found[0].why
+
+
+def test_other_runs_and_cases_are_refused_in_words(tmp_path: Path) -> None:
+    run = ran(seen, tmp_path / "a", "erase(1) => presence(gone)")
+    with pytest.raises(KeyError, match="case"):
+        explain(run, "nobody")
+    other = ran(seen, tmp_path / "b", "mirror(h)")
+    with pytest.raises(ValueError, match="object-relevance"):
+        explain(other, "0")
+
+
+def test_the_picture_needs_the_pictures(tmp_path: Path) -> None:
+    run = ran(seen, tmp_path, "erase(1) => presence(gone)")
+    with pytest.raises(Exception, match="in memory only"):
+        explanation_picture(run, "0")
+
+
+def test_an_image_that_nothing_is_said_of_is_shown_alone(run: instar.Run) -> None:
+    whole, alone, failed = (explanation_picture(run, case) for case in ("0.png", "5.png", "4.png"))
+    assert alone.size == failed.size and whole.size[1] > alone.size[1]
+    assert [one.why for one in explain(run, "5.png")] == ["no objects in this image"]
+    assert [(one.target, one.reliable) for one in explain(run, "4.png")] == [("whole", None)]
+    assert SCRIPT in explain(run, "4.png")[0].why
+
+
+# --- the viewer's page -----------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def client(run: instar.Run) -> Iterator[Any]:
+    made = application([run.folder], port=PORT)
+    for each in made.state.viewer.runs:
+        each.look()
+    with TestClient(made, base_url=f"http://127.0.0.1:{PORT}") as opened:
+        yield opened
+
+
+def words(answer: Any) -> str:
+    """What a page says, without its tags."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", answer.text)).split())
+
+
+def test_the_page_says_what_the_terminal_says(client: Any, run: instar.Run) -> None:
+    for case in run.cases()["case"]:
+        answer = client.get(f"/explain?run=0&case={quote(case)}")
+        assert answer.status_code == 200
+        for one in explain(run, case):
+            assert one.why[1:] in words(answer), (case, one)
+            if one.target != "whole":
+                shown = client.get(f"/explain?run=0&case={quote(case)}&object={quote(one.target)}")
+                assert f"target {one.target}" in words(shown) and words(shown).count(one.why[1:]) >= 2
+
+
+def test_every_follow_up_is_told_as_it_was_judged(run: instar.Run) -> None:
+    objects = run.verdicts().filter(pl.col("target") != "whole")
+    assert objects["severity"].n_unique() > 2
+    for row in objects.iter_rows(named=True):
+        found = looks(run.store, run.manifest, row["case"], row["target"], row["rule"], {})
+        assert bool(found.source.found) == row["found_source"]
+        assert sum(look.found for look in found.follow_ups) == pytest.approx(row["found"] * row["tries"])
+        if row["severity"] is not None:
+            assert sum(look.broken for look in found.follow_ups) == pytest.approx(row["severity"] * row["tries"])
+        if row["draw"] is not None:
+            assert next(look.draw for look in found.follow_ups if look.broken) == row["draw"]
+
+
+def test_a_case_leads_to_its_explanation(client: Any, run: instar.Run, tmp_path: Path) -> None:
+    rule = "erase(1) => presence(gone)"
+    alone = client.get("/case?run=0&case=0.png").text
+    assert '/explain?run=0&amp;case=0.png"' in alone
+    shown = client.get(f"/case?run=0&case=0.png&shown={quote(rule)}").text
+    assert "/explain?run=0&amp;case=0.png&amp;object=0-red&amp;shown=erase(1)" in shown
+    other = application([ran(seen, tmp_path, "mirror(h)").folder], port=PORT)
+    other.state.viewer.runs[0].look()
+    with TestClient(other, base_url=f"http://127.0.0.1:{PORT}") as without:
+        assert "/explain" not in without.get("/case?run=0&case=0").text
+        refused = without.get("/explain?run=0&case=0")
+        assert refused.status_code == 404 and "object-relevance" in refused.text
+
+
+def test_a_threshold_in_the_address_counts(client: Any) -> None:
+    green = "/explain?run=0&case=0.png&object=0-green"
+    assert "unreliable" in client.get(green).text.partition('id="object"')[2]
+    strict = client.get(f"{green}&threshold=1").text.partition('id="object"')[2]
+    assert "unreliable" not in strict and "reliable" in strict
+
+
+@pytest.mark.parametrize(("asked", "said"), [
+    ("case=nobody", "no case 'nobody'"), ("case=0.png&object=nobody", "no object 'nobody'"),
+    ("case=0.png&object=0-red&shown=mirror(h)", "rule 'mirror(h)' has no verdict"),
+    ("case=0.png&object=0-red&draw=7", "no follow-up 7; they are numbered 0 to 2")])
+def test_what_is_not_there_is_refused_in_words(client: Any, asked: str, said: str) -> None:
+    answer = client.get(f"/explain?run=0&{asked}")
+    assert answer.status_code == 404 and said in words(answer)
+
+
+def test_nothing_of_a_run_becomes_markup(client: Any) -> None:
+    for case in (HOSTILE, "0.png", "4.png"):
+        page = client.get(f"/explain?run=0&case={quote(case)}").text
+        assert SCRIPT not in page and RED not in page and HOSTILE not in page
+    assert SCRIPT in words(client.get("/explain?run=0&case=4.png")), "what failed says why"
+    assert "no objects in this image" in words(client.get("/explain?run=0&case=5.png"))
+
+
+def test_pictures_are_drawn_or_say_why_not(client: Any, run: instar.Run, tmp_path: Path) -> None:
+    page = client.get("/explain?run=0&case=0.png&object=0-green").text
+    addresses = [html.unescape(found) for found in re.findall(r'src="(/explain/picture[^"]*)"', page)]
+    assert len(addresses) == 3 + 2 + 4, "objects, source and follow-up, the object in each of them"
+    pictures = {client.get(each).content for each in addresses}
+    assert len(pictures) == len(addresses) and all(content.startswith(b"\xff\xd8") for content in pictures)
+    for wrong in ("view=inside", "shown=mirror(h)", "w=7", "side=left"):
+        asked = "/explain/picture?run=0&case=0.png&object=0-red&shown=erase(1)%20%3D%3E%20presence(gone)"
+        assert client.get(f"{asked}&{wrong}").status_code == 404
+    gone = object_run(tmp_path)
+    (tmp_path / "pictures" / "0.png").unlink()
+    made = application([gone], port=PORT)
+    made.state.viewer.runs[0].look()
+    with TestClient(made, base_url=f"http://127.0.0.1:{PORT}") as without:
+        for each in addresses:
+            answer = without.get(each)
+            assert answer.headers["content-type"] == "image/svg+xml" and "no such file" in words(answer)
+
+
+def test_the_gallery_shows_the_follow_up_that_breaks_the_relation(run: instar.Run) -> None:
+    held = build(Store(run.folder))
+    pairs, told = held.verdicts, {(row["case"], row["target"], row["rule"]): row["draw"] or 0
+                                  for row in run.verdicts().iter_rows(named=True)}
+    for case, target, rule, draw in zip(pairs.case, pairs.target, pairs.rule, pairs.draw, strict=True):
+        assert told[held.cases[int(case)], held.targets[target], held.rules[rule].id] == draw
+    assert pairs.draw.max() > 0

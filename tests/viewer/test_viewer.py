@@ -1,0 +1,555 @@
+"""The viewer without a browser: what it shows, whom it answers, and what it makes of folders that change or vanish."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import cv2
+import numpy as np
+import polars as pl
+import pytest
+from starlette.testclient import TestClient
+
+import instar
+from instar.engine import judge
+from instar.store import Store
+from instar.viewer import application, pictures
+from instar.viewer.charts import bins, histogram
+from instar.viewer.index import build
+from instar.viewer.pictures import Pictures, plate
+from instar.viewer.query import Filters, address, matches
+from tests.browser.conftest import RULES, wobbly
+from tests.engine.test_scenes import RULES as SCENE_RULES
+from tests.engine.test_scenes import on_files, walks
+from tests.toys import scene, steady, write_scenes
+
+PORT = 8000
+HOSTILE = "eine <b>große<b> & 'böse' 100% Datei.png"
+SCRIPT = "<script>alert('reason')</script>"
+MIRROR = "mirror(h) => poses"
+
+
+def suite(*rules: str) -> instar.Suite:
+    return instar.Suite("looks", tuple(map(instar.rule, rules)))
+
+
+def rude(pixels: np.ndarray, seed: int) -> instar.Poses:
+    """As `wobbly`, with an error message that is not to be trusted."""
+    if pixels.mean() > 150:
+        raise RuntimeError(SCRIPT)
+    return wobbly(pixels, seed)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs of poses on the same pictures, and one of forecasts."""
+    folder = tmp_path_factory.mktemp("viewer")
+    (folder / "pictures").mkdir()
+    for number in range(12):
+        name = HOSTILE if number == 3 else f"{number:02d}.png"
+        pixels = cv2.cvtColor(scene(number, (160, 120)).pixels, cv2.COLOR_RGB2BGR)
+        (folder / "pictures" / name).write_bytes(cv2.imencode(".png", pixels)[1].tobytes())
+    rules = (*RULES, "filtered(gamma(0.5), skin)", "brightness(30, 1.15)", "noise(10..12) => correlation(severity)")
+    instar.run(rude, suite(*rules), folder / "pictures", out=folder / "poses", workers=0, zones="none")
+    instar.run(steady, suite(*RULES), folder / "pictures", out=folder / "steady", workers=0, zones="none")
+    instar.run(walks, suite(*SCENE_RULES), on_files(folder / "scenes", 6), out=folder / "walks", workers=0)
+    judge(Store(folder / "poses"), {"aggregate": "max"})
+    return folder
+
+
+def opened(*folders: Path, **more: Any) -> Any:
+    """A client of the viewer that has read its folders."""
+    made = application(folders, port=PORT, **more)
+    for run in made.state.viewer.runs:
+        run.look()
+    return TestClient(made, base_url=f"http://127.0.0.1:{PORT}")
+
+
+@pytest.fixture(scope="module")
+def client(base: Path) -> Iterator[Any]:
+    with opened(base / "poses", base / "steady", base / "walks") as made:
+        yield made
+
+
+def total(answer: Any) -> int:
+    """How many pairs a gallery says there are."""
+    found = re.search(r"data-total>([\d,]+)<", answer.text)
+    assert found, answer.text
+    return int(found[1].replace(",", ""))
+
+
+# --- pages -----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("run", [0, 1, 2])
+def test_every_page_of_every_kind_of_run(client: Any, base: Path, run: int) -> None:
+    opened_run = instar.open_run([base / "poses", base / "steady", base / "walks"][run].as_posix())
+    rules, case = opened_run.rules()["rule"].to_list(), str(opened_run.cases()["case"][0])
+    addresses = ["/", "/?threshold=0.5", "/?threshold=inf", f"/gallery?run={run}", f"/compare?a={run}&b={run}"]
+    addresses += [f"/rule?run={run}&rule={quote(rule)}" for rule in rules]
+    addresses += [f"/rule?run={run}&rule={quote(rules[0])}&threshold={t}" for t in ("0", "inf", "0.3", "x")]
+    addresses += [f"/case?run={run}&case={quote(case)}", f"/case?run={run}&case={quote(case)}&shown={quote(rules[0])}"]
+    for asked in addresses:
+        answer = client.get(asked)
+        assert answer.status_code == 200, (asked, answer.text)
+        assert answer.headers["content-type"].startswith("text/html")
+        assert "Traceback" not in answer.text
+
+
+@pytest.mark.parametrize("name", ["poses", "steady", "walks"])
+@pytest.mark.parametrize("threshold", [None, 0.05, 0.5, float("inf")])
+def test_filters_count_as_rates_do(client: Any, base: Path, name: str, threshold: float | None) -> None:
+    run = ["poses", "steady", "walks"].index(name)
+    for row in instar.open_run(base / name).rates(threshold).iter_rows(named=True):
+        if "correlation" in row["rule"]:
+            continue
+        expected = {"violated": row["violated"], "kept": row["judged"] - row["violated"],
+                    "not applicable": row["not_applicable"], "failed": row["failed"]}
+        for status, count in expected.items():
+            asked = Filters(run=run, rule=row["rule"], threshold=threshold, status=status)
+            assert total(client.get(address("/gallery", asked.query()))) == count, (row["rule"], status)
+
+
+def test_filters_by_landmark_group_count_as_rates_do(base: Path, tmp_path: Path) -> None:
+    shutil.copytree(base / "steady", tmp_path / "run")
+    store, rng = Store(tmp_path / "run"), np.random.default_rng(0)
+    info = {name: value for name, value in (store.judging_info("default") or {}).items() if name != "parts"}
+    whole = store.verdicts("default")
+    parts = [whole.with_columns(target=pl.lit(target), severity=pl.Series(rng.choice(choices, len(whole))))
+             for target, choices in (("0/body", [0, 0.1, 0.3]), ("0/left_hand", [0, 0.5, np.inf]),
+                                     ("whole", [0, 0.25]))]
+    store.replace_verdicts("default", iter(parts), info)
+    run = instar.open_run(tmp_path / "run")
+    with opened(tmp_path / "run") as client:
+        for group in ("body", "left_hand", None):
+            for threshold in (None, 0.3, float("inf")):
+                asked = Filters(group=group or "", status="violated", threshold=threshold)
+                found = total(client.get(address("/gallery", asked.query())))
+                assert found == run.rates(threshold, group=group)["violated"].sum()
+        assert total(client.get("/gallery?run=0&group=nonsense")) == 0
+        assert client.get("/rule?run=0&rule=mirror(h)%20%3D%3E%20poses&group=left_hand").status_code == 200
+
+
+def test_filters_by_kind_family_relation_and_judging(client: Any, base: Path) -> None:
+    run = instar.open_run(base / "poses")
+    rows = run.rates(judging="aggregate=max").filter(~pl.col("rule").str.contains("correlation"))
+    assert total(client.get("/gallery?run=0&judging=aggregate%3Dmax&status=violated")) == rows["violated"].sum()
+    worst = run.verdicts().filter(pl.col("case").is_not_null()).sort("severity", descending=True, nulls_last=True)
+    pairs = worst.unique(["case", "rule"], keep="first", maintain_order=True)
+    assert total(client.get("/gallery?run=0&kind=lost")) == pairs.filter(kind="lost").height
+    assert total(client.get("/gallery?run=0&family=noise")) == 4 * 12
+    assert total(client.get("/gallery?run=2&relation=hvc")) == 6
+    assert total(client.get("/gallery?run=0&q=GROSSE")) == 0
+    assert total(client.get("/gallery?run=0&q=GROßE")) == run.rules().filter(over="case").height
+
+
+def test_slices_split_the_cases(client: Any, base: Path) -> None:
+    index = build(Store(base / "poses"))
+    bright = instar.open_run(base / "poses").described()
+    above = bright.filter(pl.col("sharpness") > bright["sharpness"].median())["case"].to_list()
+    found = matches(index, Filters(slice="sharpness > median"))
+    assert sorted(index.cases[int(number)] for number in found.cases()) == sorted(above)
+    both = [total(client.get(address("/gallery", {"run": 0, "slice": f"sharpness {part} median"}))) for part in "≤>"]
+    assert sum(both) == total(client.get("/gallery?run=0"))
+    assert total(client.get(address("/gallery", {"run": 0, "slice": "nonsense > 3"}))) == 0
+
+
+def test_the_gallery_sorts_by_severity_and_pages(base: Path) -> None:
+    index = build(Store(base / "poses"))
+    found = matches(index, Filters(rule=MIRROR))
+    severity = found.pairs.severity[found.order]
+    assert (severity[:-1] >= severity[1:]).all()
+    least = matches(index, Filters(rule=MIRROR, sort="least"))
+    assert (np.diff(least.pairs.severity[least.order]) >= 0).all()
+    every = matches(index, Filters())
+    bare = np.isnan(every.pairs.severity[every.order])
+    assert not bare[:-bare.sum()].any() and bare[-bare.sum():].all()
+    by_case = matches(index, Filters(sort="case"))
+    assert (np.diff(by_case.pairs.case[by_case.order]) >= 0).all()
+
+
+def test_pages_of_the_gallery_hold_every_pair_once(client: Any) -> None:
+    seen: list[str] = []
+    for page in range(1, 99):
+        text = client.get(address("/gallery", Filters(page=page).query())).text
+        cards = re.findall(r'class="open" href="([^"]+)"', text)
+        seen += [html.unescape(link).replace(f"&page={page}", "") for link in cards]
+        if 'rel="next"' not in text:
+            break
+    assert len(seen) == len(set(seen)) == total(client.get("/gallery?run=0"))
+    assert client.get("/gallery?run=0&page=99999").status_code == 200
+
+
+def test_a_form_with_empty_fields_leads_to_the_canonical_address(client: Any) -> None:
+    answer = client.get("/gallery?run=0&rule=&family=&threshold=0.50&status=violated&q=&sort=&bogus=1",
+                        follow_redirects=False)
+    assert answer.status_code == 302
+    assert answer.headers["location"] == "/gallery?run=0&threshold=0.5&status=violated"
+    assert client.get(answer.headers["location"], follow_redirects=False).status_code == 200
+
+
+def test_an_empty_result_says_which_filter_to_loosen(client: Any) -> None:
+    text = client.get(address("/gallery", Filters(rule=MIRROR, status="failed").query())).text
+    assert "No pair matches" in text and "without status" in text and "12 pairs" in text
+
+
+def test_walking_from_case_to_case_stays_within_the_filter(client: Any, base: Path) -> None:
+    asked = Filters(status="violated", threshold=0.05)
+    index = build(Store(base / "poses"))
+    names = [index.cases[int(number)] for number in matches(index, asked).cases()]
+    assert len(names) > 3
+    link, seen = address("/case", {**asked.query(), "case": names[0]}), []
+    while link:
+        text = client.get(link).text
+        seen.append(html.unescape(re.search(r'<h1 class="breaking">(.*?)</h1>', text)[1]))  # type: ignore[index]
+        following = re.search(r'rel="next" href="([^"]+)"', text)
+        link = html.unescape(following[1]) if following else ""
+    assert seen == names
+
+
+def test_the_overview_says_what_run_says(client: Any, base: Path) -> None:
+    text = client.get("/").text
+    whole = instar.open_run(base / "poses").family_rates().filter(group=instar.analysis.ANY).row(0, named=True)
+    assert f"{whole['violated']} of {whole['judged']} cases" in text
+    assert "Noise floor" in text and "RuntimeError" in text and "noise(10..12) =&gt; correlation" in text
+    assert html.escape(SCRIPT) in text.replace("&#39;", "&#x27;") and SCRIPT not in text
+
+
+def test_a_rule_over_many_cases_has_a_page(client: Any, base: Path) -> None:
+    name = instar.open_run(base / "poses").rules().filter(over="cases")["rule"][0]
+    answer = client.get(address("/rule", {"run": 0, "rule": name}))
+    assert answer.status_code == 200 and "Over all cases" in answer.text
+    assert total(client.get(address("/gallery", {"run": 0, "rule": name}))) == 0
+
+
+def test_comparison_counts_pairs(client: Any, base: Path) -> None:
+    a, b = (instar.open_run(base / name) for name in ("poses", "steady"))
+    text = client.get("/compare?a=0&b=1&threshold=0.1").text
+    for rule in ("stretch(1, 0.8) => poses", "gamma(0.5) => poses"):
+        one, two = (held.at(held.cases.is_not_null()) for held in (run.severities().only([rule]) for run in (a, b)))
+        assert one.cases.to_list() == two.cases.to_list()
+        hits = [held.violated({rule: 0.1})[0] for held in (one, two)]
+        both = ~np.isnan(one.severity[0]) & ~np.isnan(two.severity[0])
+        row = next(part for part in text.split("<tr>") if f">{rule.partition(' =')[0]}</a>" in part)
+        numbers = {name: int(re.search(rf'data-name="{name}">(\d+)<', row)[1])  # type: ignore[index]
+                   for name in ("only A", "only B", "both", "judged")}
+        assert numbers == {"only A": (hits[0] & ~hits[1] & both).sum(), "only B": (hits[1] & ~hits[0] & both).sum(),
+                           "both": (hits[0] & hits[1] & both).sum(), "judged": both.sum()}
+    assert "no rules in common" in client.get("/compare?a=0&b=2").text or "no cases in common" in client.get(
+        "/compare?a=0&b=2").text
+
+
+# --- hostile names ---------------------------------------------------------------------------------
+
+def test_a_hostile_case_id_is_text_and_its_addresses_work(client: Any) -> None:
+    text = client.get(address("/gallery", {"run": 0, "q": "große"})).text
+    assert "<b>gro" not in text and html.escape("<b>große<b> &", quote=False) in text
+    link = html.unescape(re.search(r'class="open" href="([^"]+)"', text)[1])  # type: ignore[index]
+    answer = client.get(link)
+    assert answer.status_code == 200 and "<b>gro" not in answer.text
+    picture = html.unescape(re.search(r'src="(/picture[^"]+)"', text)[1])  # type: ignore[index]
+    drawn = client.get(picture)
+    assert drawn.status_code == 200 and drawn.headers["content-type"] == "image/jpeg"
+    pixels = cv2.imdecode(np.frombuffer(drawn.content, np.uint8), cv2.IMREAD_COLOR)
+    assert pixels.shape[:2] == (360, 480)
+
+
+def test_hostile_search_text_and_reasons_are_text(client: Any) -> None:
+    text = client.get(address("/gallery", {"run": 0, "q": '"><script>alert(1)</script>'})).text
+    assert "<script>alert" not in text
+    text = client.get("/gallery?run=0&status=failed").text
+    assert SCRIPT not in text and "&lt;script&gt;alert" in text
+
+
+@pytest.mark.parametrize("path", [
+    "/picture?run=0&case=../../etc/passwd&w=240", "/picture?run=0&case=..%2F..%2Fetc%2Fpasswd&w=240",
+    "/picture?run=0&case=%2Fetc%2Fpasswd&w=240", "/picture?run=7&case=00.png&w=240",
+    "/picture?run=0&case=00.png&w=241", "/picture?run=0&case=00.png&w=99999999", "/picture?run=0&case=00.png&side=up",
+    "/picture?run=0&case=00.png&side=follow-up&w=240", "/picture?run=0&case=00.png&rule=mirror(v)&w=240",
+    "/picture?run=0&case=00.png&rule=__import__(%27os%27)&w=240", "/static/../index.py", "/static/..%2Findex.py",
+    "/static/%2e%2e/viewer/app.py", "/static//etc/passwd", "/static/viewer.css/..", "/static/report.js%00",
+    "/etc/passwd",
+    "/case?run=0&case=../../etc/passwd", "/case?run=9&case=00.png", "/rule?run=0&rule=nonsense", "/rule?run=0",
+    "/gallery?run=99", "/compare?a=5&b=0", "/manifest.json", "/..%2f..%2fetc%2fpasswd"])
+def test_what_is_not_in_the_run_is_not_there(client: Any, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 404, answer.text
+    assert "root:" not in answer.text and "Traceback" not in answer.text
+
+
+def test_static_files_are_those_of_the_table(client: Any) -> None:
+    for name, kind in (("base.css", "text/css"), ("viewer.css", "text/css"), ("viewer.js", "text/javascript")):
+        answer = client.get(f"/static/{name}")
+        assert answer.status_code == 200 and answer.headers["content-type"].startswith(kind)
+
+
+# --- who may ask -----------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("host", ["evil.example", f"evil.example:{PORT}", "127.0.0.1", f"127.0.0.1:{PORT + 1}",
+                                  f"127.0.0.1.evil.example:{PORT}", "", f"[::1]:{PORT}", f"0.0.0.0:{PORT}"])
+def test_another_host_is_refused(client: Any, host: str) -> None:
+    assert client.get("/", headers={"Host": host}).status_code == 403
+
+
+def test_this_host_is_answered(client: Any) -> None:
+    for host in (f"127.0.0.1:{PORT}", f"localhost:{PORT}"):
+        assert client.get("/pulse", headers={"Host": host}).status_code == 200
+        assert client.get("/pulse", headers={"Host": host, "Origin": f"http://{host}"}).status_code == 200
+
+
+@pytest.mark.parametrize("headers", [
+    {"Origin": "https://evil.example"}, {"Origin": "null"}, {"Origin": f"http://127.0.0.1:{PORT + 1}"},
+    {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
+    {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}])
+def test_another_site_is_refused(client: Any, headers: dict[str, str]) -> None:
+    for path in ("/", "/gallery?run=0", "/picture?run=0&case=00.png&w=240", "/pulse"):
+        assert client.get(path, headers=headers).status_code == 403
+
+
+def test_a_shared_link_may_be_followed(client: Any) -> None:
+    assert client.get("/", headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}).status_code == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_nothing_can_be_changed(client: Any, method: str) -> None:
+    assert client.request(method, "/gallery?run=0").status_code == 405
+    assert client.head("/gallery?run=0").status_code == 200
+
+
+def test_every_answer_keeps_others_out(client: Any) -> None:
+    for path in ("/", "/gallery?run=0", "/nothing", "/pulse", "/static/viewer.js", "/picture?run=0&case=00.png&w=240"):
+        answer = client.get(path)
+        policy = answer.headers["content-security-policy"]
+        for part in ("default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:",
+                     "connect-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"):
+            assert part in policy
+        assert "unsafe" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+    assert client.get("/", headers={"Host": "evil.example"}).headers["x-content-type-options"] == "nosniff"
+
+
+def test_no_page_has_inline_script_or_style(client: Any) -> None:
+    for path in ("/", "/gallery?run=0", f"/rule?run=0&rule={quote(MIRROR)}", "/compare?a=0&b=1",
+                 "/case?run=0&case=00.png"):
+        text = client.get(path).text
+        assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:|<script(?! src=)", text)
+        assert not re.search(r"""(src|href|action)=["'](https?:)?//""", text)
+
+
+# --- pictures --------------------------------------------------------------------------------------
+
+def test_both_sides_in_every_width(client: Any) -> None:
+    for width in (240, 480, 960):
+        for side in ("source", "follow-up"):
+            asked = {"run": 0, "case": "00.png", "rule": MIRROR, "side": side, "w": width}
+            answer = client.get(address("/picture", asked))
+            assert answer.headers["content-type"] == "image/jpeg"
+            assert cv2.imdecode(np.frombuffer(answer.content, np.uint8), 1).shape[1] == width
+    tag = answer.headers["etag"]
+    again = client.get(str(answer.url), headers={"If-None-Match": tag})
+    assert again.status_code == 304 and "private" in again.headers["cache-control"]
+
+
+def test_the_follow_up_is_the_one_that_was_predicted(client: Any, base: Path) -> None:
+    answer = client.get("/picture?run=1&case=00.png&rule=mirror(h)%20%3D%3E%20poses&side=follow-up&w=240")
+    source = client.get("/picture?run=1&case=00.png&w=240")
+    left, right = (cv2.imdecode(np.frombuffer(a.content, np.uint8), 1).astype(float) for a in (source, answer))
+    # a corner without any drawing: the follow-up is the source, mirrored
+    assert abs(left[:, ::-1] - right).mean() < 15 < abs(left - right).mean()
+
+
+def test_a_failed_pair_shows_its_source_and_the_reason(client: Any) -> None:
+    text = client.get("/gallery?run=0&status=failed").text
+    assert 'class="frame reason"' in text
+    source = html.unescape(re.search(r'src="(/picture[^"]+)"', text)[1])  # type: ignore[index]
+    assert client.get(source).headers["content-type"] == "image/jpeg"
+
+
+def test_missing_pictures_say_so_and_are_found_elsewhere(base: Path, tmp_path: Path) -> None:
+    write_scenes(tmp_path / "data", 2)
+    instar.run(steady, suite("mirror(h)"), tmp_path / "data", out=tmp_path / "run", workers=0, zones="none")
+    (tmp_path / "data").rename(tmp_path / "moved")
+    asked = "/picture?run=0&case=000.png&rule=mirror(h)%20%3D%3E%20poses&side=follow-up&w=240"
+    with opened(tmp_path / "run") as client:
+        assert client.get("/gallery?run=0").status_code == 200
+        answer = client.get(asked)
+        assert answer.status_code == 200 and answer.headers["content-type"] == "image/svg+xml"
+        assert "no such file" in " ".join(re.findall(r">([^<]+)</t", answer.text))
+    with opened(tmp_path / "run", dataset=tmp_path / "moved") as client:
+        assert client.get(asked).headers["content-type"] == "image/jpeg"
+    (tmp_path / "moved" / "000.png").write_bytes((tmp_path / "moved" / "001.png").read_bytes())
+    with opened(tmp_path / "run", dataset=tmp_path / "moved") as client:
+        assert "its content changed" in client.get(asked).text
+
+
+def test_plates_are_well_formed_whatever_the_reason() -> None:
+    from xml.etree import ElementTree
+
+    for reason in ("", "<b>&", "x" * 5000, "a\x00b\x1b[31m", "日本語 " * 40):
+        assert ElementTree.fromstring(plate(reason, 240).content).tag.endswith("svg")
+
+
+def test_what_is_held_stays_within_bounds(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures, "HELD_BYTES", 20_000)
+    monkeypatch.setattr(pictures, "HELD_CASES", 3)
+    held, store = Pictures(), Store(base / "poses")
+    for number in (*range(3), *range(4, 12)):
+        made = held.picture(store, store.manifest(), "v", case=f"{number:02d}.png", side="source", width=240)
+        assert made.drawn
+    assert held._bytes == sum(len(each.content) for each in held._drawn.values()) <= 20_000
+    assert len(held._cases) <= 3 and not held._busy
+
+
+# --- folders that change ---------------------------------------------------------------------------
+
+def test_a_run_that_goes_on_shows_what_is_new(tmp_path: Path) -> None:
+    write_scenes(tmp_path / "data", 3)
+    instar.run(steady, suite("mirror(h)"), tmp_path / "data", out=tmp_path / "run", workers=0, zones="none")
+    with opened(tmp_path / "run") as client:
+        assert total(client.get("/gallery?run=0")) == 3
+        before = client.get("/pulse").json()
+        assert not before["live"] and "data-live role=\"status\" hidden" in client.get("/").text
+        write_scenes(tmp_path / "data", 5)
+        instar.run(steady, suite("mirror(h)", "gamma(0.5)"), tmp_path / "data", out=tmp_path / "run", workers=0,
+                   zones="none")
+        client.app.state.viewer.runs[0].look()
+        assert total(client.get("/gallery?run=0")) == 10
+        after = client.get("/pulse").json()
+        assert after["live"] and after["version"] != before["version"] and after["age"] < 60
+        assert "data-live role=\"status\" hidden" not in client.get("/").text
+
+
+def test_a_run_folder_that_vanishes(tmp_path: Path) -> None:
+    write_scenes(tmp_path / "data", 2)
+    instar.run(steady, suite("mirror(h)"), tmp_path / "data", out=tmp_path / "run", workers=0, zones="none")
+    with opened(tmp_path / "run") as client:
+        assert client.get("/").status_code == 200
+        (tmp_path / "run").rename(tmp_path / "elsewhere")
+        for path in ("/", "/gallery?run=0", "/rule?run=0&rule=mirror(h)%20%3D%3E%20poses", "/case?run=0&case=000.png",
+                     "/compare?a=0&b=0"):
+            answer = client.get(path)
+            assert answer.status_code == 200 and "holds no run" in answer.text, path
+        assert client.get("/picture?run=0&case=000.png&w=240").headers["content-type"] == "image/svg+xml"
+        client.app.state.viewer.runs[0].look()
+        assert client.get("/pulse").status_code == 200
+        (tmp_path / "elsewhere").rename(tmp_path / "run")
+        client.app.state.viewer.runs[0].look()
+        assert total(client.get("/gallery?run=0")) == 2
+
+
+def test_a_folder_without_a_run_and_a_run_without_predictions(tmp_path: Path, base: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    begun = Store(tmp_path / "begun")
+    manifest = {name: value for name, value in Store(base / "poses").manifest().items() if name != "format"}
+    begun.write_manifest({**manifest, "output": None})
+    with opened(tmp_path / "empty", tmp_path / "begun") as client:
+        text = client.get("/").text
+        assert "holds no run" in text and "holds no predictions yet" in text
+        for run in (0, 1):
+            answer = client.get(f"/gallery?run={run}")
+            assert answer.status_code == 200 and "looks again by itself" in answer.text and "refresh" in answer.headers
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "manifest.json").write_text("{")
+    with opened(tmp_path / "damaged") as client:
+        assert "is damaged" in client.get("/").text
+
+
+def test_a_run_in_which_everything_failed(tmp_path: Path) -> None:
+    write_scenes(tmp_path / "data", 2)
+    (tmp_path / "data" / "broken.png").write_bytes(b"no picture")
+
+    def never(pixels: np.ndarray) -> instar.Poses:
+        raise RuntimeError("never")
+
+    instar.run(instar.declare(kind="poses")(never), suite("gamma(0.5)"), tmp_path / "data", out=tmp_path / "run",
+               workers=0, zones="none")
+    with opened(tmp_path / "run") as client:
+        text = client.get("/").text
+        assert "No case has a severity yet" in text and "1 unreadable" in text and "no identity rule" in text
+        assert total(client.get("/gallery?run=0&status=error")) == 2
+        assert total(client.get("/gallery?run=0&status=timeout")) == 0
+        assert client.get("/rule?run=0&rule=gamma(0.5)%20%3D%3E%20poses").status_code == 200
+        answer = client.get("/case?run=0&case=broken.png")
+        assert answer.status_code == 200 and "has no verdicts" in answer.text
+
+
+def test_an_unknown_judging_says_which_there_are(client: Any) -> None:
+    answer = client.get("/gallery?run=0&judging=nonsense")
+    assert answer.status_code == 200 and "it has aggregate=max, default" in answer.text
+    assert client.get("/gallery?run=0&judging=..%2F..%2Fetc").status_code == 200
+
+
+# --- charts ----------------------------------------------------------------------------------------
+
+def test_bins_hold_every_severity_once() -> None:
+    rng = np.random.default_rng(0)
+    for severity in (rng.lognormal(-3, 2, 500), np.zeros(5), np.full(4, np.inf), np.array([]), np.array([0.2]),
+                     np.array([1e-12, 1e9, 0, np.inf]), np.array([0.3, 0.3 - 1e-12, 1.0])):
+        for threshold in (0.0, 0.2, 0.3, 0.37, 1.0, np.inf):
+            edges, counts, zeros, infinite = bins(severity, threshold)
+            assert sum(counts) + zeros + infinite == len(severity)
+            assert edges == sorted(set(edges)) and len(counts) == max(0, len(edges) - 1)
+            assert len(edges) <= 40
+            hit = int(((severity >= threshold) & (severity > 0)).sum())
+            inside = sum(n for edge, n in zip(edges, counts, strict=False) if edge >= threshold)
+            assert hit == inside + (infinite if severity.size else 0)
+
+
+def test_a_histogram_of_anything_can_be_drawn(client: Any) -> None:
+    for severity in (np.zeros(3), np.full(3, np.inf), np.array([0.1]), np.array([1e-12, 1e9])):
+        for threshold, floor in ((0.2, None), (np.inf, 0.01), (0.0, np.inf)):
+            histogram(severity, threshold, "body lengths", floor)
+
+
+# --- the command -----------------------------------------------------------------------------------
+
+def test_the_command_serves_loopback_and_ends_with_one_line(base: Path) -> None:
+    begun = subprocess.Popen([sys.executable, "-m", "instar", "view", str(base / "steady"), "--no-browser"],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert begun.stdout is not None
+        found = re.match(r"http://127\.0\.0\.1:\d+/", begun.stdout.readline())
+        assert found
+        with urllib.request.urlopen(found[0] + "pulse", timeout=20) as answer:
+            assert "version" in json.loads(answer.read())
+        begun.send_signal(signal.SIGINT)
+        said, wrong = begun.communicate(timeout=20)
+    finally:
+        begun.kill()
+    assert (begun.returncode, said, wrong) == (0, "viewer stopped\n", "")
+
+
+def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "instar", "view", str(tmp_path / "nothing"), "--no-browser"],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "no such run folder" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_instar_does_not_load_the_viewer() -> None:
+    code = ("import sys, instar.api, instar.report; "
+            "print(*(m for m in ('jinja2', 'starlette', 'uvicorn', 'vl_convert') if m in sys.modules))")
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() == []
+
+
+def test_a_read_only_run_is_shown_as_it_was_judged(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(base / "steady", tmp_path / "run")
+
+    def refused(*_: Any) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("instar.viewer.index.judge", refused)
+    with opened(tmp_path / "run") as client:
+        assert total(client.get("/gallery?run=0")) == 9 * 12
