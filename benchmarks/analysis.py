@@ -32,11 +32,26 @@ def made(folder: Path, cases: int, seed: int = 0) -> Store:
     """A run folder with verdicts only: severities of every size, some not applicable, some failed, two targets."""
     store = Store(folder)
     rules = [f"{one.id} => poses" for one in suite("met-pose").rules]
-    store.write_manifest({
-        "instar": "0", "created": "2026-01-01T00:00:00+00:00", "updated": "2026-01-01T00:00:00+00:00", "machine": {},
-        "packages": {}, "system": {"name": "synthetic", "kind": "poses", "fingerprint": "0"}, "providers": {},
-        "output": None, "truth": None, "seed": 0, "suites": ["met-pose"], "rules": rules,
-        "options": {}, "thresholds": {}, "panels": [], "datasets": []})
+    store.write_manifest(
+        {
+            "instar": "0",
+            "created": "2026-01-01T00:00:00+00:00",
+            "updated": "2026-01-01T00:00:00+00:00",
+            "machine": {},
+            "packages": {},
+            "system": {"name": "synthetic", "kind": "poses", "fingerprint": "0"},
+            "providers": {},
+            "output": None,
+            "truth": None,
+            "seed": 0,
+            "suites": ["met-pose"],
+            "rules": rules,
+            "options": {},
+            "thresholds": {},
+            "panels": [],
+            "datasets": [],
+        }
+    )
     state = {"options": {}, "rules": rules, "predictions": [], "cases": []}
     store.replace_verdicts("default", _verdicts(rules, cases, np.random.default_rng(seed)), state)
     return store
@@ -49,32 +64,52 @@ def _verdicts(rules: list[str], cases: int, rng: np.random.Generator) -> Iterato
         count = len(names) * len(rules)
         severity = np.where(rng.random(count) < 0.02, np.inf, rng.exponential(0.08, count))
         status = rng.choice(["ok", "not applicable", "error"], count, p=[0.96, 0.03, 0.01])
-        frame = pl.DataFrame({
-            "case": pl.Series(names).repeat_by(len(rules)).explode(), "target": "0", "rule": rules * len(names),
-            "severity": severity, "kind": pl.Series(["lost" if np.isinf(s) else None for s in severity]),
-            "status": status})
+        frame = pl.DataFrame(
+            {
+                "case": pl.Series(names).repeat_by(len(rules)).explode(),
+                "target": "0",
+                "rule": rules * len(names),
+                "severity": severity,
+                "kind": pl.Series(["lost" if np.isinf(s) else None for s in severity]),
+                "status": status,
+            }
+        )
         bad = pl.col("status") != "ok"
-        yield frame.with_columns(severity=pl.when(~bad).then("severity"), kind=pl.when(~bad).then("kind"),
-                                 reason=pl.when(bad).then(pl.lit("as drawn")),
-                                 compared=pl.lit(33, pl.Int32), worst=pl.lit("left_wrist"))
+        yield frame.with_columns(
+            severity=pl.when(~bad).then("severity"),
+            kind=pl.when(~bad).then("kind"),
+            reason=pl.when(bad).then(pl.lit("as drawn")),
+            compared=pl.lit(33, pl.Int32),
+            worst=pl.lit("left_wrist"),
+        )
 
 
 def asked(folder: Path) -> dict[str, Any]:
     opened = open_run(folder)
     questions: dict[str, Callable[[], object]] = {
-        "matrix": opened.severities, "rates": lambda: opened.rates(0.2), "any_rule": lambda: opened.any_rule(0.2),
-        "families": lambda: opened.family_rates(0.2), "curves": lambda: opened.curves("poses"),
-        "noise": opened.noise, "coverage": lambda: opened.coverage(0.2),
-        "violated_counts": lambda: opened.violated_counts("poses"), "worst": lambda: opened.worst(100),
-        "unjudged": opened.unjudged}
+        "matrix": opened.severities,
+        "rates": lambda: opened.rates(0.2),
+        "any_rule": lambda: opened.any_rule(0.2),
+        "families": lambda: opened.family_rates(0.2),
+        "curves": lambda: opened.curves("poses"),
+        "noise": opened.noise,
+        "coverage": lambda: opened.coverage(0.2),
+        "violated_counts": lambda: opened.violated_counts("poses"),
+        "worst": lambda: opened.worst(100),
+        "unjudged": opened.unjudged,
+    }
     seconds = {}
     for name, question in questions.items():
         start = time.perf_counter()
         question()
         seconds[name] = round(time.perf_counter() - start, 3)
     verdicts = int((opened.severities().status > 0).sum())
-    return {"verdicts": verdicts, "seconds": seconds, "total_seconds": round(sum(seconds.values()), 2),
-            "peak_gb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2)}
+    return {
+        "verdicts": verdicts,
+        "seconds": seconds,
+        "total_seconds": round(sum(seconds.values()), 2),
+        "peak_gb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2),
+    }
 
 
 def main() -> None:

@@ -42,10 +42,16 @@ def evaluated(spelling: str, annotations: str, images: str | None) -> dict[str, 
         if not isinstance(answer, Detections):
             raise SystemExit(f"{spelling} on {case.id}: {answer}")
         unknown |= {label for label in answer.labels if label not in numbers}
-        found += [{"image_id": places[case.id], "category_id": numbers[label], "score": float(score),
-                   "bbox": [float(x0), float(y0), float(x1 - x0), float(y1 - y0)]}
-                  for (x0, y0, x1, y1), label, score in zip(answer.boxes, answer.labels, answer.scores, strict=True)
-                  if label in numbers]
+        found += [
+            {
+                "image_id": places[case.id],
+                "category_id": numbers[label],
+                "score": float(score),
+                "bbox": [float(x0), float(y0), float(x1 - x0), float(y1 - y0)],
+            }
+            for (x0, y0, x1, y1), label, score in zip(answer.boxes, answer.labels, answer.scores, strict=True)
+            if label in numbers
+        ]
     if not found:
         raise SystemExit(f"{spelling} found nothing of the classes in {annotations}")
     with contextlib.redirect_stdout(io.StringIO()):
@@ -53,9 +59,14 @@ def evaluated(spelling: str, annotations: str, images: str | None) -> dict[str, 
         score.evaluate()
         score.accumulate()
         score.summarize()
-    return {"AP": round(float(score.stats[0]), 4), "AP50": round(float(score.stats[1]), 4),
-            "milliseconds": round(1000 * sorted(seconds)[len(seconds) // 2], 1), "images": len(seconds),
-            "detections": len(found), "unknown_classes": sorted(unknown)}
+    return {
+        "AP": round(float(score.stats[0]), 4),
+        "AP50": round(float(score.stats[1]), 4),
+        "milliseconds": round(1000 * sorted(seconds)[len(seconds) // 2], 1),
+        "images": len(seconds),
+        "detections": len(found),
+        "unknown_classes": sorted(unknown),
+    }
 
 
 def main() -> None:

@@ -56,9 +56,13 @@ def placed(found: list[tuple[str, str, Detections]], pool: Pool, most: float, le
             rays.update(level for level, one in enumerate(placements) if one.ray)
     pairs = len(found) * len(pool)
     good = pairs - reasons.total()
-    return {"pairs": pairs, "placed": round(good / pairs, 4), "backgrounds": round(len(some) / len(found), 4),
-            "on_ray": [round(rays[level] / max(good, 1), 4) for level in range(levels)],
-            "reasons": {why: round(count / pairs, 4) for why, count in reasons.most_common()}}
+    return {
+        "pairs": pairs,
+        "placed": round(good / pairs, 4),
+        "backgrounds": round(len(some) / len(found), 4),
+        "on_ray": [round(rays[level] / max(good, 1), 4) for level in range(levels)],
+        "reasons": {why: round(count / pairs, 4) for why, count in reasons.most_common()},
+    }
 
 
 def timed(found: list[tuple[str, str, Detections]], pool: Pool, draws: int) -> dict[str, float]:
@@ -84,27 +88,40 @@ def timed(found: list[tuple[str, str, Detections]], pool: Pool, draws: int) -> d
                 begun = time.process_time()
                 paste(image.pixels, item.pixels, (x0, y0, x1, y1))
                 pasting += time.process_time() - begun
-    return {"insertions": made, "per_second": round(made / spent, 1), "ms": round(1000 * spent / made, 3),
-            "paste_ms": round(1000 * pasting / made, 3), "not_applicable_ms": round(1000 * wasted / max(refused, 1), 3)}
+    return {
+        "insertions": made,
+        "per_second": round(made / spent, 1),
+        "ms": round(1000 * spent / made, 3),
+        "paste_ms": round(1000 * pasting / made, 3),
+        "not_applicable_ms": round(1000 * wasted / max(refused, 1), 3),
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--annotations", default=str(SHARED / "coco-mini/annotations/instances_train2017.json"),
-                        help="COCO's JSON with instances, its pictures beside it")
+    parser.add_argument(
+        "--annotations",
+        default=str(SHARED / "coco-mini/annotations/instances_train2017.json"),
+        help="COCO's JSON with instances, its pictures beside it",
+    )
     parser.add_argument("--pool", default=str(SHARED / "cutouts"), help="a folder of cut-out objects")
     parser.add_argument("--draws", type=int, default=5)
     told = parser.parse_args()
     cv2.setNumThreads(1)
     found, pool = backgrounds(told.annotations), read_pool(told.pool)
     speed = timed(found, pool, told.draws)
-    print(f"{speed['per_second']:.0f} insertions a second at {SIZE[0]}×{SIZE[1]}: {speed['ms']} ms each, "
-          f"{speed['paste_ms']} ms of it pasting")
-    shares = {f"{most:g}/{levels}": placed(found, pool, most, levels)
-              for most, levels in ((0.45, 4), (0.3, 3), (0.15, 2))}
+    print(
+        f"{speed['per_second']:.0f} insertions a second at {SIZE[0]}×{SIZE[1]}: {speed['ms']} ms each, "
+        f"{speed['paste_ms']} ms of it pasting"
+    )
+    shares = {
+        f"{most:g}/{levels}": placed(found, pool, most, levels) for most, levels in ((0.45, 4), (0.3, 3), (0.15, 2))
+    }
     for name, share in shares.items():
-        print(f"most/levels {name}: {share['placed']:.1%} of {share['pairs']:,} pairs placed, on "
-              f"{share['backgrounds']:.0%} of the backgrounds; on the ray by level: {share['on_ray']}")
+        print(
+            f"most/levels {name}: {share['placed']:.1%} of {share['pairs']:,} pairs placed, on "
+            f"{share['backgrounds']:.0%} of the backgrounds; on the ray by level: {share['on_ray']}"
+        )
         for why, part in share["reasons"].items():
             print(f"    {part:6.1%}  {why}")
     print(json.dumps({"benchmark": "insertion", **speed, "placed": shares}, ensure_ascii=False))

@@ -33,12 +33,27 @@ def made(folder: Path, cases: int, subjects: int) -> tuple[Store, int]:
     rules = bound_rules(suite("met-pose/sub").rules, "poses")
     store = Store(folder)
     header = instar.Poses.from_array(np.zeros((1, 33, 2)), skeleton=bones).header()
-    store.write_manifest({"instar": instar.__version__, "output": header, "truth": None, "seed": 0, "suites": ["bench"],
-                          "rules": [r.id for r in rules], "options": {}, "thresholds": {}, "providers": {},
-                          "system": {"name": "bench", "kind": "poses", "fingerprint": "", "deterministic": True,
-                                     "seedable": True}})
-    store.append_cases([{"case": f"{i:06d}", "status": "ok", "width": SIZE[0], "height": SIZE[1], "hash": str(i)}
-                        for i in range(cases)], None)
+    store.write_manifest(
+        {
+            "instar": instar.__version__,
+            "output": header,
+            "truth": None,
+            "seed": 0,
+            "suites": ["bench"],
+            "rules": [r.id for r in rules],
+            "options": {},
+            "thresholds": {},
+            "providers": {},
+            "system": {"name": "bench", "kind": "poses", "fingerprint": "", "deterministic": True, "seedable": True},
+        }
+    )
+    store.append_cases(
+        [
+            {"case": f"{i:06d}", "status": "ok", "width": SIZE[0], "height": SIZE[1], "hash": str(i)}
+            for i in range(cases)
+        ],
+        None,
+    )
     rows = []
     for number in range(cases):
         truth = rng.uniform(50, 400, (subjects, 33, 2)).astype(np.float32)
@@ -46,10 +61,21 @@ def made(folder: Path, cases: int, subjects: int) -> tuple[Store, int]:
             warp = WARPS.get(name, Warp.identity(SIZE))
             order = bones.swap if warp.mirrors else slice(None)
             points = warp.points(truth[:, order]) + rng.normal(0, 2, truth.shape)
-            rows.append({"case": f"{number:06d}", "follow_up": name, "draw": 0, "repeat": 0, "status": "ok",
-                         "width": SIZE[0], "height": SIZE[1], "warp": warp.matrix.ravel(),
-                         "points": points.astype(np.float32).ravel(),
-                         "visibility": np.ones(33 * subjects, np.float32), "scores": np.ones(subjects, np.float32)})
+            rows.append(
+                {
+                    "case": f"{number:06d}",
+                    "follow_up": name,
+                    "draw": 0,
+                    "repeat": 0,
+                    "status": "ok",
+                    "width": SIZE[0],
+                    "height": SIZE[1],
+                    "warp": warp.matrix.ravel(),
+                    "points": points.astype(np.float32).ravel(),
+                    "visibility": np.ones(33 * subjects, np.float32),
+                    "scores": np.ones(subjects, np.float32),
+                }
+            )
         if len(rows) > 20_000:
             store.append_predictions(rows, "poses")
             rows = []
@@ -74,8 +100,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=4000)
     asked = parser.parse_args()
-    found = {"verdicts_per_second": round(measured(asked.cases, 1)),
-             "verdicts_per_second_three_subjects": round(measured(asked.cases // 4, 3))}
+    found = {
+        "verdicts_per_second": round(measured(asked.cases, 1)),
+        "verdicts_per_second_three_subjects": round(measured(asked.cases // 4, 3)),
+    }
     print(json.dumps({"benchmark": "judge", "cases": asked.cases, "rules": 19, "landmarks": 33, **found}))
 
 

@@ -21,8 +21,14 @@ from instar.outputs.detections import Detections
 from instar.transforms import transformation
 
 SIZE, OBJECTS = (640, 480), 8
-MUTATIONS = ("erase(0.9)", "erase(0.9, by=mask)", "object_noise(0.9, 16)", "object_noise(0.9, 16, by=mask)",
-             "background_noise(16)", "background_noise(16, by=mask)")
+MUTATIONS = (
+    "erase(0.9)",
+    "erase(0.9, by=mask)",
+    "object_noise(0.9, 16)",
+    "object_noise(0.9, 16, by=mask)",
+    "background_noise(16)",
+    "background_noise(16, by=mask)",
+)
 WARM_UP = 10
 TARGET = 5.0
 """Milliseconds that each may take."""
@@ -54,9 +60,11 @@ def measured(repeats: int) -> dict[str, dict[str, float]]:
             change(image, needs={"objects": objects}, seed=seed)
             taken.append((time.thread_time() - begun[0], time.perf_counter() - begun[1]))
         busy, clock = 1000 * np.array(taken[WARM_UP:]).T
-        found[text] = {"median_ms": round(float(np.median(busy)), 3),
-                       "p95_ms": round(float(np.quantile(busy, 0.95)), 3),
-                       "clock_median_ms": round(float(np.median(clock)), 3)}
+        found[text] = {
+            "median_ms": round(float(np.median(busy)), 3),
+            "p95_ms": round(float(np.quantile(busy, 0.95)), 3),
+            "clock_median_ms": round(float(np.median(clock)), 3),
+        }
     return found
 
 
@@ -69,8 +77,19 @@ def main() -> None:
     for text, took in found.items():
         print(f"{text:<34}{took['median_ms']:8.2f} ms, 95 % within {took['p95_ms']:.2f} ms")
     met = all(took["median_ms"] <= TARGET for took in found.values())
-    print(json.dumps({"benchmark": "mutation", "size": list(SIZE), "objects": OBJECTS, "repeats": repeats,
-                      "target_ms": TARGET, "met": met, "mutations": found}))
+    print(
+        json.dumps(
+            {
+                "benchmark": "mutation",
+                "size": list(SIZE),
+                "objects": OBJECTS,
+                "repeats": repeats,
+                "target_ms": TARGET,
+                "met": met,
+                "mutations": found,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

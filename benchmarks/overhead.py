@@ -41,6 +41,7 @@ TIMES = "INSTAR_BENCHMARK_TIMES"
 
 def timed(function: Callable[..., Any], total: ctypes.c_double) -> Callable[..., Any]:
     """The function, with the seconds it takes added up in a file that the benchmark can read."""
+
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         begun = time.perf_counter()
         try:
@@ -108,8 +109,9 @@ def bare_parallel(paths: list[Path], name: str | None, workers: int, ids: list[s
     os.environ.update({key: os.environ.get(key, value) for key, value in WORKER_ENVIRONMENT.items()})
     context = multiprocessing.get_context("spawn")
     ready, go, out = context.Semaphore(0), context.Event(), context.Queue()
-    children = [context.Process(target=bare, args=(paths[i::workers], name, ids, ready, go, out))
-                for i in range(workers)]
+    children = [
+        context.Process(target=bare, args=(paths[i::workers], name, ids, ready, go, out)) for i in range(workers)
+    ]
     for child in children:
         child.start()
     for _ in children:
@@ -146,9 +148,12 @@ def nothing_overhead(folder: Path, out: Path, repeats: int = 3) -> dict[str, obj
             outside.append(wall - inside[-1])
         found.append((1000 * (outside[1] - outside[0]) / pairs, 1000 * (inside[1] - inside[0]) / pairs))
     del os.environ[TIMES]
-    return {"pairs": pairs, "overhead_ms_per_pair": round(statistics.median(o for o, _ in found), 4),
-            "overheads": [round(o, 4) for o, _ in found],
-            "read_and_transform_ms_per_pair": round(statistics.median(t for _, t in found), 4)}
+    return {
+        "pairs": pairs,
+        "overhead_ms_per_pair": round(statistics.median(o for o, _ in found), 4),
+        "overheads": [round(o, 4) for o, _ in found],
+        "read_and_transform_ms_per_pair": round(statistics.median(t for _, t in found), 4),
+    }
 
 
 def main() -> None:
@@ -167,12 +172,17 @@ def main() -> None:
             few, many = workers * 4, workers * 16
             names = [t.id for t in transformations()]
             alone = bare_parallel(paths[few:many], "mediapipe-holistic", workers, names)
-            seconds = [run_seconds("mediapipe-holistic", folder, Path(temporary) / f"holistic{count}", workers, count)
-                       for count in (few, many)]
+            seconds = [
+                run_seconds("mediapipe-holistic", folder, Path(temporary) / f"holistic{count}", workers, count)
+                for count in (few, many)
+            ]
             whole = seconds[1] - seconds[0]
             rate = (many - few) * (len(names) + 1) / whole
-            found |= {"holistic_workers": workers, "holistic_pairs_per_second": round(rate, 2),
-                      "holistic_share_of_bare_throughput": round(alone / whole, 3)}
+            found |= {
+                "holistic_workers": workers,
+                "holistic_pairs_per_second": round(rate, 2),
+                "holistic_share_of_bare_throughput": round(alone / whole, 3),
+            }
     print(json.dumps(found))
 
 

@@ -25,10 +25,21 @@ from instar.transforms import transformation
 
 SIZE = (720, 480)
 OTHERS = (
-    "noise(8)", "object_noise(0.5, 16)", "background_noise(8)", "erase(0.9)", "discs(21)",
-    "finger_discs(thumb)", "contrast(0.7)", "shear(0.2)", "rotate90(1)", "rescale(0.7)", "colour_wheel(90)",
-    "colour_fill((0, 0, 255))", "colour_channels((0.9, 1.1, 1.1))",
-    "colour_channels((1, 1, 1), encoding=xyz)")
+    "noise(8)",
+    "object_noise(0.5, 16)",
+    "background_noise(8)",
+    "erase(0.9)",
+    "discs(21)",
+    "finger_discs(thumb)",
+    "contrast(0.7)",
+    "shear(0.2)",
+    "rotate90(1)",
+    "rescale(0.7)",
+    "colour_wheel(90)",
+    "colour_fill((0, 0, 255))",
+    "colour_channels((0.9, 1.1, 1.1))",
+    "colour_channels((1, 1, 1), encoding=xyz)",
+)
 
 
 def milliseconds(work: Callable[[], object], repeats: int) -> float:
@@ -52,9 +63,11 @@ def needs() -> dict[str, object]:
     coarse = np.random.default_rng(1).integers(0, 4, (8, 12), dtype=np.uint8)
     labels = np.asarray(cv2.resize(coarse, SIZE, interpolation=cv2.INTER_NEAREST), np.uint8)
     spots = np.random.default_rng(2).uniform(20, 450, (21, 2))
-    return {"zones": Zones(labels, {"background": (0,), "hair": (1,), "skin": (2,), "clothes": (3,)}),
-            "truth": Poses.from_array(spots, skeleton="hand-21"),
-            "objects": Detections.from_xyxy([[40, 60, 260, 400], [300, 100, 640, 300]], ["dog", "cat"])}
+    return {
+        "zones": Zones(labels, {"background": (0,), "hair": (1,), "skin": (2,), "clothes": (3,)}),
+        "truth": Poses.from_array(spots, skeleton="hand-21"),
+        "objects": Detections.from_xyxy([[40, 60, 260, 400], [300, 100, 640, 300]], ["dog", "cat"]),
+    }
 
 
 def transformations(image: Image, repeats: int) -> dict[str, float]:
@@ -104,21 +117,29 @@ def alternatives(image: Image, repeats: int) -> dict[str, dict[str, float]]:
         out[:] = (0, 0, 255)
 
     groups: dict[str, dict[str, Callable[[], object]]] = {
-        "noise": {"table of 65,536 quantiles": applied("noise(8)"), "numpy standard_normal": numpy_noise,
-                  "cv2.randn": opencv_noise},
-        "pointwise": {"cv2.LUT": applied("gamma(0.5)"), "numpy take": lambda: table[pixels],
-                      "numpy power": lambda: (255 * (pixels / 255.0) ** 0.5).astype(np.uint8)},
-        "zone": {"cv2.copyTo": copied, "boolean index": indexed,
-                 "numpy where": lambda: np.where(mask[..., None] > 0, changed, pixels)},
-        "hue": {"float, in chunks (off by ≤ 1)": applied("colour_wheel(90)"),
-                "8-bit HSV (off by ≤ 5)": eight_bit_hue},
+        "noise": {
+            "table of 65,536 quantiles": applied("noise(8)"),
+            "numpy standard_normal": numpy_noise,
+            "cv2.randn": opencv_noise,
+        },
+        "pointwise": {
+            "cv2.LUT": applied("gamma(0.5)"),
+            "numpy take": lambda: table[pixels],
+            "numpy power": lambda: (255 * (pixels / 255.0) ** 0.5).astype(np.uint8),
+        },
+        "zone": {
+            "cv2.copyTo": copied,
+            "boolean index": indexed,
+            "numpy where": lambda: np.where(mask[..., None] > 0, changed, pixels),
+        },
+        "hue": {"float, in chunks (off by ≤ 1)": applied("colour_wheel(90)"), "8-bit HSV (off by ≤ 5)": eight_bit_hue},
         "fill": {"by rows": applied("colour_fill((0, 0, 255))"), "by pixels": filled_by_pixel},
-        "brightness": {"cv2.LUT": applied("brightness(20, 0.8)"),
-                       "cv2.convertScaleAbs (takes |v|)":
-                           lambda: cv2.convertScaleAbs(pixels, alpha=0.8, beta=20)},
+        "brightness": {
+            "cv2.LUT": applied("brightness(20, 0.8)"),
+            "cv2.convertScaleAbs (takes |v|)": lambda: cv2.convertScaleAbs(pixels, alpha=0.8, beta=20),
+        },
     }
-    return {group: {way: milliseconds(work, repeats) for way, work in ways.items()}
-            for group, ways in groups.items()}
+    return {group: {way: milliseconds(work, repeats) for way, work in ways.items()} for group, ways in groups.items()}
 
 
 def main() -> None:
@@ -136,9 +157,18 @@ def main() -> None:
         for way, cost in measured.items():
             print(f"  {way:<58}{cost:9.3f} ms")
     table = [times[one.transformations[0].id] for one in suite("met-pose").rules]
-    print(json.dumps({"size": list(SIZE), "met_pose_ms": round(sum(table), 1),
-                      "met_pose_mean_ms": round(sum(table) / len(table), 3), "ms": times, "ways_ms": ways},
-                     ensure_ascii=False))
+    print(
+        json.dumps(
+            {
+                "size": list(SIZE),
+                "met_pose_ms": round(sum(table), 1),
+                "met_pose_mean_ms": round(sum(table) / len(table), 3),
+                "ms": times,
+                "ways_ms": ways,
+            },
+            ensure_ascii=False,
+        )
+    )
 
 
 if __name__ == "__main__":

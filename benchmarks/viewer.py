@@ -29,11 +29,27 @@ from instar.viewer import application
 PORT = 8000
 PART = 400_000
 FILTERS = (
-    "status=violated", "status=kept", "status=not applicable", "status=failed", "status=violated&threshold=0.5",
-    "threshold=inf&status=violated", "kind=lost", "family=gamma", "rule={rule}", "rule={rule}&status=violated",
-    "sort=case", "sort=rule", "sort=least", "q=00123", "q=7&status=violated&sort=case", "slice=brightness > median",
-    "slice=place = street&status=violated", "slice=sharpness ≤ lower quartile&kind=invented&sort=rule", "page=9999",
-    "group=body&status=violated")
+    "status=violated",
+    "status=kept",
+    "status=not applicable",
+    "status=failed",
+    "status=violated&threshold=0.5",
+    "threshold=inf&status=violated",
+    "kind=lost",
+    "family=gamma",
+    "rule={rule}",
+    "rule={rule}&status=violated",
+    "sort=case",
+    "sort=rule",
+    "sort=least",
+    "q=00123",
+    "q=7&status=violated&sort=case",
+    "slice=brightness > median",
+    "slice=place = street&status=violated",
+    "slice=sharpness ≤ lower quartile&kind=invented&sort=rule",
+    "page=9999",
+    "group=body&status=violated",
+)
 
 
 def made(folder: Path, cases: int, rules: int) -> tuple[Store, list[str], int]:
@@ -42,21 +58,57 @@ def made(folder: Path, cases: int, rules: int) -> tuple[Store, list[str], int]:
     names = [one.id for one in bound_rules(suite("met-pose").rules, "poses")][:rules]
     store = Store(folder)
     header = instar.Poses.from_array(np.zeros((1, 33, 2)), skeleton=skeleton("mediapipe-pose-33")).header()
-    store.write_manifest({"instar": instar.__version__, "output": header, "truth": None, "seed": 0, "suites": ["bench"],
-                          "rules": names, "options": {}, "thresholds": {}, "providers": {},
-                          "datasets": [{"name": "bench", "root": ""}],
-                          "system": {"name": "bench", "kind": "poses", "fingerprint": "", "deterministic": True,
-                                     "seedable": True}})
+    store.write_manifest(
+        {
+            "instar": instar.__version__,
+            "output": header,
+            "truth": None,
+            "seed": 0,
+            "suites": ["bench"],
+            "rules": names,
+            "options": {},
+            "thresholds": {},
+            "providers": {},
+            "datasets": [{"name": "bench", "root": ""}],
+            "system": {"name": "bench", "kind": "poses", "fingerprint": "", "deterministic": True, "seedable": True},
+        }
+    )
     ids = [f"{number:06d}.jpg" for number in range(cases)]
     places = ("street", "park", "room", "shop")
-    store.append_cases([{"case": name, "status": "ok", "width": 640, "height": 480, "hash": name,
-                         "attributes": json.dumps({"place": places[number % 4]}),
-                         "properties": dict(zip(("brightness", "contrast", "sharpness", "saturation"),
-                                                rng.uniform(0, 1, 4), strict=True))}
-                        for number, name in enumerate(ids)], None)
-    store.append_predictions([{"case": ids[0], "follow_up": "source", "draw": 0, "repeat": 0, "status": "ok",
-                               "width": 640, "height": 480, "points": np.zeros(66, np.float32),
-                               "visibility": np.ones(33, np.float32), "scores": np.ones(1, np.float32)}], "poses")
+    store.append_cases(
+        [
+            {
+                "case": name,
+                "status": "ok",
+                "width": 640,
+                "height": 480,
+                "hash": name,
+                "attributes": json.dumps({"place": places[number % 4]}),
+                "properties": dict(
+                    zip(("brightness", "contrast", "sharpness", "saturation"), rng.uniform(0, 1, 4), strict=True)
+                ),
+            }
+            for number, name in enumerate(ids)
+        ],
+        None,
+    )
+    store.append_predictions(
+        [
+            {
+                "case": ids[0],
+                "follow_up": "source",
+                "draw": 0,
+                "repeat": 0,
+                "status": "ok",
+                "width": 640,
+                "height": 480,
+                "points": np.zeros(66, np.float32),
+                "visibility": np.ones(33, np.float32),
+                "scores": np.ones(1, np.float32),
+            }
+        ],
+        "poses",
+    )
     total = cases * len(names)
 
     def parts():  # type: ignore[no-untyped-def]
@@ -68,16 +120,22 @@ def made(folder: Path, cases: int, rules: int) -> tuple[Store, list[str], int]:
             severity[chance > 0.96] = np.inf
             bare = (chance > 0.05) & (chance < 0.07)
             failed = bare & (chance > 0.065)
-            yield pl.DataFrame({
-                "case": pl.Series(ids).gather(place // len(names)),
-                "target": pl.Series(np.where(bare, "whole", "0/body")),
-                "rule": pl.Series(names).gather(place % len(names)),
-                "severity": pl.Series(severity).set(pl.Series(bare), None),
-                "kind": pl.Series(np.where(np.isinf(severity), np.where(chance > 0.98, "lost", "invented"), ""),
-                                  dtype=pl.String).replace("", None),
-                "reason": pl.Series(np.where(failed, "too bright for me", np.where(bare, "no hair in this image", "")),
-                                    dtype=pl.String).replace("", None),
-                "status": pl.Series(np.where(failed, "error", np.where(bare, "not applicable", "ok")))})
+            yield pl.DataFrame(
+                {
+                    "case": pl.Series(ids).gather(place // len(names)),
+                    "target": pl.Series(np.where(bare, "whole", "0/body")),
+                    "rule": pl.Series(names).gather(place % len(names)),
+                    "severity": pl.Series(severity).set(pl.Series(bare), None),
+                    "kind": pl.Series(
+                        np.where(np.isinf(severity), np.where(chance > 0.98, "lost", "invented"), ""), dtype=pl.String
+                    ).replace("", None),
+                    "reason": pl.Series(
+                        np.where(failed, "too bright for me", np.where(bare, "no hair in this image", "")),
+                        dtype=pl.String,
+                    ).replace("", None),
+                    "status": pl.Series(np.where(failed, "error", np.where(bare, "not applicable", "ok"))),
+                }
+            )
 
     state = {"options": {}, "rules": names, "predictions": store.state("predictions"), "cases": store.state("cases")}
     store.replace_verdicts("default", parts(), state)
@@ -103,12 +161,23 @@ def measured(folder: Path, rule: str) -> dict[str, float]:
         spent = {f: asked("/gallery?run=0&" + f.format(rule=rule)) for f in FILTERS}
         for name, seconds in sorted(spent.items(), key=lambda item: -item[1])[:5]:
             print(f"{1000 * seconds:7.1f} ms  {name}")
-        others = {name: asked(address) for name, address in (
-            ("overview", "/"), ("rule", f"/rule?run=0&rule={rule}"), ("case", "/case?run=0&case=000123.jpg"),
-            ("compare", "/compare?a=0&b=0"))}
-        return {"first_answer_s": first, "start_s": start, "first_page_s": again,
-                "filter_median_s": statistics.median(spent.values()), "filter_worst_s": max(spent.values()),
-                **{f"{name}_s": seconds for name, seconds in others.items()}}
+        others = {
+            name: asked(address)
+            for name, address in (
+                ("overview", "/"),
+                ("rule", f"/rule?run=0&rule={rule}"),
+                ("case", "/case?run=0&case=000123.jpg"),
+                ("compare", "/compare?a=0&b=0"),
+            )
+        }
+        return {
+            "first_answer_s": first,
+            "start_s": start,
+            "first_page_s": again,
+            "filter_median_s": statistics.median(spent.values()),
+            "filter_worst_s": max(spent.values()),
+            **{f"{name}_s": seconds for name, seconds in others.items()},
+        }
 
 
 def main() -> None:
@@ -121,9 +190,19 @@ def main() -> None:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         found = measured(Path(folder), names[7])
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"benchmark": "viewer", "verdicts": total, "rules": len(names), "filters": len(FILTERS),
-                      **{name: round(value, 3) for name, value in found.items()},
-                      "memory_peak_mb": round(held / 1024), "memory_peak_before_mb": round(before / 1024)}))
+    print(
+        json.dumps(
+            {
+                "benchmark": "viewer",
+                "verdicts": total,
+                "rules": len(names),
+                "filters": len(FILTERS),
+                **{name: round(value, 3) for name, value in found.items()},
+                "memory_peak_mb": round(held / 1024),
+                "memory_peak_before_mb": round(before / 1024),
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

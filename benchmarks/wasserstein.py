@@ -50,9 +50,11 @@ def main() -> None:
         theirs, reference = timed(lambda: [ot.emd2(even, even, ot.dist(a, b)) for a, b in pairs], 5)  # noqa: B023
         whole, _ = timed(lambda: [ot.solve_sample(a, b).value for a, b in pairs], 3)  # noqa: B023
         found[name] = {
-            "microseconds": 1e6 * ours / len(first), "times_faster_than_emd2": theirs / ours,
+            "microseconds": 1e6 * ours / len(first),
+            "times_faster_than_emd2": theirs / ours,
             "times_faster_than_solve_sample": whole / ours,
-            "difference": float(np.abs(mine[first, second] - np.sqrt(reference)).max())}
+            "difference": float(np.abs(mine[first, second] - np.sqrt(reference)).max()),
+        }
     print(json.dumps({"benchmark": "wasserstein", **found}))
 
 

@@ -27,7 +27,7 @@ def scene(seed: int = 0, size: tuple[int, int] = (160, 120), objects: int = 3) -
         x = number * slot + int(rng.integers(2, slot // 4))
         y = int(rng.integers(5, height // 2))
         w, h = int(rng.integers(slot // 3, slot // 2)), int(rng.integers(height // 6, height // 3))
-        pixels[y:y + h, x:x + w] = list(COLOURS.values())[number % 3]
+        pixels[y : y + h, x : x + w] = list(COLOURS.values())[number % 3]
     return Image(pixels)
 
 

@@ -53,8 +53,19 @@ def answer(given: dict[str, Any], seed: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    print(json.dumps({"instar": 1, "kind": "forecast", "takes": "scene", "deterministic": False, "seedable": True,
-                      "version": "1"}), flush=True)
+    print(
+        json.dumps(
+            {
+                "instar": 1,
+                "kind": "forecast",
+                "takes": "scene",
+                "deterministic": False,
+                "seedable": True,
+                "version": "1",
+            }
+        ),
+        flush=True,
+    )
     for line in sys.stdin:  # ends when Instar closes it
         request = json.loads(line)
         try:

@@ -16,15 +16,15 @@ def read(text: str) -> tuple[int, int, bytes]:
     if depth != 8 or channels is None or interlaced:
         raise ValueError("this small reader knows grey and RGB with 8 bits, not interlaced")
     while at < len(data):
-        (length,) = struct.unpack(">I", data[at:at + 4])
-        if data[at + 4:at + 8] == b"IDAT":
-            packed += data[at + 8:at + 8 + length]
+        (length,) = struct.unpack(">I", data[at : at + 4])
+        if data[at + 4 : at + 8] == b"IDAT":
+            packed += data[at + 8 : at + 8 + length]
         at += 12 + length
     raw, stride = zlib.decompress(packed), width * channels
     before, rows = bytes(stride), []
     for row in range(height):
         start = row * (stride + 1)
-        before = _unfiltered(raw[start], raw[start + 1:start + 1 + stride], before, channels)
+        before = _unfiltered(raw[start], raw[start + 1 : start + 1 + stride], before, channels)
         rows.append(before)
     return width, height, b"".join(rows)
 
@@ -46,10 +46,11 @@ def _unfiltered(kind: int, row: bytes, above: bytes, step: int) -> bytes:
 
 def write_grey(width: int, height: int, pixels: bytes) -> str:
     """One channel with 8 bits, as base64."""
+
     def chunk(name: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
 
-    rows = b"".join(b"\0" + pixels[row * width:(row + 1) * width] for row in range(height))
+    rows = b"".join(b"\0" + pixels[row * width : (row + 1) * width] for row in range(height))
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     data = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 1)) + chunk(b"IEND", b"")
     return base64.b64encode(data).decode()

@@ -20,7 +20,7 @@ def find(width: int, height: int, pixels: bytes) -> list[list[list[float] | None
     """The subjects: one with its landmarks, or none."""
     sums = [[0, 0, 0] for _ in range(3)]
     for number in range(width * height):
-        colour = pixels[3 * number:3 * number + 3]
+        colour = pixels[3 * number : 3 * number + 3]
         brightest = max(colour)
         if brightest - sorted(colour)[1] > 60:
             mark = sums[colour.index(brightest)]

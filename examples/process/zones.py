@@ -19,7 +19,7 @@ def segment(width: int, height: int, pixels: bytes) -> bytes:
     """A label for every pixel."""
     labels = bytearray(width * height)
     for number in range(width * height):
-        red, green, blue = pixels[3 * number:3 * number + 3]
+        red, green, blue = pixels[3 * number : 3 * number + 3]
         if green > red + 20 and green > blue + 20:
             labels[number] = PLANTS
         elif blue > red + 20 and blue >= green:

@@ -88,13 +88,28 @@ def outline(kind: str, side: float, turn: float) -> np.ndarray:
         corners = np.stack([np.cos(around), np.sin(around)], 1) * 1.15
     else:
         arm = 0.36
-        corners = np.array([[-arm, -1], [arm, -1], [arm, -arm], [1, -arm], [1, arm], [arm, arm], [arm, 1], [-arm, 1],
-                            [-arm, arm], [-1, arm], [-1, -arm], [-arm, -arm]])
+        corners = np.array(
+            [
+                [-arm, -1],
+                [arm, -1],
+                [arm, -arm],
+                [1, -arm],
+                [1, arm],
+                [arm, arm],
+                [arm, 1],
+                [-arm, 1],
+                [-arm, arm],
+                [-1, arm],
+                [-1, -arm],
+                [-arm, -arm],
+            ]
+        )
     return corners * side / 2 @ np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
 
 
-def picture(own: float, style: Style, rng: np.random.Generator,
-            grounds: tuple[int, ...] = SEEN) -> tuple[Image, Detections]:
+def picture(
+    own: float, style: Style, rng: np.random.Generator, grounds: tuple[int, ...] = SEEN
+) -> tuple[Image, Detections]:
     """One or two shapes on a texture."""
     place = int(rng.integers(4))
     pixels = 118 + 24 * np.repeat(texture(grounds[place], style, rng)[..., None], 3, 2)
@@ -125,14 +140,17 @@ def picture(own: float, style: Style, rng: np.random.Generator,
         labels.append(kind)
         masks.append(shape)
     pixels += rng.normal(0, 8, pixels.shape)
-    return (Image(np.clip(np.rint(pixels), 0, 255).astype(np.uint8)),
-            Detections.from_xyxy(boxes, labels, ids=[str(n) for n in range(len(boxes))], masks=masks))
+    return (
+        Image(np.clip(np.rint(pixels), 0, 255).astype(np.uint8)),
+        Detections.from_xyxy(boxes, labels, ids=[str(n) for n in range(len(boxes))], masks=masks),
+    )
 
 
 def split(name: str, style: Style, count: int, seed: int) -> Iterator[Example]:
     for number in range(count):
-        image, truth = picture(SPLITS[name], style, np.random.default_rng([seed, number]),
-                               UNSEEN if name == "unseen" else SEEN)
+        image, truth = picture(
+            SPLITS[name], style, np.random.default_rng([seed, number]), UNSEEN if name == "unseen" else SEEN
+        )
         yield Example(f"{number:05d}.png", truth, image)
 
 

@@ -55,8 +55,12 @@ from instar.tasks.object_relevance.repair import (
     trained,
 )
 
-RULES = ("erase(0.9) => presence(gone)", "erase(1) => presence(gone)", "object_noise(0.5, 16) => presence(kept)",
-         *(f"background_noise({sigma}) => presence(kept)" for sigma in (16, 32, 64, 128)))
+RULES = (
+    "erase(0.9) => presence(gone)",
+    "erase(1) => presence(gone)",
+    "object_noise(0.5, 16) => presence(kept)",
+    *(f"background_noise({sigma}) => presence(kept)" for sigma in (16, 32, 64, 128)),
+)
 
 
 @dataclass(frozen=True)
@@ -97,9 +101,18 @@ def prepared(style: str, work: Path, scale: Scale, begun: float) -> dict[str, An
     tell = partial(say, style, begun)
     folder, by = work / style, trainer(scale)
     tell("generating")
-    files = generate(folder / "data", style, {"train": scale.train, "free": scale.train, "val": scale.val,
-                                              "shifted": scale.test, "unseen": scale.test,
-                                              "unshifted": scale.test})
+    files = generate(
+        folder / "data",
+        style,
+        {
+            "train": scale.train,
+            "free": scale.train,
+            "val": scale.val,
+            "shifted": scale.test,
+            "unseen": scale.test,
+            "unshifted": scale.test,
+        },
+    )
     sets = {name: dataset(path) for name, path in files.items()}
     if not (folder / "repair" / "originals").exists():
         export(folder / "repair" / "originals", examples(sets["train"].cases()), sets["val"])
@@ -114,25 +127,54 @@ def prepared(style: str, work: Path, scale: Scale, begun: float) -> dict[str, An
     tell(f"{available.height:,} mutants: " + ", ".join(f"{n:,} of {rule}" for rule, n in counts.iter_rows()))
     tried = {"every rule": list(RULES), "erase": list(RULES[:2]), "noise on the background": list(RULES[3:])}
     tried = {name: mine for name, mine in tried.items() if not set(mine).isdisjoint(counts["rule"])}
-    searched = pl.concat([
-        search(run, available, sets["train"], sets["val"], by, folder / "search" / f"{share}", share=share, say=tell,
-               tried={NOTHING: [], **tried} if share == scale.shares[0] else tried).with_columns(share=pl.lit(share))
-        for share in scale.shares]).sort("mAP@0.5", descending=True)
+    searched = pl.concat(
+        [
+            search(
+                run,
+                available,
+                sets["train"],
+                sets["val"],
+                by,
+                folder / "search" / f"{share}",
+                share=share,
+                say=tell,
+                tried={NOTHING: [], **tried} if share == scale.shares[0] else tried,
+            ).with_columns(share=pl.lit(share))
+            for share in scale.shares
+        ]
+    ).sort("mAP@0.5", descending=True)
     best = searched.filter(pl.col("mutants") > 0).row(0, named=True)
     tell(f"on the validation set {best['candidate']} at a share of {best['share']} is best")
-    done = repair(run, train=sets["train"], val=sets["val"], test=sets["shifted"], out=folder / "repair",
-                  share=best["share"], seeds=scale.seeds, by=by, rules=best["rules"], say=tell)
+    done = repair(
+        run,
+        train=sets["train"],
+        val=sets["val"],
+        test=sets["shifted"],
+        out=folder / "repair",
+        share=best["share"],
+        seeds=scale.seeds,
+        by=by,
+        rules=best["rules"],
+        say=tell,
+    )
     tell("training on pictures without the shortcut, as a ceiling")
     trained(by, files["free"].parent, folder / "ceiling", seed=0)
-    return {"available": counts.to_dicts(), "search": searched.drop("rules").to_dicts(),
-            "chosen": done.chosen.counts.to_dicts(), "candidate": best["candidate"], "share": best["share"],
-            "mutants": done.chosen.mutants.height, "originals": scale.train}
+    return {
+        "available": counts.to_dicts(),
+        "search": searched.drop("rules").to_dicts(),
+        "chosen": done.chosen.counts.to_dicts(),
+        "candidate": best["candidate"],
+        "share": best["share"],
+        "mutants": done.chosen.mutants.height,
+        "originals": scale.train,
+    }
 
 
 def detectors(work: Path, style: str, side: str, scale: Scale) -> list[Any]:
     by = trainer(scale)
-    return [by.system(work / style / "repair" / "trained" / f"{side}-{seed}" / "weights.npz")
-            for seed in range(scale.seeds)]
+    return [
+        by.system(work / style / "repair" / "trained" / f"{side}-{seed}" / "weights.npz") for seed in range(scale.seeds)
+    ]
 
 
 def evaluated(style: str, work: Path, scale: Scale, begun: float) -> dict[str, Any]:
@@ -144,8 +186,10 @@ def evaluated(style: str, work: Path, scale: Scale, begun: float) -> dict[str, A
     sides: dict[str, list[Measured]] = {}
     for side in ("before", "after"):
         # predicted already: the run is read, with what it says of reliability
-        sides[side] = [measured(one, rules(), shifted, work / style / "repair" / "test" / f"{side}-{seed}")
-                       for seed, one in enumerate(detectors(work, style, side, scale))]
+        sides[side] = [
+            measured(one, rules(), shifted, work / style / "repair" / "test" / f"{side}-{seed}")
+            for seed, one in enumerate(detectors(work, style, side, scale))
+        ]
     make = partial(before_after, resamples=scale.resamples)
     tell("comparing on the shifted test set")
     tables["shifted"] = make(sides["before"], sides["after"])
@@ -153,18 +197,25 @@ def evaluated(style: str, work: Path, scale: Scale, begun: float) -> dict[str, A
     near = apart <= np.median(apart)
     for name, half in (("shifted, near the training set", near), ("shifted, far from the training set", ~near)):
         tables[name] = make([one.only(half) for one in sides["before"]], [one.only(half) for one in sides["after"]])
-    for name, place in (("unseen backgrounds", work / style / "data" / "unseen"),
-                        ("unshifted", work / style / "data" / "unshifted"),
-                        (f"transfer to {other}, shifted", work / other / "data" / "shifted")):
+    for name, place in (
+        ("unseen backgrounds", work / style / "data" / "unseen"),
+        ("unshifted", work / style / "data" / "unshifted"),
+        (f"transfer to {other}, shifted", work / other / "data" / "shifted"),
+    ):
         tell(f"comparing: {name}")
         target = dataset(place / LABELS)
         both = [[compared(one, target) for one in detectors(work, style, side, scale)] for side in ("before", "after")]
         tables[name] = make(*both)
     free = trainer(scale).system(work / style / "ceiling" / "weights.npz")
-    ceilings = {name: compared(free, dataset(work / style / "data" / part / LABELS)).values()["mAP@0.5"]
-                for name, part in (("shifted", "shifted"), ("unseen backgrounds", "unseen"))}
-    return {"tables": {name: table.to_dicts() for name, table in tables.items()}, "ceilings": ceilings,
-            "distance_median": float(np.median(apart))}
+    ceilings = {
+        name: compared(free, dataset(work / style / "data" / part / LABELS)).values()["mAP@0.5"]
+        for name, part in (("shifted", "shifted"), ("unseen backgrounds", "unseen"))
+    }
+    return {
+        "tables": {name: table.to_dicts() for name, table in tables.items()},
+        "ceilings": ceilings,
+        "distance_median": float(np.median(apart)),
+    }
 
 
 def features(image: Image, truth: Detections) -> np.ndarray:
@@ -188,8 +239,10 @@ def _edges(grey: np.ndarray) -> np.ndarray:
 
 def distances(training: Path, test: Any) -> np.ndarray:
     """From each test picture to the nearest training picture, in standard deviations of the training features."""
-    sides = [np.array([features(read_input(case)[0], case.truth) for case in data.cases()])
-             for data in (dataset(training), test)]
+    sides = [
+        np.array([features(read_input(case)[0], case.truth) for case in data.cases()])
+        for data in (dataset(training), test)
+    ]
     middle, spread = sides[0].mean(0), sides[0].std(0) + 1e-9
     known, asked = ((side - middle) / spread for side in sides)
     return np.array([np.sqrt(((known - one) ** 2).sum(1).min()) for one in asked])
@@ -199,59 +252,91 @@ def report(results: dict[str, Any]) -> str:
     """The results as Markdown, with what they say in words."""
     scale = results["scale"]
     lines = [
-        "# Repair of a shortcut: results", "",
+        "# Repair of a shortcut: results",
+        "",
         f"Written by `python -m examples.repair.study{' --quick' if results['quick'] else ''}` on {results['machine']} "
         f"in {results['seconds'] / 60:.1f} minutes. Each style: {scale['train']:,} training pictures, {scale['val']:,} "
         f"for validation, {scale['test']:,} in each test set, {scale['steps']:,} steps of training, {scale['seeds']} "
         f"seed{'s' * (scale['seeds'] > 1)} on either side. Intervals are bootstrapped over images, the same for both "
-        "sides. Mutants and their share were chosen on the validation set; test sets were evaluated once.", "",
+        "sides. Mutants and their share were chosen on the validation set; test sets were evaluated once.",
+        "",
         "A mutant keeps its class on a background that is destroyed, or loses its label where the object was. It shows "
         "that an object is one without its background, and never an object on the background of another class. What "
-        "that is worth is measured below; nothing here isolates a cause.", "",
+        "that is worth is measured below; nothing here isolates a cause.",
+        "",
         "What was chosen after looking. Sizes, contrasts and the shares to try were settled in trials on pictures of "
         "other seeds. In those, mutants changed next to nothing on shifted pictures (0.643 before, 0.667 and 0.645 "
         "with a share of 0.15 and 0.27; one seed each) and seemed to help on new backgrounds; only then was the test "
         "set of unseen backgrounds added. A middling trial (800 pictures, three seeds) gained 0.031 on shifted "
         "pictures of style a and lost 0.017 for b, and nothing on new backgrounds. There are many rows below, and "
         "their intervals are not corrected for that. The "
-        "validation set has no shortcut either, which in the field one would seldom have.", ""]
+        "validation set has no shortcut either, which in the field one would seldom have.",
+        "",
+    ]
     if results["quick"]:
-        lines += ["**The quick version says that everything runs, and little else.** One training of a small detector "
-                  "on few pictures differs from the next by more than the intervals over images say: when the same was "
-                  "done with pictures of other seeds, mAP@0.5 on unseen backgrounds of style a went up by 0.103, and "
-                  "on shifted pictures of style b by 0.018. Compare that with what is said below.", ""]
+        lines += [
+            "**The quick version says that everything runs, and little else.** One training of a small detector "
+            "on few pictures differs from the next by more than the intervals over images say: when the same was "
+            "done with pictures of other seeds, mAP@0.5 on unseen backgrounds of style a went up by 0.103, and "
+            "on shifted pictures of style b by 0.018. Compare that with what is said below.",
+            "",
+        ]
     for style, found in results["styles"].items():
         evaluation = found["evaluation"]
-        gains = {name: next(row for row in table if row["measure"] == "mAP@0.5")
-                 for name, table in evaluation["tables"].items()}
+        gains = {
+            name: next(row for row in table if row["measure"] == "mAP@0.5")
+            for name, table in evaluation["tables"].items()
+        }
         lines += [
-            f"## Style {style}", "",
+            f"## Style {style}",
+            "",
             f"{sum(row['len'] for row in found['available']):,} mutants exposed violations of the detector before "
-            f"repair: " + "; ".join(f"{row['len']:,} of `{row['rule']}`" for row in found["available"]) + ".", "",
+            f"repair: " + "; ".join(f"{row['len']:,} of `{row['rule']}`" for row in found["available"]) + ".",
+            "",
             f"On the validation set `{found['candidate']}` at a share of {found['share']:g} did best of all mutants"
             f"{', and no mutants at all did better' * (found['search'][0]['mutants'] == 0)}. Taken were "
-            f"{found['mutants']:,} beside {found['originals']:,} originals.", "",
+            f"{found['mutants']:,} beside {found['originals']:,} originals.",
+            "",
             "| tried on a sample of the training set | share | mutants | mAP@0.5 on validation |",
             "|---|---:|---:|---:|",
-            *(f"| {row['candidate']} | {row['share'] if row['mutants'] else 0:g} | {row['mutants']:,} | "
-              f"{row['mAP@0.5']:.3f} |" for row in found["search"]), "",
-            *(f"* **{name[0].upper()}{name[1:]}**: mAP@0.5 went from {row['before']:.3f} to {row['after']:.3f} "
-              f"({row['change']:+.3f}; 95 % {row['low']:+.3f} … {row['high']:+.3f} over images, "
-              f"{row['seed_low']:+.3f} … {row['seed_high']:+.3f} over seeds). {verdict(row)}"
-              + (f" Training without the shortcut, one seed, reaches {evaluation['ceilings'][name]:.3f}."
-                 if name in evaluation["ceilings"] else "") for name, row in gains.items()), ""]
+            *(
+                f"| {row['candidate']} | {row['share'] if row['mutants'] else 0:g} | {row['mutants']:,} | "
+                f"{row['mAP@0.5']:.3f} |"
+                for row in found["search"]
+            ),
+            "",
+            *(
+                f"* **{name[0].upper()}{name[1:]}**: mAP@0.5 went from {row['before']:.3f} to {row['after']:.3f} "
+                f"({row['change']:+.3f}; 95 % {row['low']:+.3f} … {row['high']:+.3f} over images, "
+                f"{row['seed_low']:+.3f} … {row['seed_high']:+.3f} over seeds). {verdict(row)}"
+                + (
+                    f" Training without the shortcut, one seed, reaches {evaluation['ceilings'][name]:.3f}."
+                    if name in evaluation["ceilings"]
+                    else ""
+                )
+                for name, row in gains.items()
+            ),
+            "",
+        ]
         for name, table in evaluation["tables"].items():
             lines += [f"### {name[0].upper()}{name[1:]}", "", markdown(pl.DataFrame(table, schema=TABLE))]
     lines += [
-        "## Transfer", "", "mAP@0.5 of detectors trained on one style, on the shifted test sets of both.", "",
-        "| trained on | tested on | before | after | change | 95 % over images |", "|---|---|---:|---:|---:|---:|"]
+        "## Transfer",
+        "",
+        "mAP@0.5 of detectors trained on one style, on the shifted test sets of both.",
+        "",
+        "| trained on | tested on | before | after | change | 95 % over images |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
     for style, found in results["styles"].items():
         for name, table in found["evaluation"]["tables"].items():
             if name == "shifted" or name.startswith("transfer"):
                 row = next(row for row in table if row["measure"] == "mAP@0.5")
                 target = style if name == "shifted" else name.split()[2].rstrip(",")
-                lines.append(f"| {style} | {target} | {row['before']:.3f} | {row['after']:.3f} | "
-                             f"{row['change']:+.3f} | {row['low']:+.3f} … {row['high']:+.3f} |")
+                lines.append(
+                    f"| {style} | {target} | {row['before']:.3f} | {row['after']:.3f} | "
+                    f"{row['change']:+.3f} | {row['low']:+.3f} … {row['high']:+.3f} |"
+                )
     return "\n".join([*lines, ""])
 
 
@@ -285,8 +370,15 @@ def study(out: Path, work: Path, scale: Scale, *, quick: bool, apart: bool) -> d
             found = {style: step(style, work, scale, begun) for style in styles}
         for style, told in found.items():
             styles[style] |= {name: told} if name else told
-    results = {"scale": asdict(scale), "quick": quick, "machine": machine(), "instar": instar.__version__,
-               "seconds": round(time.monotonic() - begun, 1), "rules": list(RULES), "styles": styles}
+    results = {
+        "scale": asdict(scale),
+        "quick": quick,
+        "machine": machine(),
+        "instar": instar.__version__,
+        "seconds": round(time.monotonic() - begun, 1),
+        "rules": list(RULES),
+        "styles": styles,
+    }
     out.mkdir(parents=True, exist_ok=True)
     (out / "results.json").write_text(json.dumps(results, indent=1, allow_nan=False) + "\n", "utf-8")
     (out / "results.md").write_text(report(results), "utf-8")
@@ -307,8 +399,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small, to see that everything runs")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as forgotten:
-        results = study(given.out, given.work or Path(forgotten), QUICK if given.quick else FULL, quick=given.quick,
-                        apart=True)
+        results = study(
+            given.out, given.work or Path(forgotten), QUICK if given.quick else FULL, quick=given.quick, apart=True
+        )
     print(f"{given.out / 'results.md'}  {results['seconds']:.0f} s")
 
 

@@ -28,18 +28,21 @@ from instar.transforms import NotApplicable, draw_seed
 __all__ = ["Run", "check", "estimate", "export_inputs", "import_outputs", "open_run", "preview", "providers_of", "run"]
 
 
-def providers_of(suite: Suite, store: Store, *, zones: str | None = None, objects: str | None = None,
-                 pool: str | Path | None = None) -> dict[str, str]:
+def providers_of(
+    suite: Suite, store: Store, *, zones: str | None = None, objects: str | None = None, pool: str | Path | None = None
+) -> dict[str, str]:
     """Who provides what a suite needs: those asked for, else the run's own, else the best ones installed.
 
     `none` is nobody. A detector is taken without being asked for only where something is to be inserted.
     """
     needs = {need for rule in suite.rules for t in rule.transformations for need in t.needs}
     if objects not in (None, "auto", "none") and any(
-            rule.relation and rule.relation.relation.name == "presence" for rule in suite.rules):
-        raise ValueError("presence is about annotated objects or what the system itself finds in the source; "
-                         "leave out --objects")
-    held = store.manifest()["providers"] if store.exists else {}
+        rule.relation and rule.relation.relation.name == "presence" for rule in suite.rules
+    ):
+        raise ValueError(
+            "presence is about annotated objects or what the system itself finds in the source; leave out --objects"
+        )
+    held = store.manifest().providers if store.exists else {}
     best: dict[str, Callable[[], str | None]] = {}
     if "zones" in needs:
         best["zones"] = default_zones
@@ -51,17 +54,28 @@ def providers_of(suite: Suite, store: Store, *, zones: str | None = None, object
             assert asked is not None
             found[need] = asked if need == "pool" or asked in ("masks", "boxes") else system_name(asked)
         elif asked != "none" and need in held:
-            found[need] = str(held[need]["name"])
+            found[need] = held[need].name
         elif asked != "none" and need in best and (name := best[need]()):
             found[need] = name
     return found
 
 
-def run(system: str | System | Callable[..., Any], suite: str | Suite, dataset: str | Path | Dataset, *,
-        out: str | Path, seed: int | None = None, workers: int | None = None, timeout: float = 60.0,
-        limit: int | None = None, zones: str | None = None, objects: str | None = None,
-        pool: str | Path | None = None, retry_failed: bool = False,
-        on_progress: Callable[[Progress], None] | None = None) -> Run:
+def run(
+    system: str | System | Callable[..., Any],
+    suite: str | Suite,
+    dataset: str | Path | Dataset,
+    *,
+    out: str | Path,
+    seed: int | None = None,
+    workers: int | None = None,
+    timeout: float = 60.0,
+    limit: int | None = None,
+    zones: str | None = None,
+    objects: str | None = None,
+    pool: str | Path | None = None,
+    retry_failed: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Run:
     """Test a system: predict what is missing in the run folder, then judge it.
 
     The same call again continues, or finds that nothing is left to do.
@@ -79,28 +93,66 @@ def run(system: str | System | Callable[..., Any], suite: str | Suite, dataset: 
     """
     store, asked = Store(out), _suite(suite)
     system, workers = _sendable(system, workers)
-    outcome = predict(system, asked, _dataset(dataset), store, seed=seed, workers=workers, timeout=timeout, limit=limit,
-                      providers=providers_of(asked, store, zones=zones, objects=objects, pool=pool),
-                      retry_failed=retry_failed, on_progress=on_progress)
+    outcome = predict(
+        system,
+        asked,
+        _dataset(dataset),
+        store,
+        seed=seed,
+        workers=workers,
+        timeout=timeout,
+        limit=limit,
+        providers=providers_of(asked, store, zones=zones, objects=objects, pool=pool),
+        retry_failed=retry_failed,
+        on_progress=on_progress,
+    )
     finished = Run(store, outcome)
     if store.state("predictions"):
         finished.judge()
     return finished
 
 
-def estimate(system: str, suite: str | Suite, dataset: str | Path | Dataset, *, out: str | Path | None = None,
-             limit: int | None = None, workers: int | None = None, timeout: float = 60.0,
-             zones: str | None = None, objects: str | None = None, pool: str | Path | None = None) -> Estimate:
+def estimate(
+    system: str,
+    suite: str | Suite,
+    dataset: str | Path | Dataset,
+    *,
+    out: str | Path | None = None,
+    limit: int | None = None,
+    workers: int | None = None,
+    timeout: float = 60.0,
+    zones: str | None = None,
+    objects: str | None = None,
+    pool: str | Path | None = None,
+) -> Estimate:
     """What a run would cost, from three timed cases. Writes nothing."""
     store, asked = Store(out if out is not None else "no run folder"), _suite(suite)
-    return _estimate(system_name(system), asked, _dataset(dataset), store, workers=workers, timeout=timeout,
-                     limit=limit, providers=providers_of(asked, store, zones=zones, objects=objects, pool=pool))
+    return _estimate(
+        system_name(system),
+        asked,
+        _dataset(dataset),
+        store,
+        workers=workers,
+        timeout=timeout,
+        limit=limit,
+        providers=providers_of(asked, store, zones=zones, objects=objects, pool=pool),
+    )
 
 
-def export_inputs(dataset: str | Path | Dataset, suite: str | Suite, *, out: str | Path, kind: str | None = None,
-                  stochastic: bool = False, seed: int | None = None, limit: int | None = None, zones: str | None = None,
-                  objects: str | None = None, pool: str | Path | None = None,
-                  on_progress: Callable[[Progress], None] | None = None) -> Outcome:
+def export_inputs(
+    dataset: str | Path | Dataset,
+    suite: str | Suite,
+    *,
+    out: str | Path,
+    kind: str | None = None,
+    stochastic: bool = False,
+    seed: int | None = None,
+    limit: int | None = None,
+    zones: str | None = None,
+    objects: str | None = None,
+    pool: str | Path | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Outcome:
     """Write every follow-up of a plan as a file with its key, for whoever answers them elsewhere.
 
     The same call again writes only what is missing. `import_outputs` makes a run of the answers.
@@ -114,17 +166,36 @@ def export_inputs(dataset: str | Path | Dataset, suite: str | Suite, *, out: str
     held: dict[str, Any] = {}
     with suppress(FileNotFoundError):
         held = opened_export(out)["providers"]
-    named = {need: (held.get(need) or {}).get("name") if given in (None, "auto") else str(given)
-             for need, given in (("zones", zones), ("objects", objects), ("pool", pool))}
-    return _export_inputs(_dataset(dataset), asked, out, kind=kind, stochastic=stochastic, seed=seed, limit=limit,
-                          providers=providers_of(asked, Store("no run folder"), **named), on_progress=on_progress)
+    named = {
+        need: (held.get(need) or {}).get("name") if given in (None, "auto") else str(given)
+        for need, given in (("zones", zones), ("objects", objects), ("pool", pool))
+    }
+    return _export_inputs(
+        _dataset(dataset),
+        asked,
+        out,
+        kind=kind,
+        stochastic=stochastic,
+        seed=seed,
+        limit=limit,
+        providers=providers_of(asked, Store("no run folder"), **named),
+        on_progress=on_progress,
+    )
 
 
-def import_outputs(tables: str | Path | Sequence[str | Path], *, out: str | Path, suite: str | Suite | None = None,
-                   kind: str | None = None, export: str | Path | None = None,
-                   dataset: str | Path | Dataset | None = None, columns: Mapping[str, str] | None = None,
-                   follow_up: str | None = None, skeleton: Skeleton | str | None = None,
-                   name: str | None = None) -> Run:
+def import_outputs(
+    tables: str | Path | Sequence[str | Path],
+    *,
+    out: str | Path,
+    suite: str | Suite | None = None,
+    kind: str | None = None,
+    export: str | Path | None = None,
+    dataset: str | Path | Dataset | None = None,
+    columns: Mapping[str, str] | None = None,
+    follow_up: str | None = None,
+    skeleton: Skeleton | str | None = None,
+    name: str | None = None,
+) -> Run:
     """Make a run of recorded outputs, or add to one that was made so, and judge it.
 
     Args:
@@ -141,18 +212,33 @@ def import_outputs(tables: str | Path | Sequence[str | Path], *, out: str | Path
     """
     store = Store(out)
     given = [tables] if isinstance(tables, str | Path) else list(tables)
-    outcome = _import_outputs(given, store, suite=None if suite is None else _suite(suite), kind=kind, export=export,
-                              dataset=None if dataset is None else _dataset(dataset), columns=columns,
-                              follow_up=follow_up, skeleton=skeleton, name=name)
+    outcome = _import_outputs(
+        given,
+        store,
+        suite=None if suite is None else _suite(suite),
+        kind=kind,
+        export=export,
+        dataset=None if dataset is None else _dataset(dataset),
+        columns=columns,
+        follow_up=follow_up,
+        skeleton=skeleton,
+        name=name,
+    )
     finished = Run(store, outcome)
     if store.state("predictions"):
         finished.judge()
     return finished
 
 
-def preview(suite: str | Suite, picture: str | Path | Input, *, zones: str | None = None,
-            objects: str | None = None, pool: str | Path | None = None,
-            seed: int = 0) -> tuple[Image, list[tuple[str, str]]]:
+def preview(
+    suite: str | Suite,
+    picture: str | Path | Input,
+    *,
+    zones: str | None = None,
+    objects: str | None = None,
+    pool: str | Path | None = None,
+    seed: int = 0,
+) -> tuple[Image, list[tuple[str, str]]]:
     """A contact sheet of every rule of a suite on one picture, and the rules that do not apply to it, with why.
 
     Of a dataset of scenes the first is taken.
@@ -201,15 +287,17 @@ def _shown(given: Input) -> Image:
     return draw_shapes(Image(given.picture()), given.shapes())
 
 
-def check(system: str | System | Callable[..., Any], pictures: Sequence[str | Path],
-          out: str | Path) -> tuple[list[Finding], list[Path]]:
+def check(
+    system: str | System | Callable[..., Any], pictures: Sequence[str | Path], out: str | Path
+) -> tuple[list[Finding], list[Path]]:
     """Whether a system's adapter is right, and its answers drawn into a folder. Without pictures: sample photos."""
     loaded = _system(system)
     if loaded.takes != Image.kind:
-        raise ValueError(f"{loaded.name} takes {loaded.takes}s; `check` asks questions about photographs. Whether its "
-                         "coordinates are right is shown by `instar run SYSTEM trajtest/geometry DATASET --limit 20`")
-    cases = ([Case(Path(p).name, path=str(p)) for p in pictures] if pictures
-             else list(_dataset("sample-photos").cases()))
+        raise ValueError(
+            f"{loaded.name} takes {loaded.takes}s; `check` asks questions about photographs. Whether its "
+            "coordinates are right is shown by `instar run SYSTEM trajtest/geometry DATASET --limit 20`"
+        )
+    cases = [Case(Path(p).name, path=str(p)) for p in pictures] if pictures else list(_dataset("sample-photos").cases())
     images = [(case.id, image) for case in cases if isinstance(image := read_input(case)[0], Image)]
     findings, shown = check_system(loaded, images)
     drawn = []
@@ -239,8 +327,8 @@ def _sendable(system: str | System | Callable[..., Any], workers: int | None) ->
     if module != "__main__" and name and "<" not in name:
         return f"{module}:{name}", workers
     if workers:
-        raise ValueError(f"{name or system!r} lives in __main__ or inside another function, where worker processes "
-                         "cannot import it; put it into a module, or give workers=0")
+        raise ValueError(
+            f"{name or system!r} lives in __main__ or inside another function, where worker processes "
+            "cannot import it; put it into a module, or give workers=0"
+        )
     return from_function(system, f"{module}:{name}"), 0
-
-

@@ -131,8 +131,10 @@ def _read_scene(case: Case, track: Track) -> tuple[Scene, str]:
 def _refuse_off_map(case: Case, scene: Scene) -> None:
     if not scene.on_map().all():
         x, y = scene.past[np.flatnonzero(~scene.on_map())[0]]
-        raise Unreadable(f"{case.id}: the position ({x:g}, {y:g}) of the past is off the map of "
-                         f"{scene.size[0]} × {scene.size[1]} pixels")
+        raise Unreadable(
+            f"{case.id}: the position ({x:g}, {y:g}) of the past is off the map of "
+            f"{scene.size[0]} × {scene.size[1]} pixels"
+        )
 
 
 def _class_map(path: str) -> tuple[Classes, str]:

@@ -18,8 +18,21 @@ import xxhash
 from instar.shapes import Shape
 from instar.warp import Resampling, Size, Warp, warp_pixels
 
-__all__ = ["MOST_PIXELS", "Crop", "Image", "Unreadable", "count_frames", "decode_image", "encoded_size", "file_bytes",
-           "image_properties", "picture_size", "quiet_opencv", "read_image", "video_frame"]
+__all__ = [
+    "MOST_PIXELS",
+    "Crop",
+    "Image",
+    "Unreadable",
+    "count_frames",
+    "decode_image",
+    "encoded_size",
+    "file_bytes",
+    "image_properties",
+    "picture_size",
+    "quiet_opencv",
+    "read_image",
+    "video_frame",
+]
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -96,11 +109,11 @@ class Crop(NamedTuple):
         if min(high, wide, self.width, self.height) < 1 or max(high * wide, self.width * self.height) > MOST_PIXELS:
             raise ValueError(f"{self} has no area, or more than {MOST_PIXELS:,} pixels")
         left, top = max(self.x0, 0), max(self.y0, 0)
-        part = image.pixels[top:max(self.y1, 0), left:max(self.x1, 0)]
+        part = image.pixels[top : max(self.y1, 0), left : max(self.x1, 0)]
         if not part.size:
             raise ValueError(f"{self} lies outside of the picture, {image.size[0]} × {image.size[1]} pixels")
         cut = np.zeros((high, wide, 3), np.uint8)
-        cut[top - self.y0:, left - self.x0:][:part.shape[0], :part.shape[1]] = part
+        cut[top - self.y0 :, left - self.x0 :][: part.shape[0], : part.shape[1]] = part
         shrinks = self.width < wide or self.height < high
         return Image(cut).warped(Warp.resize((wide, high), (self.width, self.height)), "area" if shrinks else "linear")
 
@@ -117,6 +130,7 @@ class Crop(NamedTuple):
 
 # --- pictures --------------------------------------------------------------------------------------
 
+
 def decode_image(data: bytes, name: str) -> Image:
     """An encoded picture as RGB: EXIF orientation applied, 16-bit, grey, palette converted, alpha on white.
 
@@ -129,8 +143,7 @@ def decode_image(data: bytes, name: str) -> Image:
     if header.lack:
         raise Unreadable(f"{name}: truncated ({header.lack}, {len(data):,} bytes)")
     if header.size and header.size[0] * header.size[1] > MOST_PIXELS:
-        raise Unreadable(f"{name}: {header.size[0]:,} × {header.size[1]:,} pixels; "
-                         f"at most {MOST_PIXELS:,} are read")
+        raise Unreadable(f"{name}: {header.size[0]:,} × {header.size[1]:,} pixels; at most {MOST_PIXELS:,} are read")
     try:
         with quiet_opencv:
             pixels = _decoded(_without_profile(data) if header.kind == "png" else data, header.kind)
@@ -147,8 +160,8 @@ def decode_image(data: bytes, name: str) -> Image:
 def _without_profile(data: bytes) -> bytes:
     """A PNG less its colour profile, which is not applied; of many an editor's libpng complains on stderr."""
     place = 8
-    while place + 8 <= len(data) and (kind := data[place + 4:place + 8]) != b"IDAT":
-        end = place + 12 + int.from_bytes(data[place:place + 4], "big")
+    while place + 8 <= len(data) and (kind := data[place + 4 : place + 8]) != b"IDAT":
+        end = place + 12 + int.from_bytes(data[place : place + 4], "big")
         if kind == b"iCCP":
             return data[:place] + data[end:]
         place = end
@@ -178,7 +191,7 @@ def _header(data: bytes) -> _Header:
         lack = "" if len(data) >= int.from_bytes(data[4:8], "little") + 8 else "its end is missing"
         has_exif = data[12:16] == b"VP8X" and len(data) > 20 and data[20] & 8
         at = data.rfind(b"EXIF") if has_exif else -1
-        exif = data[at + 8:].removeprefix(b"Exif\0\0") if at > 0 else b""
+        exif = data[at + 8 :].removeprefix(b"Exif\0\0") if at > 0 else b""
         return _Header("webp", None, _orientation(exif), lack)
     if data.startswith((b"GIF87a", b"GIF89a")):
         size = (int.from_bytes(data[6:8], "little"), int.from_bytes(data[8:10], "little"))
@@ -202,10 +215,10 @@ def _jpeg(data: bytes) -> _Header:
             at += 1 if marker == 0xFF else 2
             continue
         length = data[at + 2] << 8 | data[at + 3]
-        if marker == 0xE1 and data[at + 4:at + 10] == b"Exif\0\0":
-            orientation = _orientation(data[at + 10:at + 2 + length])
+        if marker == 0xE1 and data[at + 4 : at + 10] == b"Exif\0\0":
+            orientation = _orientation(data[at + 10 : at + 2 + length])
         elif 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            size = (int.from_bytes(data[at + 7:at + 9], "big"), int.from_bytes(data[at + 5:at + 7], "big"))
+            size = (int.from_bytes(data[at + 7 : at + 9], "big"), int.from_bytes(data[at + 5 : at + 7], "big"))
         elif marker == 0xDA:
             # The end is almost always within the last bytes; only then is the whole file searched.
             found = data.find(b"\xff\xd9", max(at, len(data) - 64)) >= 0 or data.rfind(b"\xff\xd9", at) >= 0
@@ -219,13 +232,13 @@ def _png(data: bytes) -> _Header:
     at, orientation = 8, 1
     size = (int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big"))
     while at + 12 <= len(data):
-        length, kind = int.from_bytes(data[at:at + 4], "big"), data[at + 4:at + 8]
+        length, kind = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
         if at + 12 + length > len(data):
             break
         if kind == b"IEND":
             return _Header("png", size, orientation)
         if kind == b"eXIf":
-            orientation = _orientation(data[at + 8:at + 8 + length])
+            orientation = _orientation(data[at + 8 : at + 8 + length])
         at += 12 + length
     return _Header("png", size, orientation, "its end is missing")
 
@@ -237,7 +250,7 @@ def _orientation(exif: bytes) -> int:
         return 1
 
     def number(at: int, size: int) -> int:
-        return int.from_bytes(exif[at:at + size], "little" if order == "little" else "big")
+        return int.from_bytes(exif[at : at + size], "little" if order == "little" else "big")
 
     start = number(4, 4)
     for i in range(min(number(start, 2), 200)):
@@ -271,8 +284,9 @@ def _decoded(data: bytes, kind: str) -> Pixels | None:
     if full is None:
         return _first_of_gif(data) if kind == "gif" else None
     if full.dtype not in (np.uint8, np.uint16):
-        raise _NotForEyes(f"its pixels are {full.dtype}, of which nobody says what is black and what white; "
-                          "save it with 8 or 16 bits")
+        raise _NotForEyes(
+            f"its pixels are {full.dtype}, of which nobody says what is black and what white; save it with 8 or 16 bits"
+        )
     if full.ndim == 3 and full.shape[2] == 4:
         return _on_white(full)
     if full.ndim == 3 and full.shape[2] == 3 and full.dtype == np.uint8:
@@ -368,6 +382,7 @@ _NOT_WAITING: int = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 # --- videos ----------------------------------------------------------------------------------------
 
+
 @dataclass(slots=True)
 class _Capture:
     """An open video and the number of the frame it reads next."""
@@ -441,6 +456,7 @@ def count_frames(path: str | Path, *, stop: int | None = None) -> int:
 
 # --- what is measured ------------------------------------------------------------------------------
 
+
 def image_properties(image: Image) -> dict[str, float]:
     """What can be measured of any picture, to slice results by later.
 
@@ -456,13 +472,17 @@ def image_properties(image: Image) -> dict[str, float]:
     block = min(max(1, max(width, height) // 320), width, height)
     if block > 1:
         wide, high = width // block, height // block
-        luma = cv2.resize(luma[:high * block, :wide * block], (wide, high), interpolation=cv2.INTER_AREA)
+        luma = cv2.resize(luma[: high * block, : wide * block], (wide, high), interpolation=cv2.INTER_AREA)
     mean, spread = cv2.meanStdDev(luma)
     step = max(1, max(width, height) // 80)
     saturation = cv2.mean(cv2.cvtColor(np.ascontiguousarray(image.pixels[::step, ::step]), cv2.COLOR_RGB2HSV))[1]
     edges = cv2.norm(cv2.Laplacian(luma, cv2.CV_16S), cv2.NORM_L2) ** 2 / luma.size
-    return {"brightness": float(mean[0, 0]) / 255, "contrast": float(spread[0, 0]) / 255,
-            "saturation": saturation / 255, "sharpness": edges}
+    return {
+        "brightness": float(mean[0, 0]) / 255,
+        "contrast": float(spread[0, 0]) / 255,
+        "saturation": saturation / 255,
+        "sharpness": edges,
+    }
 
 
 def picture_size(path: str) -> Size | None:

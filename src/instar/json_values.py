@@ -37,8 +37,9 @@ def one_of(value: object, what: str, allowed: Sequence[str]) -> str:
     return value
 
 
-def as_numbers(value: object, what: str, shape: tuple[int | None, ...], form: str, *,
-               absent: bool = False) -> npt.NDArray[np.float64]:
+def as_numbers(
+    value: object, what: str, shape: tuple[int | None, ...], form: str, *, absent: bool = False
+) -> npt.NDArray[np.float64]:
     """Finite numbers in nested lists. Of `shape`, what is None may be anything; NaN only where some may be absent."""
     try:
         array = np.array(value)  # of no given type: a text or a null must not become a number

@@ -72,8 +72,10 @@ class Item:
             return self.held
         pixels = _recent(self.held)
         if (size := (pixels.shape[1], pixels.shape[0])) != self.size:
-            raise Unreadable(f"{self.held}: what can be seen of it is {size[0]}×{size[1]}, not {self.size[0]}×"
-                             f"{self.size[1]} as {LISTING} says, or as it was when the pool was read")
+            raise Unreadable(
+                f"{self.held}: what can be seen of it is {size[0]}×{size[1]}, not {self.size[0]}×"
+                f"{self.size[1]} as {LISTING} says, or as it was when the pool was read"
+            )
         return pixels
 
     def on_grey(self) -> Image:
@@ -94,8 +96,13 @@ class Pool:
     @classmethod
     def from_items(cls, items: Iterable[Item]) -> Pool:
         held = tuple(items)
-        return cls(held, _fingerprint((item.name, item.label, xxhash.xxh3_128_hexdigest(
-            repr(item.size).encode() + item.pixels.tobytes())) for item in held))
+        return cls(
+            held,
+            _fingerprint(
+                (item.name, item.label, xxhash.xxh3_128_hexdigest(repr(item.size).encode() + item.pixels.tobytes()))
+                for item in held
+            ),
+        )
 
     def __len__(self) -> int:
         return len(self.items)
@@ -119,11 +126,15 @@ class Pool:
         reasons: dict[str, list[str]] = {}
         for file, reason in self.skipped:
             reasons.setdefault(reason, []).append(file)
-        return tuple(f"{len(files):,} file{'s' * (len(files) > 1)} skipped, {reason}: {', '.join(files[:3])}"
-                     + (f" and {len(files) - 3:,} more" if len(files) > 3 else "") for reason, files in reasons.items())
+        return tuple(
+            f"{len(files):,} file{'s' * (len(files) > 1)} skipped, {reason}: {', '.join(files[:3])}"
+            + (f" and {len(files) - 3:,} more" if len(files) > 3 else "")
+            for reason, files in reasons.items()
+        )
 
 
 # --- reading ---------------------------------------------------------------------------------------
+
 
 class _Skip(ValueError):
     """Why a file of a pool cannot be used."""
@@ -153,8 +164,10 @@ def read_pool(folder: str | Path) -> Pool:
             parts.append((item.name, item.label, content))
     if not items:
         why = "; ".join(f"{name}: {reason}" for name, reason in skipped[:3]) or "it holds no PNG"
-        raise ValueError(f"{root}: no object in it can be used ({why}). A pool is a folder of PNGs with alpha, each "
-                         "named for its class, or in a sub-folder that is")
+        raise ValueError(
+            f"{root}: no object in it can be used ({why}). A pool is a folder of PNGs with alpha, each "
+            "named for its class, or in a sub-folder that is"
+        )
     return Pool(tuple(items), _fingerprint(parts), tuple(skipped))
 
 
@@ -179,10 +192,15 @@ def _listing(path: Path) -> dict[str, Mapping[str, Any]]:
         except (ValueError, RecursionError):
             line = None
         texts = ("file", "label", "licence", "source")
-        if not isinstance(line, dict) or not line.get("file") or not all(
-                isinstance(line.get(key, ""), str) for key in texts):
-            raise ValueError(f"{path}, line {number}: a line is a JSON object with file and, as far as known, label, "
-                             f"licence and source, all of them text; it is {written.strip()[:100]}")
+        if (
+            not isinstance(line, dict)
+            or not line.get("file")
+            or not all(isinstance(line.get(key, ""), str) for key in texts)
+        ):
+            raise ValueError(
+                f"{path}, line {number}: a line is a JSON object with file and, as far as known, label, "
+                f"licence and source, all of them text; it is {written.strip()[:100]}"
+            )
         name = unicodedata.normalize("NFC", line["file"])
         if name in found:
             raise ValueError(f"{path}, line {number}: {name} is listed twice")
@@ -216,8 +234,9 @@ def _item(root: Path, name: str, path: Path | None, line: Mapping[str, Any]) -> 
         raise _Skip(getattr(error, "strerror", None) or str(error)) from None
     label = line.get("label") or _label(name)
     if not label:
-        raise _Skip("its name says no class; name it for one, put it into a sub-folder that is, or list it in "
-                    f"{LISTING}")
+        raise _Skip(
+            f"its name says no class; name it for one, put it into a sub-folder that is, or list it in {LISTING}"
+        )
     told = [line.get(key) for key in ("width", "height", "area")]
     try:
         _, size = _plain_png(data)
@@ -230,7 +249,8 @@ def _item(root: Path, name: str, path: Path | None, line: Mapping[str, Any]) -> 
     except Unreadable as error:
         raise _Skip(str(error)) from None
     return Item(label, name, size, path, line.get("licence", ""), line.get("source", "")), str(
-        xxhash.xxh3_128_hexdigest(data))
+        xxhash.xxh3_128_hexdigest(data)
+    )
 
 
 def _label(name: str) -> str:
@@ -254,7 +274,7 @@ def _plain_png(data: bytes) -> tuple[bytes, Size]:
     kept, at = {b"IHDR": b"", b"PLTE": b"", b"tRNS": b"", b"IDAT": b"", b"IEND": b""}, 8
     pieces: list[bytes] = [data[:8]]
     while at + 12 <= len(data) and not kept[b"IEND"]:
-        kind, end = data[at + 4:at + 8], at + 12 + int.from_bytes(data[at:at + 4], "big")
+        kind, end = data[at + 4 : at + 8], at + 12 + int.from_bytes(data[at : at + 4], "big")
         if end > len(data):
             break
         if kind in kept:
@@ -292,7 +312,7 @@ def _cut(pixels: Pixels) -> Pixels:
     x, y, width, height = cv2.boundingRect((pixels[..., 3] >= VISIBLE).astype(np.uint8))
     if not width:
         raise Unreadable("nothing of it can be seen: its alpha is below a tenth everywhere")
-    cut = np.ascontiguousarray(pixels[y:y + height, x:x + width])
+    cut = np.ascontiguousarray(pixels[y : y + height, x : x + width])
     cut.setflags(write=False)
     return cut
 
@@ -327,6 +347,7 @@ _recent = _Recent()
 
 # --- writing ---------------------------------------------------------------------------------------
 
+
 def write_item(folder: Path, item: Item) -> dict[str, Any]:
     """Write an item's PNG into the sub-folder of its class; returns its line for `pool.jsonl`."""
     ok, data = cv2.imencode(".png", cv2.cvtColor(item.pixels, cv2.COLOR_RGBA2BGRA))
@@ -342,8 +363,15 @@ def write_item(folder: Path, item: Item) -> dict[str, Any]:
             break
         except FileExistsError:
             continue
-    line = {"file": file, "label": item.label, "licence": item.licence, "source": item.source, "width": item.size[0],
-            "height": item.size[1], "area": int((item.pixels[..., 3] >= VISIBLE).sum())}
+    line = {
+        "file": file,
+        "label": item.label,
+        "licence": item.licence,
+        "source": item.source,
+        "width": item.size[0],
+        "height": item.size[1],
+        "area": int((item.pixels[..., 3] >= VISIBLE).sum()),
+    }
     return {key: value for key, value in line.items() if value != ""}
 
 

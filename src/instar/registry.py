@@ -40,8 +40,10 @@ def loaded_object(name: str) -> Any:
         loaded: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name and module_name.startswith(error.name):
-            raise ModuleNotFoundError(f"{name}: there is no module {error.name!r} in {here} or on the Python path; "
-                                      "it is written package.module:object") from None
+            raise ModuleNotFoundError(
+                f"{name}: there is no module {error.name!r} in {here} or on the Python path; "
+                "it is written package.module:object"
+            ) from None
         raise
     for part in attribute.split("."):
         if not hasattr(loaded, part):
@@ -111,8 +113,9 @@ def _loader(task: Task, name: str, place: str) -> Callable[[], Any]:
 
 def _add_once(table: dict[str, Any], name: str, thing: Any, owner: str) -> None:
     if name in table:
-        warnings.warn(f"{owner} brings {name!r}, which is there already; the first one is used", BrokenPlugin,
-                      stacklevel=2)
+        warnings.warn(
+            f"{owner} brings {name!r}, which is there already; the first one is used", BrokenPlugin, stacklevel=2
+        )
     else:
         table[name] = thing
 
@@ -128,8 +131,12 @@ def _loaded_or_reported(registration: _Registration, kind: type[T]) -> T | None:
     try:
         return _checked(registration, kind)
     except Exception as error:
-        warnings.warn(f"{registration.owner}: {registration.name!r} cannot be loaded and is left out "
-                      f"({type(error).__name__}: {error})", BrokenPlugin, stacklevel=3)
+        warnings.warn(
+            f"{registration.owner}: {registration.name!r} cannot be loaded and is left out "
+            f"({type(error).__name__}: {error})",
+            BrokenPlugin,
+            stacklevel=3,
+        )
         return None
 
 
@@ -149,8 +156,9 @@ def every(group: str, kind: type[T], built_in: Mapping[str, T] | None = None) ->
     return table
 
 
-def find(what: str, name: str, group: str, kind: type[T], built_in: Mapping[str, T] | None = None, *,
-         see: str = "") -> T:
+def find(
+    what: str, name: str, group: str, kind: type[T], built_in: Mapping[str, T] | None = None, *, see: str = ""
+) -> T:
     """A thing by name: a built-in one, else one that a task or a package brings, else the error that names the nearest.
 
     One that is asked for and cannot be loaded raises.
@@ -162,6 +170,7 @@ def find(what: str, name: str, group: str, kind: type[T], built_in: Mapping[str,
         try:
             return _checked(registration, kind)
         except Exception as error:
-            raise ImportError(f"{what} {name!r} of {registration.owner} cannot be loaded: "
-                              f"{type(error).__name__}: {error}") from error
+            raise ImportError(
+                f"{what} {name!r} of {registration.owner} cannot be loaded: {type(error).__name__}: {error}"
+            ) from error
     raise unknown(what, name, names(group, built_in), see=see)

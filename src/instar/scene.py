@@ -27,8 +27,13 @@ BACKGROUND = "background"
 
 _PAST = (31, 90, 210)
 _COLOURS: Mapping[str, tuple[int, int, int]] = {
-    BACKGROUND: (238, 238, 238), "pavement": (222, 207, 187), "road": (150, 152, 158), "structure": (122, 86, 74),
-    "terrain": (196, 219, 163), "tree": (92, 138, 84)}
+    BACKGROUND: (238, 238, 238),
+    "pavement": (222, 207, 187),
+    "road": (150, 152, 158),
+    "structure": (122, 86, 74),
+    "terrain": (196, 219, 163),
+    "tree": (92, 138, 84),
+}
 _UNEVEN = 0.01
 """A warp whose two scales differ by more than this has no one length for a metre."""
 
@@ -62,8 +67,9 @@ class Scene:
         if not self.names or self.names[0] != BACKGROUND or len(set(self.names)) < len(self.names):
             raise ValueError(f"class names are different and begin with {BACKGROUND!r}, got {', '.join(self.names)}")
         if (top := int(classes.max())) >= len(self.names):
-            raise ValueError(f"the map has cells of class {top}, the names end with {len(self.names) - 1} "
-                             f"({self.names[-1]})")
+            raise ValueError(
+                f"the map has cells of class {top}, the names end with {len(self.names) - 1} ({self.names[-1]})"
+            )
         if past.size == 0:
             raise ValueError("the past is empty; it takes at least one position")
         if past.ndim != 2 or past.shape[1] != 2:
@@ -71,11 +77,16 @@ class Scene:
         if not np.isfinite(past).all():
             raise ValueError(f"position {np.flatnonzero(~np.isfinite(past).all(1))[0]} of the past is not a number")
         if self.steps < 1 or not self.rate > 0 or not (self.metres_per_pixel is None or self.metres_per_pixel > 0):
-            raise ValueError(f"steps, rate and metres per pixel are positive, got {self.steps}, {self.rate} "
-                             f"and {self.metres_per_pixel}")
-        for name, value in (("names", tuple(self.names)), ("steps", int(self.steps)), ("rate", float(self.rate)),
-                            ("metres_per_pixel", None if self.metres_per_pixel is None
-                             else float(self.metres_per_pixel))):
+            raise ValueError(
+                f"steps, rate and metres per pixel are positive, got {self.steps}, {self.rate} "
+                f"and {self.metres_per_pixel}"
+            )
+        for name, value in (
+            ("names", tuple(self.names)),
+            ("steps", int(self.steps)),
+            ("rate", float(self.rate)),
+            ("metres_per_pixel", None if self.metres_per_pixel is None else float(self.metres_per_pixel)),
+        ):
             object.__setattr__(self, name, value)  # numpy's own numbers are not JSON's
         classes = classes.view()
         for array in (classes, past):
@@ -112,8 +123,14 @@ class Scene:
         if metres is not None:
             large, small = np.linalg.svd(warp.matrix[:2, :2], compute_uv=False)
             metres = metres / float(np.sqrt(large * small)) if large <= small * (1 + _UNEVEN) else None
-        return Scene(warp_pixels(self.classes, warp, "nearest"), self.names, warp.points(self.past), self.steps,
-                     self.rate, metres)
+        return Scene(
+            warp_pixels(self.classes, warp, "nearest"),
+            self.names,
+            warp.points(self.past),
+            self.steps,
+            self.rate,
+            metres,
+        )
 
     def content_hash(self) -> str:
         digest = xxhash.xxh3_128(repr(self.classes.shape).encode() + self.classes.tobytes())
@@ -157,8 +174,13 @@ class Track:
 
     @classmethod
     def of(cls, scene: Scene) -> Track:
-        return cls(tuple((float(x), float(y)) for x, y in scene.past), scene.names, scene.steps, scene.rate,
-                   scene.metres_per_pixel)
+        return cls(
+            tuple((float(x), float(y)) for x, y in scene.past),
+            scene.names,
+            scene.steps,
+            scene.rate,
+            scene.metres_per_pixel,
+        )
 
     def on(self, classes: Classes | None) -> Scene:
         """The scene on a map; without one, on a background of the track's own size."""
@@ -187,6 +209,8 @@ def decode_classes(data: bytes) -> Classes:
     if cells is None:
         raise ValueError(f"not a picture that can be read, or damaged ({len(data):,} bytes)")
     if cells.ndim != 2 or cells.dtype != np.uint8:
-        raise ValueError("a class map is a picture of one channel with eight bits, whose values are class numbers; "
-                         f"this one has {cells.shape[2] if cells.ndim == 3 else 1} of {cells.dtype}")
+        raise ValueError(
+            "a class map is a picture of one channel with eight bits, whose values are class numbers; "
+            f"this one has {cells.shape[2] if cells.ndim == 3 else 1} of {cells.dtype}"
+        )
     return np.asarray(cells, np.uint8)

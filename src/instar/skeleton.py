@@ -81,13 +81,21 @@ class Skeleton:
 
     def __reduce__(self) -> tuple[type[Skeleton], tuple[object, ...]]:
         # A read-only mapping cannot be pickled, and skeletons travel to worker processes.
-        return Skeleton, (self.name, self.landmarks, self.pairs, self.parts, dict(self.groups), self.edges,
-                          self.default)
+        return Skeleton, (
+            self.name,
+            self.landmarks,
+            self.pairs,
+            self.parts,
+            dict(self.groups),
+            self.edges,
+            self.default,
+        )
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.name, self.landmarks, self.pairs, self.parts, tuple(self.groups.items()),
-                     self.edges, self.default))
+        return hash(
+            (self.name, self.landmarks, self.pairs, self.parts, tuple(self.groups.items()), self.edges, self.default)
+        )
 
     @cached_property
     def _place(self) -> dict[str, int]:
@@ -139,7 +147,7 @@ class Skeleton:
             else:
                 known = ["all", *parts, *self.groups, *self.landmarks]
                 # A long list is not printed by `unknown`; parts and groups are what one looks for then.
-                see = f"There are: {', '.join(known[:-len(self.landmarks)])}, and single landmarks."
+                see = f"There are: {', '.join(known[: -len(self.landmarks)])}, and single landmarks."
                 raise unknown("landmark group", name, known, see=see if len(known) > 25 else "")
         return chosen
 
@@ -158,6 +166,7 @@ class Skeleton:
 
     def to_dict(self) -> dict[str, object]:
         """Plain lists and texts, in the structure of the TOML format with everything included spelled out."""
+
         def names(indices: Iterable[int]) -> list[str]:
             return [self.landmarks[i] for i in indices]
 
@@ -168,9 +177,10 @@ class Skeleton:
             "name": self.name,
             "landmarks": list(self.landmarks),
             "pairs": [names(pair) for pair in self.pairs],
-            "parts": {part.name: {"landmarks": names(part.landmarks),
-                                  "lengths": [[end(a), end(b)] for a, b in part.lengths]}
-                      for part in self.parts},
+            "parts": {
+                part.name: {"landmarks": names(part.landmarks), "lengths": [[end(a), end(b)] for a, b in part.lengths]}
+                for part in self.parts
+            },
             "groups": {name: list(members) for name, members in self.groups.items()},
             "edges": [names(edge) for edge in self.edges],
             "default": self.default,
@@ -232,8 +242,10 @@ def _from_toml(path: Path, within: tuple[Path, ...]) -> Skeleton:
 
 # --- checking --------------------------------------------------------------------------------------
 
+
 def _check(s: Skeleton) -> None:
     """Raise unless the fields make sense together."""
+
     def fail(why: str) -> ValueError:
         return ValueError(f"skeleton {s.name!r}: {why}")
 
@@ -249,8 +261,10 @@ def _check(s: Skeleton) -> None:
     for what, names in (("landmark", s.landmarks), ("part", [p.name for p in s.parts]), ("group", s.groups)):
         for each in names:
             if not _NAME.fullmatch(each):
-                raise fail(f"{each!r} cannot be the name of a {what}; "
-                           "a name starts with a letter and has letters, digits and _ . - / @ : in it")
+                raise fail(
+                    f"{each!r} cannot be the name of a {what}; "
+                    "a name starts with a letter and has letters, digits and _ . - / @ : in it"
+                )
             if each in taken:
                 raise fail(f"{each!r} names {taken[each]} and a {what}; names must differ")
             taken[each] = f"a {what}"
@@ -270,8 +284,7 @@ def _check(s: Skeleton) -> None:
             raise fail(f"pairs: {name(a)!r} is paired with itself; leave landmarks of the midline out")
         for one, two in ((a, b), (b, a)):
             if one in paired:
-                raise fail(f"pairs: {name(one)!r} is paired twice, "
-                           f"with {name(paired[one])!r} and {name(two)!r}")
+                raise fail(f"pairs: {name(one)!r} is paired twice, with {name(paired[one])!r} and {name(two)!r}")
             paired[one] = two
     for a, b in s.edges:
         if a == b:
@@ -283,12 +296,17 @@ def _check(s: Skeleton) -> None:
             raise fail(f"part {part.name} has no landmarks")
         for i in part.landmarks:
             if i in owner:
-                raise fail(f"{name(i)!r} is in parts {owner[i]} and {part.name}; parts share no landmarks"
-                           if owner[i] != part.name else f"{name(i)!r} is in part {part.name} twice")
+                raise fail(
+                    f"{name(i)!r} is in parts {owner[i]} and {part.name}; parts share no landmarks"
+                    if owner[i] != part.name
+                    else f"{name(i)!r} is in part {part.name} twice"
+                )
             owner[i] = part.name
         if not part.lengths:
-            raise fail(f"part {part.name} has no lengths; a severity is measured in body lengths, "
-                       'e.g. lengths = [["left_shoulder", "right_shoulder"]]')
+            raise fail(
+                f"part {part.name} has no lengths; a severity is measured in body lengths, "
+                'e.g. lengths = [["left_shoulder", "right_shoulder"]]'
+            )
         for a_end, b_end in part.lengths:
             if not a_end or not b_end:
                 raise fail(f"part {part.name}: lengths: an end has no landmarks")
@@ -305,11 +323,11 @@ def _check(s: Skeleton) -> None:
             raise fail(f"group {group} is empty")
         for member in members:
             if member not in members_known:
-                raise fail(f"groups: {group}: {member!r} is no landmark or part"
-                           f"{nearest(member, members_known)}")
+                raise fail(f"groups: {group}: {member!r} is no landmark or part{nearest(member, members_known)}")
 
 
 # --- reading ---------------------------------------------------------------------------------------
+
 
 class _Reader:
     """Reads the structure of the TOML format. Included skeletons come first, in order."""
@@ -360,8 +378,15 @@ class _Reader:
         default = self.d.get("default", next(iter(self.parts)) if len(self.parts) == 1 else "all")
         if not isinstance(default, str):
             raise self.error(f"default: it takes the name of a part or group, got {default!r}")
-        return Skeleton(self.name, tuple(self.landmarks), tuple(self.pairs), tuple(self.parts.values()),
-                        self.groups, tuple(self.edges), default)
+        return Skeleton(
+            self.name,
+            tuple(self.landmarks),
+            tuple(self.pairs),
+            tuple(self.parts.values()),
+            self.groups,
+            tuple(self.edges),
+            default,
+        )
 
     def read_parts(self) -> None:
         own = self.table(self.d.get("parts", {}), "parts")
@@ -386,8 +411,10 @@ class _Reader:
                     raise self.error(f"{where} needs landmarks; only a single part can leave them out")
                 self.parts[name] = Part(name, chosen, self.lengths(table.get("lengths", []), where))
         elif not self.parts:
-            raise self.error("lengths are missing: the body length that severities are measured in, "
-                             'e.g. lengths = [["left_shoulder", "right_shoulder"]]')
+            raise self.error(
+                "lengths are missing: the body length that severities are measured in, "
+                'e.g. lengths = [["left_shoulder", "right_shoulder"]]'
+            )
 
     def pair(self, names: Sequence[str]) -> None:
         if len(names) != 2:
@@ -396,8 +423,10 @@ class _Reader:
         if a in self.parts and b in self.parts:
             left, right = self.parts[a].landmarks, self.parts[b].landmarks
             if len(left) != len(right):
-                raise self.error(f"pairs: parts {a} and {b} have {len(left)} and {len(right)} landmarks; "
-                                 "paired parts have as many, in the same order")
+                raise self.error(
+                    f"pairs: parts {a} and {b} have {len(left)} and {len(right)} landmarks; "
+                    "paired parts have as many, in the same order"
+                )
             self.pairs += zip(left, right, strict=True)
         else:
             left_index, right_index = self.indices(names, "pairs")
@@ -432,8 +461,9 @@ class _Reader:
             name = part_names[part.name]
             if name in self.parts:
                 raise self.error(f"include: there are two parts {name!r}; tell them apart with `as`")
-            self.parts[name] = Part(name, shifted(part.landmarks),
-                                    tuple((shifted(a), shifted(b)) for a, b in part.lengths))
+            self.parts[name] = Part(
+                name, shifted(part.landmarks), tuple((shifted(a), shifted(b)) for a, b in part.lengths)
+            )
         for group, members in other.groups.items():
             if dot + group in self.groups:
                 raise self.error(f"include: there are two groups {dot + group!r}; tell them apart with `as`")
@@ -464,7 +494,7 @@ class _Reader:
             first, last = int(span[1]), int(span[2])
             if not first <= last < first + 100_000:
                 raise self.error(f"{where}: the range in {item!r} runs backwards or is too long")
-            names += [f"{item[:span.start()]}{i}{item[span.end():]}" for i in range(first, last + 1)]
+            names += [f"{item[: span.start()]}{i}{item[span.end() :]}" for i in range(first, last + 1)]
         return names
 
     def indices(self, names: Collection[str], where: str) -> tuple[int, ...]:
@@ -477,9 +507,9 @@ class _Reader:
         found: list[Length] = []
         for item in self.items(value, where):
             if not isinstance(item, list | tuple) or len(item) != 2:
-                raise self.error(f"{where}: lengths take pairs of ends, "
-                                 f'e.g. [["left_shoulder", "right_shoulder"]], got {item!r}')
-            a, b = (self.indices(self.names([end] if isinstance(end, str) else end, where), where)
-                    for end in item)
+                raise self.error(
+                    f'{where}: lengths take pairs of ends, e.g. [["left_shoulder", "right_shoulder"]], got {item!r}'
+                )
+            a, b = (self.indices(self.names([end] if isinstance(end, str) else end, where), where) for end in item)
             found.append((a, b))
         return tuple(found)

@@ -15,8 +15,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, Union
 
-__all__ = ["REQUIRED", "Call", "Kind", "Parameter", "Span", "Value", "bind", "nearest", "parse_call", "parse_chain",
-           "spell", "spell_value", "unknown"]
+__all__ = [
+    "REQUIRED",
+    "Call",
+    "Kind",
+    "Parameter",
+    "Span",
+    "Value",
+    "bind",
+    "nearest",
+    "parse_call",
+    "parse_chain",
+    "spell",
+    "spell_value",
+    "unknown",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +112,7 @@ class Parameter:
         found = self._converted(value)
         if found is None:
             hint = nearest(str(value), self.choices) if self.choices and isinstance(value, str) else ""
-            raise ValueError(f"{owner}: {self.name}={spell_value(value)} is not allowed; "
-                             f"it takes {self.allowed}{hint}")
+            raise ValueError(f"{owner}: {self.name}={spell_value(value)} is not allowed; it takes {self.allowed}{hint}")
         return found
 
     def _converted(self, value: object) -> Value | None:
@@ -126,8 +138,11 @@ class Parameter:
             if any(v is None for v in items):
                 return None
             if self.kind == "colour":
-                return tuple(int(v) for v in items) if all(  # type: ignore[arg-type]
-                    isinstance(v, int) and 0 <= v <= 255 for v in items) else None
+                return (
+                    tuple(int(v) for v in items)  # type: ignore[arg-type]
+                    if all(isinstance(v, int) and 0 <= v <= 255 for v in items)
+                    else None
+                )
             return tuple(items) if all(self._inside(v) for v in items) else None
         number = _number(value)
         if number is None or not self._inside(number):
@@ -175,13 +190,16 @@ class UnknownName(KeyError):
 
 # --- parsing ---------------------------------------------------------------------------------------
 
-_TOKEN = re.compile(r"""\s*(?:
+_TOKEN = re.compile(
+    r"""\s*(?:
     (?P<span>[-+]?\d+\.\.[-+]?\d+)
   | (?P<number>[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?(?![\w.]))
   | (?P<string>"(?:[^"\\]|\\.)*")
   | (?P<name>[^\W\d][\w.\-/@:]*)
   | (?P<sign>=>|[()\[\],|=])
-)""", re.VERBOSE)
+)""",
+    re.VERBOSE,
+)
 
 
 @dataclass
@@ -228,7 +246,7 @@ class _Reader:
         if self.take("("):
             while not self.take(")"):
                 key = self.tokens[self.at] if self.at < len(self.tokens) else ("", "")
-                if key[0] == "name" and self.tokens[self.at + 1:self.at + 2] == [("sign", "=")]:
+                if key[0] == "name" and self.tokens[self.at + 1 : self.at + 2] == [("sign", "=")]:
                     self.at += 2
                     if key[1] in dict(kwargs):
                         raise self.error(f"{key[1]} is given twice")
@@ -313,6 +331,7 @@ def parse_chain(text: str, *, what: str = "rule") -> tuple[tuple[tuple[Call, ...
 
 
 # --- binding and spelling --------------------------------------------------------------------------
+
 
 def bind(call: Call, parameters: tuple[Parameter, ...], *, what: str) -> dict[str, Value]:
     """The call's arguments as a full, checked mapping of parameter values."""

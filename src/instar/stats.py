@@ -12,8 +12,22 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["bootstrap", "ends", "fisher", "hellinger", "holm", "pearson", "permutation_test", "rank_test", "resamples",
-           "spearman", "wasserstein", "wilcoxon", "wilson", "z_test"]
+__all__ = [
+    "bootstrap",
+    "ends",
+    "fisher",
+    "hellinger",
+    "holm",
+    "pearson",
+    "permutation_test",
+    "rank_test",
+    "resamples",
+    "spearman",
+    "wasserstein",
+    "wilcoxon",
+    "wilson",
+    "z_test",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -67,8 +81,14 @@ def _ranks(x: npt.ArrayLike) -> Floats:
     return np.asarray((last - (count - 1) / 2)[place], np.float64)
 
 
-def bootstrap(samples: Sequence[npt.ArrayLike] | npt.NDArray[np.float64], statistic: Callable[[Floats], float], *,
-              confidence: float = 0.95, resamples: int = 1000, seed: int = 0) -> tuple[float, float]:
+def bootstrap(
+    samples: Sequence[npt.ArrayLike] | npt.NDArray[np.float64],
+    statistic: Callable[[Floats], float],
+    *,
+    confidence: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> tuple[float, float]:
     """Percentile interval of a statistic over resampled rows (one row per case)."""
     rows = np.asarray(samples, np.float64)
     if len(rows) == 0:
@@ -106,6 +126,7 @@ def ends(drawn: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
 
 
 # --- distances between sampled distributions, and tests of them -------------------------------------
+
 
 def wasserstein(first: npt.ArrayLike, second: npt.ArrayLike | None = None, *, squared: bool = True) -> Floats:
     """The exact Wasserstein distances W2 of all sets of points (N, K, D) from all others (M, K, D), or among them.
@@ -194,9 +215,11 @@ def permutation_test(distances: npt.ArrayLike, first: int) -> tuple[float, float
     chosen, pairs = _choices(runs, rest)
     row, total = matrix.sum(1).take(chosen).sum(0), matrix.sum() / 2
     within = matrix.ravel().take(pairs).sum(0)
-    statistic = (2 * (row - 2 * within) / (rest * first)
-                 - within * (2 / (rest * (rest - 1)) if rest > 1 else 0)
-                 - (total - row + within) * 2 / (first * (first - 1)))
+    statistic = (
+        2 * (row - 2 * within) / (rest * first)
+        - within * (2 / (rest * (rest - 1)) if rest > 1 else 0)
+        - (total - row + within) * 2 / (first * (first - 1))
+    )
     seen = float(statistic[0])
     reached = int((statistic >= seen - 1e-9 * max(abs(seen), float(matrix.max(initial=0.0)))).sum())
     return seen, reached / len(statistic), 1 / len(statistic)
@@ -244,6 +267,7 @@ def wilcoxon(before: npt.ArrayLike, after: npt.ArrayLike) -> float:
 
 # --- many questions ---------------------------------------------------------------------------------
 
+
 def rank_test(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[float, float]:
     """The probability that one of the second numbers is above one of the first (ties half), and its two-sided p.
 
@@ -257,7 +281,7 @@ def rank_test(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[float, float
         raise ValueError(f"both sides need numbers, got {len(a)} and {len(b)}")
     both = np.concatenate([a, b])
     ranks = _ranks(both)
-    above = (float(ranks[len(a):].sum()) - len(b) * (len(b) + 1) / 2) / (len(a) * len(b))
+    above = (float(ranks[len(a) :].sum()) - len(b) * (len(b) + 1) / 2) / (len(a) * len(b))
     _, ties = np.unique(both, return_counts=True)
     count = len(both)
     variance = (count + 1 - float((ties**3 - ties).sum()) / (count * (count - 1))) / (12 * len(a) * len(b))

@@ -50,8 +50,12 @@ class Warp:
         object.__setattr__(self, "matrix", matrix)
 
     def __eq__(self, other: object) -> bool:
-        return (isinstance(other, Warp) and self.source == other.source and self.target == other.target
-                and np.array_equal(self.matrix, other.matrix))
+        return (
+            isinstance(other, Warp)
+            and self.source == other.source
+            and self.target == other.target
+            and np.array_equal(self.matrix, other.matrix)
+        )
 
     def __hash__(self) -> int:
         return hash((self.matrix.tobytes(), self.source, self.target))

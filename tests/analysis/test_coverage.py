@@ -13,8 +13,10 @@ from instar.analysis import coverage, default_bins, rates, violated_counts
 from tests.analysis.frames import table, verdicts
 
 INF = float("inf")
-SEVERITIES = st.lists(st.lists(st.one_of(st.none(), st.sampled_from([0.0, 0.2, 0.5, INF]), st.floats(0, 1)),
-                               min_size=4, max_size=4), max_size=12)
+SEVERITIES = st.lists(
+    st.lists(st.one_of(st.none(), st.sampled_from([0.0, 0.2, 0.5, INF]), st.floats(0, 1)), min_size=4, max_size=4),
+    max_size=12,
+)
 
 
 def framed(rows: list[list[float | None]]) -> pl.DataFrame:
@@ -26,8 +28,7 @@ def pairs(found: pl.DataFrame) -> dict[tuple[str, str], tuple[float | None, int,
 
 
 def test_coverage_by_hand() -> None:
-    frame = table({"wide": [1.0, 1.0, 1.0, 1.0, 0.0], "narrow": [1.0, 0.2, 0.1, 0.0, 0.0],
-                   "quiet": [0.0] * 5})
+    frame = table({"wide": [1.0, 1.0, 1.0, 1.0, 0.0], "narrow": [1.0, 0.2, 0.1, 0.0, 0.0], "quiet": [0.0] * 5})
     found = pairs(coverage(frame, {"wide": 0.2, "narrow": 0.2, "quiet": 0.2}))
     assert len(found) == 9
     assert found["narrow", "wide"] == (1.0, 2, 2)
@@ -53,16 +54,23 @@ def test_only_cases_judged_under_both_count() -> None:
 
 
 def test_targets_count_by_case_and_thresholds_by_rule() -> None:
-    frame = verdicts([("a", "0", "r", 0.1), ("a", "1", "r", 0.9), ("a", "0", "s", 0.4), ("b", "0", "r", 0.9),
-                      ("b", "0", "s", 0.0), (None, "whole", "over", 3.0)])
+    frame = verdicts(
+        [
+            ("a", "0", "r", 0.1),
+            ("a", "1", "r", 0.9),
+            ("a", "0", "s", 0.4),
+            ("b", "0", "r", 0.9),
+            ("b", "0", "s", 0.0),
+            (None, "whole", "over", 3.0),
+        ]
+    )
     assert pairs(coverage(frame, {"r": 0.5, "s": 0.3, "over": 0.1}))["r", "s"] == (0.5, 1, 2)
     assert pairs(coverage(frame, {"r": 0.5, "s": 0.5}))["r", "s"] == (0.0, 0, 2)
     assert "over" not in coverage(frame, {"r": 0.5, "over": 0.1})["of"]
 
 
 @given(SEVERITIES, st.floats(0, 1.5))
-def test_coverage_is_a_share_and_agrees_with_the_definition(rows: list[list[float | None]],
-                                                           threshold: float) -> None:
+def test_coverage_is_a_share_and_agrees_with_the_definition(rows: list[list[float | None]], threshold: float) -> None:
     found = pairs(coverage(framed(rows), dict.fromkeys("rstu", threshold)))
     for (of, by), (covered, both, fired) in found.items():
         i, j = "rstu".index(of), "rstu".index(by)
@@ -113,10 +121,13 @@ def test_a_large_run_takes_seconds() -> None:
 
     rules, cases = 122, 5_500
     rng = np.random.default_rng(0)
-    frame = pl.DataFrame({
-        "case": np.repeat([f"folder/{number:06d}.png" for number in range(cases)], rules),
-        "rule": [f"rule({number})" for number in range(rules)] * cases,
-        "severity": rng.exponential(0.1, rules * cases)})
+    frame = pl.DataFrame(
+        {
+            "case": np.repeat([f"folder/{number:06d}.png" for number in range(cases)], rules),
+            "rule": [f"rule({number})" for number in range(rules)] * cases,
+            "severity": rng.exponential(0.1, rules * cases),
+        }
+    )
     start = time.perf_counter()
     assert coverage(frame, {f"rule({number})": 0.2 for number in range(rules)}).height == rules * rules
     assert violated_counts(frame, (0.05, 0.2, INF)).height == 30

@@ -13,14 +13,22 @@ INF = float("inf")
 
 
 def test_a_case_is_as_bad_as_its_worst_target() -> None:
-    found = by_case(verdicts([("a", "0", "r", 0.1), ("a", "1", "r", INF), ("a", "2", "r", None),
-                              ("b", "0", "r", None), ("b", "1", "r", None)])).sort("case")
+    found = by_case(
+        verdicts(
+            [
+                ("a", "0", "r", 0.1),
+                ("a", "1", "r", INF),
+                ("a", "2", "r", None),
+                ("b", "0", "r", None),
+                ("b", "1", "r", None),
+            ]
+        )
+    ).sort("case")
     assert found.select("case", "target", "severity").rows() == [("a", "1", INF), ("b", "0", None)]
 
 
 def test_rates_count_what_was_judged() -> None:
-    frame = table({"r": [0.0, 0.19, 0.2, INF, None], "quiet": [0.0, 0.0, None, None, None],
-                   "none": [None] * 5})
+    frame = table({"r": [0.0, 0.19, 0.2, INF, None], "quiet": [0.0, 0.0, None, None, None], "none": [None] * 5})
     found = {row["rule"]: row for row in rates(frame, {"r": 0.2, "quiet": 0.0, "none": 0.2}).to_dicts()}
     assert (found["r"]["judged"], found["r"]["violated"], found["r"]["rate"]) == (4, 2, 0.5)
     assert found["r"]["not_applicable"] == 1
@@ -41,7 +49,8 @@ def test_rates_of_targets_and_of_kinds() -> None:
 
 def test_failed_pairs_are_counted_apart() -> None:
     frame = table({"r": [0.5, None]}).with_columns(
-        status=pl.when(pl.col("severity").is_null()).then(pl.lit("timeout")).otherwise("status"))
+        status=pl.when(pl.col("severity").is_null()).then(pl.lit("timeout")).otherwise("status")
+    )
     assert rates(frame, {"r": 0.2}).select("judged", "failed", "not_applicable").row(0) == (1, 1, 0)
 
 
@@ -49,7 +58,12 @@ def test_each_rule_has_its_own_threshold() -> None:
     frame = table({"r": [0.3, 0.0, 0.0], "s": [0.0, 0.3, 0.0]})
     assert any_rule(frame, {"r": 0.2, "s": 0.5})["violated"] == 1
     assert any_rule(frame, {"r": 0.2, "s": 0.3}) | {"low": 0, "high": 1} == {
-        "judged": 3, "violated": 2, "rate": 2 / 3, "low": 0, "high": 1}
+        "judged": 3,
+        "violated": 2,
+        "rate": 2 / 3,
+        "low": 0,
+        "high": 1,
+    }
     assert any_rule(frame, {"s": 0.3})["violated"] == 1, "rules without a threshold take no part"
     assert any_rule(frame.clear(), {"r": 0.2})["rate"] is None
 
@@ -80,8 +94,7 @@ SEVERITY = st.one_of(st.none(), st.floats(0, 3), st.just(INF))
 
 
 @given(st.lists(st.lists(SEVERITY, min_size=3, max_size=3), max_size=8), st.floats(0, 4))
-def test_at_least_one_is_between_the_greatest_and_the_sum(rows: list[list[float | None]],
-                                                          threshold: float) -> None:
+def test_at_least_one_is_between_the_greatest_and_the_sum(rows: list[list[float | None]], threshold: float) -> None:
     frame = table({name: [row[number] for row in rows] for number, name in enumerate("rst")})
     limits = dict.fromkeys("rst", threshold)
     each = rates(frame, limits)["violated"].to_list()

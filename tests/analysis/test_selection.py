@@ -22,21 +22,29 @@ from tests.perfect.walker import Walker, dataset, system
 def verdicts(hit: npt.NDArray[np.bool_]) -> pl.DataFrame:
     """A verdict of severity 1 for every case (column) that a rule (row) finds, 0 for the others."""
     rules, cases = hit.shape
-    return pl.DataFrame({
-        "case": [f"c{c}" for _ in range(rules) for c in range(cases)],
-        "rule": [f"r{r}" for r in range(rules) for _ in range(cases)],
-        "severity": hit.ravel().astype(float)})
+    return pl.DataFrame(
+        {
+            "case": [f"c{c}" for _ in range(rules) for c in range(cases)],
+            "rule": [f"r{r}" for r in range(rules) for _ in range(cases)],
+            "severity": hit.ravel().astype(float),
+        }
+    )
 
 
-def asked(hit: npt.NDArray[np.bool_], needs: list[list[str]], price: dict[str, float], share: float = 1.0
-          ) -> tuple[pl.DataFrame, bool]:
+def asked(
+    hit: npt.NDArray[np.bool_], needs: list[list[str]], price: dict[str, float], share: float = 1.0
+) -> tuple[pl.DataFrame, bool]:
     names = [f"r{r}" for r in range(len(hit))]
     return selected(verdicts(hit), dict.fromkeys(names, 0.5), dict(zip(names, needs, strict=True)), price, share=share)
 
 
 @settings(deadline=None, max_examples=40)
-@given(seed=st.integers(0, 2**32 - 1), rules=st.integers(1, 6), cases=st.integers(1, 8),
-       share=st.sampled_from([0.5, 0.9, 1.0]))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rules=st.integers(1, 6),
+    cases=st.integers(1, 8),
+    share=st.sampled_from([0.5, 0.9, 1.0]),
+)
 def test_no_set_is_cheaper(seed: int, rules: int, cases: int, share: float) -> None:
     rng = np.random.default_rng(seed)
     hit = rng.random((rules, cases)) < 0.35
@@ -48,8 +56,12 @@ def test_no_set_is_cheaper(seed: int, rules: int, cases: int, share: float) -> N
     if not failing:
         assert table.is_empty()
         return
-    enough = [ways for size in range(rules + 1) for ways in combinations(range(rules), size)
-              if hit[list(ways)].any(0).sum() >= share * failing - 1e-9]
+    enough = [
+        ways
+        for size in range(rules + 1)
+        for ways in combinations(range(rules), size)
+        if hit[list(ways)].any(0).sum() >= share * failing - 1e-9
+    ]
     prices = [sum(price[name] for name in {name for r in ways for name in needs[r]}) for ways in enough]
     assert table["cost"].sum() == pytest.approx(min(prices))
     chosen = [int(name[1:]) for name in table["rule"]]
@@ -79,10 +91,12 @@ def test_nothing_to_find_and_nothing_asked() -> None:
         asked(np.ones((1, 1), bool), [["a"]], {}, share=0.0)
 
 
-def test_a_run_selects_its_own_rules(tmp_path: Path, capsys: pytest.CaptureFixture[str],
-                                     monkeypatch: pytest.MonkeyPatch) -> None:
-    run = instar.run(system(Walker(turns_portrait_wrongly=True)), "trajtest/geometry", dataset(4), out=tmp_path / "run",
-                     workers=0)
+def test_a_run_selects_its_own_rules(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = instar.run(
+        system(Walker(turns_portrait_wrongly=True)), "trajtest/geometry", dataset(4), out=tmp_path / "run", workers=0
+    )
     spent = costs(run.store)
     assert set(spent) == {t.id for rule in instar.suite("trajtest/geometry").rules for t in rule.transformations}
     assert all(seconds > 0 for seconds in spent.values())
@@ -95,4 +109,5 @@ def test_a_run_selects_its_own_rules(tmp_path: Path, capsys: pytest.CaptureFixtu
         main()
     assert not ended.value.code
     assert "1 of 15 rules are the cheapest set that finds 100% of the failing cases" in " ".join(
-        capsys.readouterr().out.split())
+        capsys.readouterr().out.split()
+    )

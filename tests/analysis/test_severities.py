@@ -17,9 +17,16 @@ from tests.toys import steady, write_scenes
 
 INF = float("inf")
 Row = tuple[str, str, str, float | None]
-ROWS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["whole", "0/body", "0/hand", "1/hand"]),
-                          st.sampled_from(["r", "s"]), st.sampled_from([None, 0.0, 0.1, 0.2, 1.0, INF])),
-                max_size=30, unique_by=lambda row: row[:3])
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from("abc"),
+        st.sampled_from(["whole", "0/body", "0/hand", "1/hand"]),
+        st.sampled_from(["r", "s"]),
+        st.sampled_from([None, 0.0, 0.1, 0.2, 1.0, INF]),
+    ),
+    max_size=30,
+    unique_by=lambda row: row[:3],
+)
 
 
 @given(ROWS, st.integers(0, 30), st.sampled_from([0.0, 0.1, 0.2, INF]))
@@ -40,7 +47,8 @@ def test_the_matrix_agrees_with_the_frame(rows: list[Row], cut: int, limit: floa
     assert by_target["violated"].sum() == frame.filter(violated(limit)).height
     hands = frame.filter(pl.col("target").str.ends_with("/hand"))
     assert rates(severities(frame, rules=["r", "s"], group="hand"), {"r": limit, "s": limit})["violated"].sum() == (
-        by_case(hands).filter(violated(limit)).height)
+        by_case(hands).filter(violated(limit)).height
+    )
 
 
 @given(ROWS, st.integers(0, 8))
@@ -56,7 +64,10 @@ def test_a_group_of_rules_fails_where_any_of_its_rules_does() -> None:
     frame = table({"a": [1.0, 0.0, 0.0, None], "b": [0.0, 1.0, 0.0, None], "c": [0.0, 0.0, 0.0, 1.0]})
     found = group_rates(frame, {"one": ["a"], "two": ["a", "b"], "none": []}, dict.fromkeys("abc", 0.2))
     assert found.select("group", "rules", "judged", "violated").rows() == [
-        ("one", 1, 3, 1), ("two", 2, 3, 2), ("none", 0, 0, 0)]
+        ("one", 1, 3, 1),
+        ("two", 2, 3, 2),
+        ("none", 0, 0, 0),
+    ]
     assert found["rate"].to_list() == [1 / 3, 2 / 3, None]
 
 
@@ -72,10 +83,18 @@ def test_the_noise_floor_leaves_out_the_noisiest_twentieth() -> None:
 
 def test_a_run_answers_by_family_and_by_landmark_group(tmp_path: Path) -> None:
     rules = ("identity", "mirror(h)", "gamma(0.5)", "gamma(1.5)", "greyscale")
-    done = instar.run(steady, instar.Suite("s", tuple(map(instar.rule, rules))), write_scenes(tmp_path / "pictures", 4),
-                      out=tmp_path / "run", workers=0)
-    assert done.families() == {"mirror": ["mirror(h) => poses"], "greyscale": ["greyscale => poses"],
-                               "gamma": ["gamma(0.5) => poses", "gamma(1.5) => poses"]}
+    done = instar.run(
+        steady,
+        instar.Suite("s", tuple(map(instar.rule, rules))),
+        write_scenes(tmp_path / "pictures", 4),
+        out=tmp_path / "run",
+        workers=0,
+    )
+    assert done.families() == {
+        "mirror": ["mirror(h) => poses"],
+        "greyscale": ["greyscale => poses"],
+        "gamma": ["gamma(0.5) => poses", "gamma(1.5) => poses"],
+    }
     found = {row["group"]: row["violated"] for row in done.family_rates().iter_rows(named=True)}
     assert found == {"mirror": 0, "gamma": 0, "greyscale": 4, "any rule": 4}
     curves = done.curves("poses")

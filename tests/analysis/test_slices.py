@@ -27,8 +27,13 @@ def test_a_planted_difference_is_found_and_chance_is_not() -> None:
     dark = rng.random(200) < 0.4
     fails = (rng.random(200) < np.where(dark, 0.7, 0.1)).tolist()
     light = np.where(dark, 0.2, 0.6) + rng.normal(0, 0.1, 200)
-    about, verdicts = run_of(fails, brightness=light.tolist(), noise=rng.random(200).tolist(),
-                             place=np.where(dark, "yard", "hall").tolist(), name=[f"n{i}" for i in range(200)])
+    about, verdicts = run_of(
+        fails,
+        brightness=light.tolist(),
+        noise=rng.random(200).tolist(),
+        place=np.where(dark, "yard", "hall").tolist(),
+        name=[f"n{i}" for i in range(200)],
+    )
     table = slices(about, verdicts, {"r": 0.5})
     sure = table.filter(pl.col("p_corrected") <= 0.05)
     assert set(sure["property"]) == {"brightness", "place"}
@@ -49,10 +54,16 @@ def test_questions_that_cannot_be_answered_are_not_asked() -> None:
 
 def test_what_is_known_of_cases() -> None:
     attributes = [{"camera": "left", "age": 3, "tags": ["x"]}, {"camera": None, "age": 4.5}]
-    cases = pl.DataFrame({
-        "case": ["a", "b"], "width": [640, 320], "height": [480, 480], "status": ["ok", "ok"],
-        "properties": [{"brightness": 0.5, "contrast": 0.1}, {"brightness": 0.6, "contrast": 0.2}],
-        "attributes": [json.dumps(one) for one in attributes]})
+    cases = pl.DataFrame(
+        {
+            "case": ["a", "b"],
+            "width": [640, 320],
+            "height": [480, 480],
+            "status": ["ok", "ok"],
+            "properties": [{"brightness": 0.5, "contrast": 0.1}, {"brightness": 0.6, "contrast": 0.2}],
+            "attributes": [json.dumps(one) for one in attributes],
+        }
+    )
     table = described(cases)
     assert table.columns == ["case", "pixels", "aspect", "brightness", "contrast", "camera", "age"]
     assert table["camera"].to_list() == ["left", None]

@@ -17,6 +17,7 @@ from instar.skeleton import skeleton
 from instar.store import Store
 from instar.suites import Suite
 from tests.analysis.frames import table
+from tests.manifests import manifest_of
 from tests.toys import scene, steady, write_scenes
 
 INF = float("inf")
@@ -41,30 +42,67 @@ def found(shift: float) -> np.ndarray:
     return points
 
 
-def folder(path: Path, answers: dict[str, list[np.ndarray] | None], truths: dict[str, list[np.ndarray]],
-           **options: object) -> Store:
+def folder(
+    path: Path, answers: dict[str, list[np.ndarray] | None], truths: dict[str, list[np.ndarray]], **options: object
+) -> Store:
     """A run folder with these source outputs (none: the prediction failed) and annotations."""
     store = Store(path)
     header = {"kind": "poses", "skeleton": skeleton("mediapipe-pose-33").to_dict()}
-    store.write_manifest({"system": {"kind": "poses"}, "output": header, "options": options,
-                          "truth": {"kind": "poses", "skeleton": skeleton("flic-11").to_dict()}})
-    rows = [{"case": case, "follow_up": "source", "draw": 0, "repeat": 0, "width": SIZE[0], "height": SIZE[1],
-             "warp": np.eye(3).ravel(), "status": "error" if people is None else "ok",
-             "message": "it fell over" if people is None else None,
-             **(Poses.from_array(people, skeleton="mediapipe-pose-33").row() if people is not None else {})}
-            for case, people in answers.items()]
+    store.write_manifest(
+        manifest_of(output=header, options=options, truth={"kind": "poses", "skeleton": skeleton("flic-11").to_dict()})
+    )
+    rows = [
+        {
+            "case": case,
+            "follow_up": "source",
+            "draw": 0,
+            "repeat": 0,
+            "width": SIZE[0],
+            "height": SIZE[1],
+            "warp": np.eye(3).ravel(),
+            "status": "error" if people is None else "ok",
+            "message": "it fell over" if people is None else None,
+            **(Poses.from_array(people, skeleton="mediapipe-pose-33").row() if people is not None else {}),
+        }
+        for case, people in answers.items()
+    ]
     store.append_predictions(rows, "poses")
-    store.append_cases([{"case": case, "status": "ok", **{
-        f"truth_{name}": value for name, value in Poses.from_array(people, skeleton="flic-11").row().items()}}
-        for case, people in truths.items()], "poses")
+    store.append_cases(
+        [
+            {
+                "case": case,
+                "status": "ok",
+                **{
+                    f"truth_{name}": value for name, value in Poses.from_array(people, skeleton="flic-11").row().items()
+                },
+            }
+            for case, people in truths.items()
+        ],
+        "poses",
+    )
     return store
 
 
 def test_severity_in_shoulder_lengths_of_the_annotation(tmp_path: Path) -> None:
-    store = folder(tmp_path, {"exact": [found(0)], "off": [found(10)], "nobody": [], "failed": None,
-                              "two": [found(90), found(0)], "unlabelled": [found(0)]},
-                   {"exact": [annotated()], "off": [annotated()], "nobody": [annotated()],
-                    "failed": [annotated()], "two": [annotated()], "unlabelled": []})
+    store = folder(
+        tmp_path,
+        {
+            "exact": [found(0)],
+            "off": [found(10)],
+            "nobody": [],
+            "failed": None,
+            "two": [found(90), found(0)],
+            "unlabelled": [found(0)],
+        },
+        {
+            "exact": [annotated()],
+            "off": [annotated()],
+            "nobody": [annotated()],
+            "failed": [annotated()],
+            "two": [annotated()],
+            "unlabelled": [],
+        },
+    )
     verdicts = classic(store)
     severity = dict(verdicts.select("case", "severity").iter_rows())
     assert severity == {"exact": 0.0, "off": 0.25, "nobody": INF, "failed": None, "two": 0.0}
@@ -75,10 +113,17 @@ def test_severity_in_shoulder_lengths_of_the_annotation(tmp_path: Path) -> None:
 
 
 def test_every_annotated_subject_is_judged_and_no_other(tmp_path: Path) -> None:
-    store = folder(tmp_path, {"a": [found(90), found(0)], "b": [found(90)]},
-                   {"a": [annotated(), annotated(92)], "b": [annotated(), annotated(90)]})
+    store = folder(
+        tmp_path,
+        {"a": [found(90), found(0)], "b": [found(90)]},
+        {"a": [annotated(), annotated(92)], "b": [annotated(), annotated(90)]},
+    )
     assert classic(store).select("case", "target", "severity").sort("case", "target").rows() == [
-        ("a", "0", 0.0), ("a", "1", pytest.approx(0.05)), ("b", "0", INF), ("b", "1", 0.0)]
+        ("a", "0", 0.0),
+        ("a", "1", pytest.approx(0.05)),
+        ("b", "0", INF),
+        ("b", "1", 0.0),
+    ]
 
 
 def test_the_metric_is_the_user_s(tmp_path: Path) -> None:
@@ -95,8 +140,10 @@ def test_the_metric_is_the_user_s(tmp_path: Path) -> None:
 
 def test_a_real_run_with_annotations(tmp_path: Path) -> None:
     photos = write_scenes(tmp_path / "photos", 3)
-    cases = [Case(path.name, path=str(path), truth=steady(scene(number).pixels))
-             for number, path in enumerate(sorted(photos.iterdir()))]
+    cases = [
+        Case(path.name, path=str(path), truth=steady(scene(number).pixels))
+        for number, path in enumerate(sorted(photos.iterdir()))
+    ]
     data = Dataset("annotated", str(photos), lambda: iter(cases), "poses")
     run = instar.run("tests.toys:steady", RULES, data, out=tmp_path / "run", workers=0)
     assert classic(run.store)["severity"].to_list() == [0.0] * 3

@@ -21,10 +21,27 @@ from tests.toys import _centres, _pose, scene
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # A page under test talks to nobody but loopback; neither does its browser.
-QUIET = ["--disable-gpu", "--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"]
-RULES = ("identity", "mirror(h)", "stretch(1, 0.8)", "rotation(5)", "gamma(0.5)", "brightness(20, 0.8)", "greyscale",
-         "noise(8)", "resolution(0.5)")
+QUIET = [
+    "--disable-gpu",
+    "--no-sandbox",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+]
+RULES = (
+    "identity",
+    "mirror(h)",
+    "stretch(1, 0.8)",
+    "rotation(5)",
+    "gamma(0.5)",
+    "brightness(20, 0.8)",
+    "greyscale",
+    "noise(8)",
+    "resolution(0.5)",
+)
 
 
 @pytest.fixture(scope="session")
@@ -70,8 +87,11 @@ def served() -> Iterator[Callable[..., str]]:
         bound = socket.socket()
         bound.bind(("127.0.0.1", 0))
         port = bound.getsockname()[1]
-        server = uvicorn.Server(uvicorn.Config(application(folders, port=port), log_level="error", access_log=False,
-                                               timeout_graceful_shutdown=1))
+        server = uvicorn.Server(
+            uvicorn.Config(
+                application(folders, port=port), log_level="error", access_log=False, timeout_graceful_shutdown=1
+            )
+        )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
 
@@ -114,8 +134,9 @@ def pose_run(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Path:
     """A finished run of poses: violations of every size, rows that failed, pairs that do not apply, some noise."""
     folder = tmp_path_factory.mktemp("runs") / "poses"
     rules = (*RULES, "filtered(gamma(0.5), skin)", "brightness(30, 1.15)")
-    instar.run(wobbly, instar.Suite("looks", tuple(map(instar.rule, rules))), pictures, out=folder, workers=0,
-               zones="none")
+    instar.run(
+        wobbly, instar.Suite("looks", tuple(map(instar.rule, rules))), pictures, out=folder, workers=0, zones="none"
+    )
     return folder
 
 
@@ -123,8 +144,14 @@ def pose_run(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Path:
 def other_run(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Path:
     """The same cases, another system."""
     folder = tmp_path_factory.mktemp("runs") / "steady"
-    instar.run("tests.toys:steady", instar.Suite("looks", tuple(map(instar.rule, RULES))), pictures, out=folder,
-               workers=0, zones="none")
+    instar.run(
+        "tests.toys:steady",
+        instar.Suite("looks", tuple(map(instar.rule, RULES))),
+        pictures,
+        out=folder,
+        workers=0,
+        zones="none",
+    )
     return folder
 
 

@@ -23,8 +23,13 @@ HOSTILE = "eine <b>große<b> & 'böse' 100% Datei.png"
 RED = "<b>red</b> & 'rot'"
 """A class that nobody should have called so."""
 SCRIPT = "<script>alert('message')</script>"
-RULES = ("erase(0.5) => presence(gone)", "erase(1) => presence(gone)", "object_noise(0.5, 16) => presence(kept)",
-         "background_noise(8) => presence(kept)", "background_noise(32) => presence(kept)")
+RULES = (
+    "erase(0.5) => presence(gone)",
+    "erase(1) => presence(gone)",
+    "object_noise(0.5, 16) => presence(kept)",
+    "background_noise(8) => presence(kept)",
+    "background_noise(32) => presence(kept)",
+)
 
 
 def named(label: str) -> str:
@@ -37,8 +42,11 @@ def shifty(pixels: np.ndarray) -> Detections:
         raise RuntimeError(SCRIPT)
     best = max(TRUTHS, key=lambda truth: intact(pixels, truth).sum())
     whole = {label for label, share in zip(best.labels, intact(pixels, best), strict=True) if share >= 0.5}
-    kept = [number for number, label in enumerate(best.labels)
-            if label == "red" or (label in whole and (label == "blue" or int(pixels[0, 0, 0]) <= 128))]
+    kept = [
+        number
+        for number, label in enumerate(best.labels)
+        if label == "red" or (label in whole and (label == "blue" or int(pixels[0, 0, 0]) <= 128))
+    ]
     sure = np.where(np.array(best.labels)[kept] == "green", 0.6, 0.9)
     return Detections.from_xyxy(best.boxes[kept], [named(best.labels[n]) for n in kept], sure)
 
@@ -103,7 +111,9 @@ def test_from_a_case_to_its_objects(served: Callable[..., str], page: Any, run: 
 def test_objects_rules_and_follow_ups_are_links(served: Callable[..., str], page: Any, run: Path) -> None:
     rows = instar.open_run(run).verdicts().filter((pl.col("draw") > 0) & (pl.col("severity") > 0.5))
     row = rows.row(0, named=True)  # its first follow-up is not the one that breaks the relation
-    page.goto(f"{served(run)}/explain?run=0&case={quote(row['case'])}&object={row['target']}&shown={quote(row['rule'])}")
+    page.goto(
+        f"{served(run)}/explain?run=0&case={quote(row['case'])}&object={row['target']}&shown={quote(row['rule'])}"
+    )
     caption = page.locator("#object .large figcaption").nth(1)
     assert caption.inner_text().startswith(f"Follow-up {row['draw'] + 1} of 3: not found")
     assert page.locator(".look [aria-current]").get_attribute("aria-label") == f"Follow-up {row['draw'] + 1}"
@@ -133,8 +143,10 @@ def test_it_fits_and_can_be_read(served: Callable[..., str], page: Any, run: Pat
     page.goto(f"{served(run)}/explain?run=0&case={quote(HOSTILE)}")
     assert page.locator("h1").inner_text() == HOSTILE and not page.locator("h1 b, .objects b, #object b").count()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    paper, ink = (page.evaluate(f"getComputedStyle(document.querySelector('#object')).{name}")
-                  for name in ("backgroundColor", "color"))
+    paper, ink = (
+        page.evaluate(f"getComputedStyle(document.querySelector('#object')).{name}")
+        for name in ("backgroundColor", "color")
+    )
     bright = [sum(map(int, colour[4:-1].split(", "))) for colour in (paper, ink)]
     assert (bright[0] > bright[1]) == (theme == "light")
     loaded(page)

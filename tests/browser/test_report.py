@@ -118,7 +118,9 @@ def test_a_pair_opens_large(page: Any, poses: Path) -> None:
     assert large > small
     page.keyboard.press("ArrowRight")
     assert (dialog.locator(".about").inner_text(), dialog.locator(".rule").inner_text()) == (
-        pairs.nth(1).locator(".about").inner_text(), pairs.nth(1).locator(".rule").inner_text())
+        pairs.nth(1).locator(".about").inner_text(),
+        pairs.nth(1).locator(".rule").inner_text(),
+    )
     page.keyboard.press("ArrowLeft")
     assert dialog.locator(".about").inner_text() == first
     page.keyboard.press("Escape")

@@ -156,20 +156,36 @@ def test_a_live_run_updates_by_itself(served: Callable[..., str], page: Any, tmp
     assert page.evaluate("document.querySelector('[data-card] img').kept")  # what stays the same does not flicker
 
 
-def test_a_viewer_opened_before_the_run_shows_it_when_it_is_there(served: Callable[..., str], page: Any, tmp_path: Path
-                                                                  ) -> None:
+def test_a_viewer_opened_before_the_run_shows_it_when_it_is_there(
+    served: Callable[..., str], page: Any, tmp_path: Path
+) -> None:
     (tmp_path / "run").mkdir()
     page.goto(f"{served(tmp_path / 'run')}/gallery?run=0")
     assert "holds no run" in page.locator("main").inner_text()
-    instar.run(steady, instar.Suite("looks", (instar.rule("mirror(h)"),)), write_scenes(tmp_path / "data", 2),
-               out=tmp_path / "run", workers=0, zones="none")
+    instar.run(
+        steady,
+        instar.Suite("looks", (instar.rule("mirror(h)"),)),
+        write_scenes(tmp_path / "data", 2),
+        out=tmp_path / "run",
+        workers=0,
+        zones="none",
+    )
     until(page, "document.querySelector('[data-total]')?.textContent == '2'", 30)
 
 
-@pytest.mark.parametrize("path", ["/", "/gallery?run=0", "/gallery?run=2&status=violated",
-                                  f"/rule?run=0&rule={quote(STRETCH)}", "/compare?a=0&b=1", "/case?run=0&case=00.png",
-                                  f"/case?run=0&case=00.png&shown={quote(STRETCH)}",
-                                  "/gallery?run=0&q=nothing-like-it"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/gallery?run=0",
+        "/gallery?run=2&status=violated",
+        f"/rule?run=0&rule={quote(STRETCH)}",
+        "/compare?a=0&b=1",
+        "/case?run=0&case=00.png",
+        f"/case?run=0&case=00.png&shown={quote(STRETCH)}",
+        "/gallery?run=0&q=nothing-like-it",
+    ],
+)
 def test_a_phone_does_not_scroll_sideways(base: str, page: Any, path: str) -> None:
     page.set_viewport_size({"width": 400, "height": 800})
     page.goto(base + path)

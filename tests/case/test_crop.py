@@ -39,20 +39,26 @@ def test_scaled_pixels_are_where_their_points_are(side: int, size: int) -> None:
     crop = Crop(5, 0, 5 + side, side, size, size)
     part = crop.of(ramp()).pixels.astype(float)
     inner = part[2:-2, 2:-2]
-    line, column = np.mgrid[2:size - 2, 2:size - 2]
+    line, column = np.mgrid[2 : size - 2, 2 : size - 2]
     there = np.dstack([inner[..., 0], inner[..., 1]]) + 0.5
     # a grey value is a whole number, so a place is known to half a pixel of the picture, and a little more at the edge
     off = np.abs(crop.points(there) - np.dstack([column, line]) - 0.5) * side / size
     assert off.max() < 1
 
 
-@pytest.mark.parametrize(("crop", "message"), [
-    (Crop(60, 0, 70, 10, 10, 10), "outside of the picture, 60 × 40 pixels"),
-    (Crop(-10, 0, 0, 10, 10, 10), "outside of the picture"),
-    (Crop(0, -20, 9, -5, 9, 15), "outside of the picture"),
-    (Crop(5, 5, 5, 9, 4, 4), "no area"), (Crop(5, 5, 9, 4, 4, 4), "no area"), (Crop(0, 0, 9, 9, 0, 9), "no area"),
-    (Crop(0, 0, 10**9, 10**9, 9, 9), "more than"), (Crop(0, 0, 9, 9, 10**6, 10**6), "more than"),
-])
+@pytest.mark.parametrize(
+    ("crop", "message"),
+    [
+        (Crop(60, 0, 70, 10, 10, 10), "outside of the picture, 60 × 40 pixels"),
+        (Crop(-10, 0, 0, 10, 10, 10), "outside of the picture"),
+        (Crop(0, -20, 9, -5, 9, 15), "outside of the picture"),
+        (Crop(5, 5, 5, 9, 4, 4), "no area"),
+        (Crop(5, 5, 9, 4, 4, 4), "no area"),
+        (Crop(0, 0, 9, 9, 0, 9), "no area"),
+        (Crop(0, 0, 10**9, 10**9, 9, 9), "more than"),
+        (Crop(0, 0, 9, 9, 10**6, 10**6), "more than"),
+    ],
+)
 def test_crops_that_make_no_sense(crop: Crop, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         crop.of(ramp())

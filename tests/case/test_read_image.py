@@ -23,11 +23,12 @@ from instar.image import Image, Unreadable, decode_image, image_properties, read
 CMYK = base64.b64decode(
     "/9j/7gAOQWRvYmUAZAAAAAAA/9sAQwAIBgYHBgUIBwcHCQkICgwUDQwLCwwZEhMPFB0aHx4dGhwcICQuJyAiLCMcHCg3KSww"
     "MTQ0NB8nOT04MjwuMzQy/8AAFAgACAAIBEMRAE0RAFkRAEsRAP/EABQAAQAAAAAAAAAAAAAAAAAAAAf/xAAUEAEAAAAAAAAA"
-    "AAAAAAAAAAAA/9oADgRDAE0AWQBLAAA/AEgOic/v/9k=")
+    "AAAAAAAAAAAA/9oADgRDAE0AWQBLAAA/AEgOic/v/9k="
+)
 
 
 def encoded(rgb: np.ndarray, ending: str = ".png", *options: int) -> bytes:
-    bgr = rgb if rgb.ndim == 2 else np.ascontiguousarray(rgb[..., [2, 1, 0, 3][:rgb.shape[2]]])
+    bgr = rgb if rgb.ndim == 2 else np.ascontiguousarray(rgb[..., [2, 1, 0, 3][: rgb.shape[2]]])
     return cv2.imencode(ending, bgr, options)[1].tobytes()
 
 
@@ -37,14 +38,24 @@ def chunk(kind: bytes, data: bytes) -> bytes:
 
 def png(width: int, height: int, rows: bytes, *, bits: int = 8, colour: int = 2, extra: bytes = b"") -> bytes:
     header = struct.pack(">IIBBBBB", width, height, bits, colour, 0, 0, 0)
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + extra + chunk(b"IDAT", zlib.compress(rows))
-            + chunk(b"IEND", b""))
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + extra
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
 
 
 def exif(orientation: int, order: str = "<") -> bytes:
     mark = b"II*\0" if order == "<" else b"MM\0*"
-    return (mark + struct.pack(order + "IH", 8, 2) + struct.pack(order + "HHIHH", 0x10F, 3, 1, 7, 0)
-            + struct.pack(order + "HHIHH", 0x112, 3, 1, orientation, 0) + struct.pack(order + "I", 0))
+    return (
+        mark
+        + struct.pack(order + "IH", 8, 2)
+        + struct.pack(order + "HHIHH", 0x10F, 3, 1, 7, 0)
+        + struct.pack(order + "HHIHH", 0x112, 3, 1, orientation, 0)
+        + struct.pack(order + "I", 0)
+    )
 
 
 def with_exif(jpeg: bytes, tiff: bytes) -> bytes:
@@ -95,8 +106,9 @@ def test_exif_orientation_of_a_transparent_png(orientation: int) -> None:
     np.testing.assert_array_equal(decode_image(data, "a.png").pixels, expected)
 
 
-@pytest.mark.parametrize("tiff", [b"", b"II*\0", exif(0), exif(9), exif(65535), exif(6)[:20],
-                                  b"II*\0\xff\xff\xff\xff", b"JUNK" + bytes(40)])
+@pytest.mark.parametrize(
+    "tiff", [b"", b"II*\0", exif(0), exif(9), exif(65535), exif(6)[:20], b"II*\0\xff\xff\xff\xff", b"JUNK" + bytes(40)]
+)
 def test_exif_that_makes_no_sense_is_no_orientation(photo: np.ndarray, tiff: bytes) -> None:
     assert decode_image(with_exif(encoded(photo, ".jpg"), tiff), "a.jpg").size == (48, 32)
 
@@ -122,8 +134,9 @@ def test_grey_16_bit_palette_and_alpha() -> None:
     assert deep_grey[0, :, 0].tolist() == [255, 1]
     palette = png(2, 1, b"\0\0\1", colour=3, extra=chunk(b"PLTE", bytes([250, 1, 2, 3, 240, 5])))
     assert decode_image(palette, "palette").pixels.tolist() == [[[250, 1, 2], [3, 240, 5]]]
-    clear = png(2, 1, b"\0\0\1", colour=3,
-                extra=chunk(b"PLTE", bytes([250, 1, 2, 3, 240, 5])) + chunk(b"tRNS", bytes([0, 255])))
+    clear = png(
+        2, 1, b"\0\0\1", colour=3, extra=chunk(b"PLTE", bytes([250, 1, 2, 3, 240, 5])) + chunk(b"tRNS", bytes([0, 255]))
+    )
     assert decode_image(clear, "transparent palette").pixels.tolist() == [[[255] * 3, [3, 240, 5]]]
     bits = png(9, 1, b"\0\xaa\x80", bits=1, colour=0)
     assert decode_image(bits, "1-bit").pixels[0, :, 0].tolist() == [255, 0, 255, 0, 255, 0, 255, 0, 255]
@@ -159,8 +172,17 @@ def test_one_pixel(photo: np.ndarray) -> None:
 def gif(pixels: bytes, *, clear: bool = False) -> bytes:
     """A 1×1 GIF with a palette of red and blue."""
     extension = b"\x21\xf9\x04\x01\x00\x00\x00\x00" if clear else b""
-    return (b"GIF89a" + struct.pack("<HHBBB", 1, 1, 0x80, 0, 0) + bytes([255, 0, 0, 0, 0, 255]) + extension
-            + b"\x2c" + struct.pack("<HHHHB", 0, 0, 1, 1, 0) + b"\x02\x02" + pixels + b"\x00;")
+    return (
+        b"GIF89a"
+        + struct.pack("<HHBBB", 1, 1, 0x80, 0, 0)
+        + bytes([255, 0, 0, 0, 0, 255])
+        + extension
+        + b"\x2c"
+        + struct.pack("<HHHHB", 0, 0, 1, 1, 0)
+        + b"\x02\x02"
+        + pixels
+        + b"\x00;"
+    )
 
 
 def test_gif() -> None:
@@ -180,7 +202,7 @@ def test_truncated_pictures_are_unreadable(photo: np.ndarray, ending: str, share
     noise = np.random.default_rng(0).integers(0, 255, (64, 64, 3), np.uint8)
     data = encoded(noise, ending)
     with pytest.raises(Unreadable, match=f"^half{ending}: "):
-        decode_image(data[:int(len(data) * share)], f"half{ending}")
+        decode_image(data[: int(len(data) * share)], f"half{ending}")
 
 
 def test_truncated_gif() -> None:
@@ -198,24 +220,39 @@ def test_truncated_jpeg_filled_up_with_zeros(photo: np.ndarray) -> None:
         decode_image(whole[:-20] + bytes(20), "half")
 
 
-@pytest.mark.parametrize("data", [b"", b"\0" * 1000, b"\xff\xd8", b"\xff\xd8\xff", b"\xff\xd8\xff\xff",
-                                  b"GIF89a;", b"BM", b"RIFF\0\0\0\0WEBP", b"RIFF\0\0\0\0WEBPVP8X",
-                                  b"<svg></svg>", b"P6\n3 3\n255\n", b"\x89PNG\r\n\x1a\n",
-                                  b"\x89PNG\r\n\x1a\nIEND", b"hello",
-                                  b"MM\0*" + b"\xff" * 50, b"II*\0" + b"\xff" * 50])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\0" * 1000,
+        b"\xff\xd8",
+        b"\xff\xd8\xff",
+        b"\xff\xd8\xff\xff",
+        b"GIF89a;",
+        b"BM",
+        b"RIFF\0\0\0\0WEBP",
+        b"RIFF\0\0\0\0WEBPVP8X",
+        b"<svg></svg>",
+        b"P6\n3 3\n255\n",
+        b"\x89PNG\r\n\x1a\n",
+        b"\x89PNG\r\n\x1a\nIEND",
+        b"hello",
+        b"MM\0*" + b"\xff" * 50,
+        b"II*\0" + b"\xff" * 50,
+    ],
+)
 def test_rubbish_is_unreadable(data: bytes) -> None:
     with pytest.raises(Unreadable, match=r"^rubbish: "):
         decode_image(data, "rubbish")
 
 
-@pytest.mark.parametrize(("width", "height"),
-                         [(2**31 - 1, 2**31 - 1), (200_000, 200_000), (30_000, 30_000), (0, 5)])
+@pytest.mark.parametrize(("width", "height"), [(2**31 - 1, 2**31 - 1), (200_000, 200_000), (30_000, 30_000), (0, 5)])
 def test_headers_that_promise_too_much(width: int, height: int) -> None:
     with pytest.raises(Unreadable, match=r"^bomb: "):
         decode_image(png(width, height, b""), "bomb")
     jpeg = bytearray(encoded(np.zeros((8, 8, 3), np.uint8), ".jpg"))
     at = jpeg.index(b"\xff\xc0")
-    jpeg[at + 5:at + 9] = b"\xff" * 4
+    jpeg[at + 5 : at + 9] = b"\xff" * 4
     with pytest.raises(Unreadable, match="65,535 × 65,535 pixels; at most"):
         decode_image(bytes(jpeg), "bomb")
 
@@ -239,7 +276,7 @@ def test_nothing_is_printed(photo: np.ndarray, capfd: pytest.CaptureFixture[str]
     for ending in (".jpg", ".png", ".webp", ".bmp", ".tiff", ".ppm", ".jp2"):
         data = encoded(photo, ending)
         with pytest.raises(Unreadable):
-            decode_image(data[:len(data) // 2], "half")
+            decode_image(data[: len(data) // 2], "half")
     assert capfd.readouterr() == ("", "")
     now = _set_log_level(level)
     assert now == level
@@ -301,13 +338,15 @@ def test_content_hash_is_of_the_file(tmp_path: Path, photo: np.ndarray) -> None:
     assert first == second
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/\0"), min_size=1).filter(
-    lambda name: name not in (".", "..")))
+@given(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/\0"), min_size=1).filter(
+        lambda name: name not in (".", "..")
+    )
+)
 def test_ids_do_not_depend_on_how_accents_are_written(name: str) -> None:
     import unicodedata
 
-    forms = {case_id(Path("/root", "sub", unicodedata.normalize(form, name)), Path("/root"))
-             for form in ("NFC", "NFD")}
+    forms = {case_id(Path("/root", "sub", unicodedata.normalize(form, name)), Path("/root")) for form in ("NFC", "NFD")}
     assert forms == {unicodedata.normalize("NFC", f"sub/{name}")}
 
 

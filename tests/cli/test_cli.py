@@ -21,8 +21,14 @@ ROOT = Path(__file__).parents[2]
 
 def command(*arguments: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    return subprocess.run([sys.executable, "-m", "instar", *arguments], capture_output=True, text=True, cwd=cwd,
-                          env={**os.environ, "PYTHONPATH": paths, "COLUMNS": "100", **environment}, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "instar", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": paths, "COLUMNS": "100", **environment},
+        check=False,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +40,18 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def done(photos: Path) -> Path:
     """A finished run, made by the command."""
     out = photos.parent / "run"
-    ran = command("run", "tests.engine.zones:forgetful", "mirror(h)+gamma(2)", str(photos), "--out", str(out),
-                  "--zones", "none", "--workers", "1")
+    ran = command(
+        "run",
+        "tests.engine.zones:forgetful",
+        "mirror(h)+gamma(2)",
+        str(photos),
+        "--out",
+        str(out),
+        "--zones",
+        "none",
+        "--workers",
+        "1",
+    )
     assert ran.returncode == 0, ran.stderr
     assert "12 new predictions" in ran.stdout
     assert "4 of 4 cases violate at least one rule" in ran.stdout
@@ -43,15 +59,34 @@ def done(photos: Path) -> Path:
 
 
 def test_the_same_command_again_says_that_nothing_is_left(photos: Path, done: Path) -> None:
-    again = command("run", "tests.engine.zones:forgetful", "mirror(h)+gamma(2)", str(photos), "--out", str(done),
-                    "--zones", "none", "--workers", "1")
+    again = command(
+        "run",
+        "tests.engine.zones:forgetful",
+        "mirror(h)+gamma(2)",
+        str(photos),
+        "--out",
+        str(done),
+        "--zones",
+        "none",
+        "--workers",
+        "1",
+    )
     assert again.returncode == 0
     assert "Nothing is left to do" in again.stdout
 
 
-@pytest.mark.parametrize(("table", "says"), [
-    ("families", "family      rules"), ("suites", "of the suite"), ("counts", "violated"), ("coverage", "covered by"),
-    ("classic", "no annotated"), ("landmarks", "landmarks are those of poses"), ("cover", "did you mean 'coverage'")])
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ("families", "family      rules"),
+        ("suites", "of the suite"),
+        ("counts", "violated"),
+        ("coverage", "covered by"),
+        ("classic", "no annotated"),
+        ("landmarks", "landmarks are those of poses"),
+        ("cover", "did you mean 'coverage'"),
+    ],
+)
 def test_further_tables(done: Path, table: str, says: str) -> None:
     shown = command("show", str(done), "--table", table)
     assert says.split()[0] in shown.stdout + shown.stderr
@@ -103,16 +138,24 @@ def test_draw_says_why_it_cannot(photos: Path, tmp_path: Path) -> None:
 
 
 def test_preview_makes_a_contact_sheet(photos: Path, tmp_path: Path) -> None:
-    made = command("preview", "met-pose/sub", str(photos / "000.png"), "--out", str(tmp_path / "sheet.png"),
-                   "--zones", "tests.engine.zones:painted")
+    made = command(
+        "preview",
+        "met-pose/sub",
+        str(photos / "000.png"),
+        "--out",
+        str(tmp_path / "sheet.png"),
+        "--zones",
+        "tests.engine.zones:painted",
+    )
     assert made.returncode == 0, made.stderr
     assert read_image(tmp_path / "sheet.png").size[0] > 600
     assert "not applicable: filtered(colour_wheel(90), hair)" in made.stdout
 
 
 def test_plan_counts_and_estimates(photos: Path, tmp_path: Path) -> None:
-    planned = command("run", "tests.toys:shaky", "noise(8) => poses(draws=3)", str(photos), "--plan", "--zones", "none",
-                      cwd=ROOT)
+    planned = command(
+        "run", "tests.toys:shaky", "noise(8) => poses(draws=3)", str(photos), "--plan", "--zones", "none", cwd=ROOT
+    )
     assert planned.returncode == 0, planned.stderr
     assert "4 cases × 4 predictions = 16" in planned.stdout
     assert "about" in planned.stdout
@@ -139,25 +182,28 @@ def test_the_rules_of_a_suite() -> None:
     assert json.loads(command("suites", "met-pose@paper", "--json").stdout)["judging"]["space"] == "normalised"
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["run", "mediapipe-holistc", "met-pose", ".", "--out", "x"], "did you mean 'mediapipe-holistic'?"),
-    (["run", "mediapipe-holistic(complexty=2)", "met-pose", ".", "--out", "x"], "did you mean 'complexity'?"),
-    (["run", "tests.toys:steady", "met-poses", "PHOTOS", "--out", "x"], "did you mean 'met-pose'?"),
-    (["run", "tests.toys:steady", "gama(1)", "PHOTOS", "--out", "x"], "did you mean 'gamma'?"),
-    (["run", "tests.toys:steady", "gamma(1)", "no/such/folder", "--out", "x"], "no/such/folder"),
-    (["run", "tests.toys:steady", "gamma(1)", "PHOTOS"], "--out runs/first"),
-    (["run", "tests.toys:stedy", "gamma(1)", "PHOTOS", "--out", "TMP/x"], "did you mean 'steady'?"),
-    (["run", "tests.toys:rectangles", "gamma(1) => poses", "PHOTOS", "--out", "TMP/x"], "answers with detections"),
-    (["run", "tests.toys:steady", "gamma(1)", "PHOTOS", "--out", "RUN"], "give another --out"),
-    (["show", "no/run"], "holds no run"),
-    (["show", "RUN", "--judging", "nobody"], "has no judging 'nobody'"),
-    (["judge", "RUN", "--landmarks", "hands"], "there is no judging option 'landmarks' for this run"),
-    (["judge", "POSES", "--aggregate", "bogus"], "median, mean, max, min, median+mean, or a quantile from 0 to 1"),
-    (["judge", "POSES", "--landmarks", "lft_arm"], "unknown landmark group 'lft_arm'"),
-    (["draw", "RUN", "--rule", "gamma(3)", "--out", "x"], "unknown rule of this run"),
-    (["preview", "met-pose/sub", "no.jpg"], "no.jpg"),
-    (["models", "pull", "selfie"], "did you mean 'selfie-multiclass'?"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "mediapipe-holistc", "met-pose", ".", "--out", "x"], "did you mean 'mediapipe-holistic'?"),
+        (["run", "mediapipe-holistic(complexty=2)", "met-pose", ".", "--out", "x"], "did you mean 'complexity'?"),
+        (["run", "tests.toys:steady", "met-poses", "PHOTOS", "--out", "x"], "did you mean 'met-pose'?"),
+        (["run", "tests.toys:steady", "gama(1)", "PHOTOS", "--out", "x"], "did you mean 'gamma'?"),
+        (["run", "tests.toys:steady", "gamma(1)", "no/such/folder", "--out", "x"], "no/such/folder"),
+        (["run", "tests.toys:steady", "gamma(1)", "PHOTOS"], "--out runs/first"),
+        (["run", "tests.toys:stedy", "gamma(1)", "PHOTOS", "--out", "TMP/x"], "did you mean 'steady'?"),
+        (["run", "tests.toys:rectangles", "gamma(1) => poses", "PHOTOS", "--out", "TMP/x"], "answers with detections"),
+        (["run", "tests.toys:steady", "gamma(1)", "PHOTOS", "--out", "RUN"], "give another --out"),
+        (["show", "no/run"], "holds no run"),
+        (["show", "RUN", "--judging", "nobody"], "has no judging 'nobody'"),
+        (["judge", "RUN", "--landmarks", "hands"], "there is no judging option 'landmarks' for this run"),
+        (["judge", "POSES", "--aggregate", "bogus"], "median, mean, max, min, median+mean, or a quantile from 0 to 1"),
+        (["judge", "POSES", "--landmarks", "lft_arm"], "unknown landmark group 'lft_arm'"),
+        (["draw", "RUN", "--rule", "gamma(3)", "--out", "x"], "unknown rule of this run"),
+        (["preview", "met-pose/sub", "no.jpg"], "no.jpg"),
+        (["models", "pull", "selfie"], "did you mean 'selfie-multiclass'?"),
+    ],
+)
 def test_errors_help(arguments: list[str], message: str, photos: Path, done: Path, tmp_path: Path) -> None:
     meant = {"PHOTOS": photos, "RUN": done, "TMP/x": tmp_path / "x", "POSES": photos.parent / "poses"}
     if "POSES" in arguments:
@@ -170,11 +216,34 @@ def test_errors_help(arguments: list[str], message: str, photos: Path, done: Pat
 
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     photos = write_scenes(tmp_path / "photos", 40)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
-                   "COUNT_FILE": str(tmp_path / "count"), "COUNT_SLEEP": "0.1"}
-    child = subprocess.Popen([sys.executable, "-m", "instar", "run", "tests.toys:counting", "gamma(2)", str(photos),
-                              "--out", str(tmp_path / "run"), "--zones", "none", "--workers", "1"], cwd=ROOT,
-                             env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
+        "COUNT_FILE": str(tmp_path / "count"),
+        "COUNT_SLEEP": "0.1",
+    }
+    child = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "instar",
+            "run",
+            "tests.toys:counting",
+            "gamma(2)",
+            str(photos),
+            "--out",
+            str(tmp_path / "run"),
+            "--zones",
+            "none",
+            "--workers",
+            "1",
+        ],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     while not (tmp_path / "count").exists():
         assert child.poll() is None
         time.sleep(0.05)

@@ -18,6 +18,7 @@ def shared() -> Path:
 @pytest.fixture
 def picture() -> Callable[..., Path]:
     """Writes a small picture, grey or coloured, and the folders on the way."""
+
     def write(path: Path, size: tuple[int, int] = (16, 12)) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         ok, data = cv2.imencode(".png", np.full((size[1], size[0], 3), 128, np.uint8))

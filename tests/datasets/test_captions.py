@@ -50,24 +50,32 @@ def test_tables_of_captions_are_recognised(folder: Path, name: str) -> None:
 
 
 def test_coco_captions(folder: Path) -> None:
-    content = {"images": [{"id": k, "file_name": name, "width": 8, "height": 8} for k, name in enumerate(SAID)],
-               "annotations": [{"id": 1, "image_id": 0, "caption": SAID["a.jpg"][0]},
-                               {"id": 2, "image_id": 0, "caption": SAID["a.jpg"][1]},
-                               {"id": 3, "image_id": 1, "caption": "a cat\n"},
-                               {"id": 4, "image_id": 1, "caption": " "}, {"id": 5, "image_id": 7, "caption": "a cow"}]}
+    content = {
+        "images": [{"id": k, "file_name": name, "width": 8, "height": 8} for k, name in enumerate(SAID)],
+        "annotations": [
+            {"id": 1, "image_id": 0, "caption": SAID["a.jpg"][0]},
+            {"id": 2, "image_id": 0, "caption": SAID["a.jpg"][1]},
+            {"id": 3, "image_id": 1, "caption": "a cat\n"},
+            {"id": 4, "image_id": 1, "caption": " "},
+            {"id": 5, "image_id": 7, "caption": "a cow"},
+        ],
+    }
     (folder / "captions.json").write_text(json.dumps(content), "utf-8")
     assert said(folder / "captions.json") == SAID
     notes = " ".join(dataset(folder / "captions.json").notes)
     assert "without a caption: 4" in notes and "not listed: 5" in notes
 
 
-@pytest.mark.parametrize(("text", "told"), [
-    ("image,caption\na.jpg\n", "line 2: it has 1 columns"),
-    ('{"image": "a.jpg", "caption": 3}\n', "line 1: it has no image"),
-    ("a.jpg#0\ta dog\nrubbish\n", "line 2: expected"),
-    ("image,caption\n,\n", "no captions"),
-    ("image,caption\nb.jpg,a dog\n", "its pictures"),
-])
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("image,caption\na.jpg\n", "line 2: it has 1 columns"),
+        ('{"image": "a.jpg", "caption": 3}\n', "line 1: it has no image"),
+        ("a.jpg#0\ta dog\nrubbish\n", "line 2: expected"),
+        ("image,caption\n,\n", "no captions"),
+        ("image,caption\nb.jpg,a dog\n", "its pictures"),
+    ],
+)
 def test_bad_tables_say_where(folder: Path, text: str, told: str) -> None:
     (folder / "bad.txt").write_text(text, "utf-8")
     with pytest.raises((ValueError, FileNotFoundError), match=told):

@@ -20,12 +20,19 @@ Write = Callable[..., Path]
 PERSON = {"id": 1, "name": "person", "keypoints": list(skeleton("coco-17").landmarks)}
 
 
-def write(folder: Path, annotations: list[dict[str, Any]], categories: list[dict[str, Any]],
-          images: list[dict[str, Any]] | None = None) -> str:
+def write(
+    folder: Path,
+    annotations: list[dict[str, Any]],
+    categories: list[dict[str, Any]],
+    images: list[dict[str, Any]] | None = None,
+) -> str:
     path = folder / "annotations" / "instances_val2017.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    listed = images if images is not None else [
-        {"id": i, "file_name": file, "width": 16, "height": 12} for i, file in ((2, "b.png"), (1, "a.png"))]
+    listed = (
+        images
+        if images is not None
+        else [{"id": i, "file_name": file, "width": 16, "height": 12} for i, file in ((2, "b.png"), (1, "a.png"))]
+    )
     path.write_text(json.dumps({"images": listed, "annotations": annotations, "categories": categories}))
     return str(path)
 
@@ -42,11 +49,15 @@ def keypoints(values: dict[int, tuple[float, float, float]], count: int = 17) ->
 
 
 def test_keypoints(folder: Path) -> None:
-    path = write(folder, [
-        {"id": 7, "image_id": 1, "category_id": 1, "keypoints": keypoints({0: (3, 4, 2), 5: (6, 7, 1)})},
-        {"id": 8, "image_id": 1, "category_id": 1, "keypoints": keypoints({1: (1, 1, 2)})},
-        {"id": 9, "image_id": 1, "category_id": 1, "keypoints": keypoints({})},
-    ], [PERSON])
+    path = write(
+        folder,
+        [
+            {"id": 7, "image_id": 1, "category_id": 1, "keypoints": keypoints({0: (3, 4, 2), 5: (6, 7, 1)})},
+            {"id": 8, "image_id": 1, "category_id": 1, "keypoints": keypoints({1: (1, 1, 2)})},
+            {"id": 9, "image_id": 1, "category_id": 1, "keypoints": keypoints({})},
+        ],
+        [PERSON],
+    )
     found = dataset(path)
     cases = by_id(found)
     assert (found.truth, list(cases), found.root) == ("poses", ["a.png", "b.png"], str(folder / "images"))
@@ -66,8 +77,14 @@ def test_keypoints(folder: Path) -> None:
 
 
 def test_people_nobody_marked_are_no_empty_truth(folder: Path) -> None:
-    path = write(folder, [{"id": 9, "image_id": 1, "category_id": 1, "keypoints": keypoints({})},
-                          {"id": 10, "image_id": 2, "category_id": 1, "iscrowd": 1}], [PERSON])
+    path = write(
+        folder,
+        [
+            {"id": 9, "image_id": 1, "category_id": 1, "keypoints": keypoints({})},
+            {"id": 10, "image_id": 2, "category_id": 1, "iscrowd": 1},
+        ],
+        [PERSON],
+    )
     assert [case.truth for case in dataset(path).cases()] == [None, None]
 
 
@@ -100,12 +117,22 @@ def test_other_keypoints_need_a_skeleton(folder: Path) -> None:
 def test_instances(folder: Path) -> None:
     dog, cat = {"id": 3, "name": "dog"}, {"id": 5, "name": "cat"}
     annotations = [
-        {"id": 11, "image_id": 1, "category_id": 3, "bbox": [2, 1, 3, 2],
-         "segmentation": [[2, 1, 5, 1, 5, 3, 2, 3]]},
-        {"id": 12, "image_id": 1, "category_id": 5, "bbox": [0, 0, 1, 12],
-         "segmentation": {"size": [12, 16], "counts": [0, 12, 180]}},
-        {"id": 13, "image_id": 1, "category_id": 5, "bbox": [0, 0, 9, 9], "iscrowd": 1,
-         "segmentation": {"size": [12, 16], "counts": [192]}},
+        {"id": 11, "image_id": 1, "category_id": 3, "bbox": [2, 1, 3, 2], "segmentation": [[2, 1, 5, 1, 5, 3, 2, 3]]},
+        {
+            "id": 12,
+            "image_id": 1,
+            "category_id": 5,
+            "bbox": [0, 0, 1, 12],
+            "segmentation": {"size": [12, 16], "counts": [0, 12, 180]},
+        },
+        {
+            "id": 13,
+            "image_id": 1,
+            "category_id": 5,
+            "bbox": [0, 0, 9, 9],
+            "iscrowd": 1,
+            "segmentation": {"size": [12, 16], "counts": [192]},
+        },
         {"id": 14, "image_id": 1, "category_id": 5, "bbox": [15, 11, 1, 1]},
     ]
     found = dataset(write(folder, annotations, [dog, cat]))
@@ -118,7 +145,7 @@ def test_instances(folder: Path) -> None:
     assert truth.masks.shape == (3, 12, 16)
     for box, mask in zip(truth.boxes.astype(int), truth.masks, strict=True):
         expected = np.zeros((12, 16), bool)
-        expected[box[1]:box[3], box[0]:box[2]] = True
+        expected[box[1] : box[3], box[0] : box[2]] = True
         np.testing.assert_array_equal(mask, expected)
     assert cases["a.png"].attributes == {"crowds": 1}
     assert found.notes == ("1 crowd region left out of the truth; attribute crowds counts them",)
@@ -133,11 +160,18 @@ def test_instances(folder: Path) -> None:
 
 def test_bad_annotations_are_left_out_and_noted(folder: Path) -> None:
     good = {"id": 1, "image_id": 1, "category_id": 3, "bbox": [0, 0, 4, 4]}
-    bad = [{"id": 2, "bbox": [0, 0, 4]}, {"id": 3, "bbox": [0, 0, -4, 4]}, {"id": 4, "bbox": "x"},
-           {"id": 5, "image_id": 99}, {"id": 6, "category_id": 99}, {"id": 7, "segmentation": [[1, 2, 3]]},
-           {"id": 8, "segmentation": {"size": [12, 16], "counts": [5]}},
-           {"id": 9, "bbox": [0, 0, float("nan"), 4]}, {"id": 10, "image_id": [1]},
-           {"id": 11, "segmentation": "x"}]
+    bad = [
+        {"id": 2, "bbox": [0, 0, 4]},
+        {"id": 3, "bbox": [0, 0, -4, 4]},
+        {"id": 4, "bbox": "x"},
+        {"id": 5, "image_id": 99},
+        {"id": 6, "category_id": 99},
+        {"id": 7, "segmentation": [[1, 2, 3]]},
+        {"id": 8, "segmentation": {"size": [12, 16], "counts": [5]}},
+        {"id": 9, "bbox": [0, 0, float("nan"), 4]},
+        {"id": 10, "image_id": [1]},
+        {"id": 11, "segmentation": "x"},
+    ]
     found = dataset(write(folder, [good, *({**good, **each} for each in bad)], [{"id": 3, "name": "dog"}]))
     truth = by_id(found)["a.png"].truth
     assert isinstance(truth, Detections)
@@ -146,13 +180,16 @@ def test_bad_annotations_are_left_out_and_noted(folder: Path) -> None:
         "4 annotations left out, whose bbox is not x, y, width, height: 2, 3, 4 and 1 more",
         "2 annotations left out, of images that are not listed: 5, 10",
         "1 annotation left out, of categories that are not listed: 6",
-        "3 annotations left out, whose segmentation is neither polygons nor runs that fit the image: "
-        "7, 8, 11")
+        "3 annotations left out, whose segmentation is neither polygons nor runs that fit the image: 7, 8, 11",
+    )
 
 
 def test_truth_can_be_chosen(folder: Path) -> None:
-    path = write(folder, [{"id": 7, "image_id": 1, "category_id": 1, "bbox": [1, 1, 2, 2],
-                           "keypoints": keypoints({0: (3, 4, 2)})}], [PERSON])
+    path = write(
+        folder,
+        [{"id": 7, "image_id": 1, "category_id": 1, "bbox": [1, 1, 2, 2], "keypoints": keypoints({0: (3, 4, 2)})}],
+        [PERSON],
+    )
     assert dataset(path).truth == "poses"
     found = dataset(f'coco("{path}", truth=instances)')
     assert (found.truth, found.name) == ("detections", f'coco("{path}", truth=instances)')
@@ -170,16 +207,22 @@ def test_where_the_pictures_are(tmp_path: Path, picture: Write) -> None:
         dataset(f'coco("{path}", images="nowhere")')
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("", "not JSON"), ("[1, 2", "not JSON"), ("[1]", "a list of images, this has a list"),
-    ('{"a": 1}', "a list of images, this has a"), ('{"images": []}', "is empty"),
-    ('{"images": [{"id": 1}]}', "image 1 needs id, file_name, width and height"),
-    ('{"images": [3]}', "images is not a list of objects"),
-    ('{"images": [{"id": 1, "file_name": "a.png", "width": 0, "height": 3}]}', "image 1 needs"),
-    ('{"images": [{"id": [1], "file_name": "a.png", "width": 2, "height": 3}]}', "image 1 needs"),
-    ('{"images": [], "annotations": 3}', "annotations is not a list"),
-    ("[" * 100_000, "not JSON"),
-])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not JSON"),
+        ("[1, 2", "not JSON"),
+        ("[1]", "a list of images, this has a list"),
+        ('{"a": 1}', "a list of images, this has a"),
+        ('{"images": []}', "is empty"),
+        ('{"images": [{"id": 1}]}', "image 1 needs id, file_name, width and height"),
+        ('{"images": [3]}', "images is not a list of objects"),
+        ('{"images": [{"id": 1, "file_name": "a.png", "width": 0, "height": 3}]}', "image 1 needs"),
+        ('{"images": [{"id": [1], "file_name": "a.png", "width": 2, "height": 3}]}', "image 1 needs"),
+        ('{"images": [], "annotations": 3}', "annotations is not a list"),
+        ("[" * 100_000, "not JSON"),
+    ],
+)
 def test_json_that_is_not_cocos(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(ValueError, match=message):
@@ -198,8 +241,10 @@ def test_real_files(shared: Path) -> None:
     annotations = shared / "coco-mini" / "annotations"
     found = dataset(annotations / "instances_train2017.json")
     count, off, ratios = 0, [], []
-    areas = {str(each["id"]): each["area"]
-             for each in json.loads((annotations / "instances_train2017.json").read_text())["annotations"]}
+    areas = {
+        str(each["id"]): each["area"]
+        for each in json.loads((annotations / "instances_train2017.json").read_text())["annotations"]
+    }
     for case in found.cases():
         truth = case.truth
         assert isinstance(truth, Detections)
@@ -216,8 +261,14 @@ def test_real_files(shared: Path) -> None:
     # Masks fill their boxes, but for tips thinner than a pixel, and have the areas that COCO says.
     assert np.percentile(off, 90) < 1.5
     assert np.percentile(ratios, [5, 50, 95]) == pytest.approx(1, abs=0.02)
-    assert sum(1 for case in dataset(annotations / "person_keypoints_train2017.json").cases()
-               if isinstance(case.truth, Poses) and len(case.truth)) == 28
+    assert (
+        sum(
+            1
+            for case in dataset(annotations / "person_keypoints_train2017.json").cases()
+            if isinstance(case.truth, Poses) and len(case.truth)
+        )
+        == 28
+    )
     captions = dataset(annotations / "captions_train2017.json")
     assert captions.truth == "caption"
     assert {len(case.truth.said) for case in captions.cases() if isinstance(case.truth, Caption)} == {5}

@@ -54,32 +54,34 @@ def test_a_folder_called_like_a_kind_is_a_folder(here: Path, picture: Write) -> 
     assert ids(dataset("coco")) == ["x.png"]
 
 
-@pytest.mark.parametrize(("spelling", "error", "message"), [
-    ("photso", FileNotFoundError, r"there is no file or folder 'photso'; did you mean 'photos'\?"),
-    ("away/further/x", FileNotFoundError, r"there is no file or folder 'away/further/x'"),
-    ("photos/sub/x.png", FileNotFoundError, r"'photos/sub/x.png'.*'photos' is the last that exists"),
-    ("foldr", FileNotFoundError, r"did you mean 'folder'\?.*coco, egohands, eth-ucy, flic, folder, freihand, ind,"),
-    ("video", ValueError, "needs path"),
-    ("foldr(x)", KeyError, "unknown dataset 'foldr'; did you mean 'folder'"),
-    ("folder(x, y, z)", ValueError, "takes 2 parameters"),
-    ("folder(nowhere)", FileNotFoundError, "no file or folder 'nowhere'"),
-    ('list("nowhere.txt")', FileNotFoundError, "no list"),
-    ('video("nowhere.avi")', FileNotFoundError, "no video"),
-    ('coco("nowhere.json")', FileNotFoundError, "no file"),
-    ('flic("nowhere.mat")', FileNotFoundError, "no file"),
-    ('lsp("nowhere.mat")', FileNotFoundError, "no file"),
-    ('video("a.avi", strid=2)', ValueError, r"no parameter 'strid'; did you mean 'stride'"),
-    ('video("a.avi", stride=0)', ValueError, "stride=0 is not allowed"),
-    ("", ValueError, "nothing was given"),
-    ("no_such_module_here:function", ModuleNotFoundError, "no module"),
-    ("x" * 5000, FileNotFoundError, "no file or folder"),
-    ("binary.dat", ValueError, "neither a picture, a video, nor a text file"),
-    ("odd.mat", ValueError, "not a MATLAB file"),
-    ("empty", ValueError, r"no pictures in 'empty'.*\.jpg.*\.png.*1 file is no picture: \.txt 1"),
-    ("empty.txt", ValueError, "names no pictures"),
-])
-def test_what_is_wrong_is_said(here: Path, picture: Write, spelling: str, error: type[Exception],
-                               message: str) -> None:
+@pytest.mark.parametrize(
+    ("spelling", "error", "message"),
+    [
+        ("photso", FileNotFoundError, r"there is no file or folder 'photso'; did you mean 'photos'\?"),
+        ("away/further/x", FileNotFoundError, r"there is no file or folder 'away/further/x'"),
+        ("photos/sub/x.png", FileNotFoundError, r"'photos/sub/x.png'.*'photos' is the last that exists"),
+        ("foldr", FileNotFoundError, r"did you mean 'folder'\?.*coco, egohands, eth-ucy, flic, folder, freihand, ind,"),
+        ("video", ValueError, "needs path"),
+        ("foldr(x)", KeyError, "unknown dataset 'foldr'; did you mean 'folder'"),
+        ("folder(x, y, z)", ValueError, "takes 2 parameters"),
+        ("folder(nowhere)", FileNotFoundError, "no file or folder 'nowhere'"),
+        ('list("nowhere.txt")', FileNotFoundError, "no list"),
+        ('video("nowhere.avi")', FileNotFoundError, "no video"),
+        ('coco("nowhere.json")', FileNotFoundError, "no file"),
+        ('flic("nowhere.mat")', FileNotFoundError, "no file"),
+        ('lsp("nowhere.mat")', FileNotFoundError, "no file"),
+        ('video("a.avi", strid=2)', ValueError, r"no parameter 'strid'; did you mean 'stride'"),
+        ('video("a.avi", stride=0)', ValueError, "stride=0 is not allowed"),
+        ("", ValueError, "nothing was given"),
+        ("no_such_module_here:function", ModuleNotFoundError, "no module"),
+        ("x" * 5000, FileNotFoundError, "no file or folder"),
+        ("binary.dat", ValueError, "neither a picture, a video, nor a text file"),
+        ("odd.mat", ValueError, "not a MATLAB file"),
+        ("empty", ValueError, r"no pictures in 'empty'.*\.jpg.*\.png.*1 file is no picture: \.txt 1"),
+        ("empty.txt", ValueError, "names no pictures"),
+    ],
+)
+def test_what_is_wrong_is_said(here: Path, picture: Write, spelling: str, error: type[Exception], message: str) -> None:
     picture(here / "photos" / "a.png")
     (here / "binary.dat").write_bytes(b"\0\1\2")
     (here / "odd.mat").write_bytes(b"\0\1\2")
@@ -110,7 +112,8 @@ def test_functions(here: Path, picture: Write, monkeypatch: pytest.MonkeyPatch) 
         "    return []\n"
         "def text():\n"
         "    return 'a.png'\n"
-        "constant = 3\n")
+        "constant = 3\n"
+    )
     monkeypatch.syspath_prepend(here)
     found = dataset("my_dataset_module:cases")
     assert (found.truth, ids(found), ids(found)) == ("poses", ["b", "a"], ["b", "a"])

@@ -52,8 +52,7 @@ def test_links(tmp_path: Path, picture: Write) -> None:
     (tmp_path / "other").symlink_to("real")
     found = dataset(tmp_path)
     assert [case.id for case in found.cases()] == ["other/a.png", "real/a.png"]
-    assert found.notes == ("4 links to a folder above not followed: other/self/, other/up/, real/self/ "
-                           "and 1 more",)
+    assert found.notes == ("4 links to a folder above not followed: other/self/, other/up/, real/self/ and 1 more",)
 
 
 @pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may open everything")
@@ -63,8 +62,7 @@ def test_folders_that_cannot_be_opened_are_noted(tmp_path: Path, picture: Write)
     assert dataset(tmp_path).notes == ("1 folder cannot be opened: closed/",)
 
 
-def test_closed_folders_are_noted_for_root_too(tmp_path: Path, picture: Write,
-                                               monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_folders_are_noted_for_root_too(tmp_path: Path, picture: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     picture(tmp_path / "a.png")
     (tmp_path / "closed").mkdir()
     real = os.scandir
@@ -141,7 +139,8 @@ def test_a_list_names_its_pictures(tmp_path: Path, picture: Write) -> None:
     outside = picture(tmp_path / "out" / "a.png")
     (tmp_path / "in" / "list.txt").write_bytes(
         "\ufeff# my pictures\r\n\r\n  ./b e\u0301.png  \r\nmissing.png\n../out/a.png\nmissing.png\n".encode()
-        + str(outside).encode())
+        + str(outside).encode()
+    )
     found = dataset(tmp_path / "in" / "list.txt")
     cases = {case.id: case for case in found.cases()}
     out = outside.as_posix()

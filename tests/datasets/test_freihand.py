@@ -30,8 +30,15 @@ def hand(sample: int) -> list[list[float]]:
     return [[10.0 * sample + k, 2.0 * k] for k in range(21)]
 
 
-def freihand(folder: Path, picture: Write, *, samples: int = 3, numbers: range | None = None, split: str = "training",
-             xyz: bool = True) -> Path:
+def freihand(
+    folder: Path,
+    picture: Write,
+    *,
+    samples: int = 3,
+    numbers: range | None = None,
+    split: str = "training",
+    xyz: bool = True,
+) -> Path:
     if xyz:
         (folder / f"{split}_xyz.json").write_text(json.dumps([behind(hand(i)) for i in range(samples)]))
     (folder / f"{split}_K.json").write_text(json.dumps([CAMERA] * samples))
@@ -55,8 +62,11 @@ def test_all_versions_show_the_same_samples(tmp_path: Path, picture: Write) -> N
     cases = by_id(dataset(f'freihand("{tmp_path}", versions=all)'))
     assert len(cases) == 12
     for number, case in enumerate(cases.values()):
-        assert case.attributes == {"split": "training", "sample": f"{number % 3:08d}",
-                                   "version": ("gs", "hom", "sample", "auto")[number // 3]}
+        assert case.attributes == {
+            "split": "training",
+            "sample": f"{number % 3:08d}",
+            "version": ("gs", "hom", "sample", "auto")[number // 3],
+        }
         np.testing.assert_array_equal(hand_points(case), hand_points(cases[f"training/rgb/{number % 3:08d}.jpg"]))
 
 
@@ -82,7 +92,8 @@ def test_pictures_that_are_not_there_are_left_out_and_said(tmp_path: Path, pictu
     assert list(by_id(found)) == ["training/rgb/00000001.jpg"]
     assert found.notes == (
         "training: 1 picture left out, whose number is beyond those of 3 samples: 00000012.jpg",
-        "training: 11 of 12 pictures not there, and left out")
+        "training: 11 of 12 pictures not there, and left out",
+    )
 
 
 def test_samples_that_make_no_sense_have_no_truth(tmp_path: Path, picture: Write) -> None:
@@ -100,19 +111,25 @@ def test_samples_that_make_no_sense_have_no_truth(tmp_path: Path, picture: Write
     assert [case.truth is None for case in cases] == [True, False, False, True, True]
     assert np.flatnonzero(np.isnan(hand_points(cases[1])[0, :, 0])).tolist() == [3]
     assert np.flatnonzero(np.isnan(hand_points(cases[2])[0, :, 0])).tolist() == [4]
-    assert found.notes == ("training: 3 samples without truth, for want of 21 × 3 places before a camera of 3 × 3 "
-                           "numbers: 0, 3, 4", "training: 2 landmarks no number, or behind the camera, and absent")
+    assert found.notes == (
+        "training: 3 samples without truth, for want of 21 × 3 places before a camera of 3 × 3 numbers: 0, 3, 4",
+        "training: 2 landmarks no number, or behind the camera, and absent",
+    )
 
 
-@pytest.mark.parametrize(("file", "text", "error", "message"), [
-    ("training_xyz.json", None, FileNotFoundError, "no file .*training_xyz.json"),
-    ("training_xyz.json", "[[[1, 2", ValueError, r"training_xyz.json: not JSON, or damaged"),
-    ("training_xyz.json", "{}", ValueError, "training_xyz.json: it is a list with an entry for each sample"),
-    ("training_K.json", "[]", ValueError, "training_K.json: it is a list"),
-    ("training_K.json", json.dumps([CAMERA] * 2), ValueError, "training_xyz.json has 3 samples, training_K.json 2"),
-])
-def test_files_that_are_missing_or_damaged(tmp_path: Path, picture: Write, file: str, text: str | None,
-                                           error: type[Exception], message: str) -> None:
+@pytest.mark.parametrize(
+    ("file", "text", "error", "message"),
+    [
+        ("training_xyz.json", None, FileNotFoundError, "no file .*training_xyz.json"),
+        ("training_xyz.json", "[[[1, 2", ValueError, r"training_xyz.json: not JSON, or damaged"),
+        ("training_xyz.json", "{}", ValueError, "training_xyz.json: it is a list with an entry for each sample"),
+        ("training_K.json", "[]", ValueError, "training_K.json: it is a list"),
+        ("training_K.json", json.dumps([CAMERA] * 2), ValueError, "training_xyz.json has 3 samples, training_K.json 2"),
+    ],
+)
+def test_files_that_are_missing_or_damaged(
+    tmp_path: Path, picture: Write, file: str, text: str | None, error: type[Exception], message: str
+) -> None:
     freihand(tmp_path, picture)
     (tmp_path / file).unlink()
     if text is not None:
@@ -133,10 +150,12 @@ def test_folders_that_are_something_else(tmp_path: Path, picture: Write) -> None
 
 
 @settings(max_examples=30, deadline=None)
-@given(uv=st.lists(st.tuples(st.floats(-50, 300), st.floats(-50, 300)), min_size=21, max_size=21),
-       depth=st.floats(0.2, 2))
-def test_what_the_camera_sees_comes_back(tmp_path_factory: pytest.TempPathFactory, uv: list[tuple[float, float]],
-                                         depth: float) -> None:
+@given(
+    uv=st.lists(st.tuples(st.floats(-50, 300), st.floats(-50, 300)), min_size=21, max_size=21), depth=st.floats(0.2, 2)
+)
+def test_what_the_camera_sees_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, uv: list[tuple[float, float]], depth: float
+) -> None:
     folder = tmp_path_factory.mktemp("freihand")
     (folder / "training" / "rgb").mkdir(parents=True)
     (folder / "training" / "rgb" / "00000000.jpg").write_bytes(b"not looked into")
@@ -149,8 +168,10 @@ def test_what_the_camera_sees_comes_back(tmp_path_factory: pytest.TempPathFactor
 def test_real_pictures_in_the_layout_agree_with_the_coco_style_file(tmp_path: Path, shared: Path) -> None:
     """Two samples in all four versions: their numbers modulo 32,560 are the samples', and places are the same."""
     real = shared / "hands" / "freihand"
-    told = {entry["image_id"]: np.array(entry["keypoints"]).reshape(21, 3)[:, :2]
-            for entry in json.loads((real / "test_freihand.json").read_text())["annotations"]}
+    told = {
+        entry["image_id"]: np.array(entry["keypoints"]).reshape(21, 3)[:, :2]
+        for entry in json.loads((real / "test_freihand.json").read_text())["annotations"]
+    }
     (tmp_path / "training").mkdir()
     (tmp_path / "training" / "rgb").symlink_to(real)
     nothing = json.dumps([[0, 0, 1]] * 21)

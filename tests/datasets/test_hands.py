@@ -16,8 +16,14 @@ from instar.outputs.poses import Poses
 from instar.skeleton import skeleton
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "datasets.md"
-NAMED_AFTER_NUMBERS = ["wrist", *(f"{finger}{k}" for finger in ("thumb", "forefinger", "middle_finger", "ring_finger",
-                                                               "pinky_finger") for k in (1, 2, 3, 4))]
+NAMED_AFTER_NUMBERS = [
+    "wrist",
+    *(
+        f"{finger}{k}"
+        for finger in ("thumb", "forefinger", "middle_finger", "ring_finger", "pinky_finger")
+        for k in (1, 2, 3, 4)
+    ),
+]
 
 
 @pytest.mark.parametrize("name", ["freihand", "onehand10k", "panoptic", "rhd"])
@@ -43,18 +49,25 @@ def test_real_fingers_that_are_stretched_begin_at_the_wrist(shared: Path) -> Non
         assert (np.diff(np.linalg.norm(hand[chain] - hand[0], axis=1)) > 0).all()
 
 
-@pytest.mark.parametrize(("description", "names", "turned"), [
-    ("RHD", NAMED_AFTER_NUMBERS, True), ("RHD", list(skeleton("hand-21").landmarks), False),
-    ("FreiHand", NAMED_AFTER_NUMBERS, False), (None, NAMED_AFTER_NUMBERS, False),
-])
-def test_rhd_is_put_in_order_unless_its_names_are_ours(tmp_path: Path, picture: Callable[..., Path],
-                                                       description: str | None, names: list[str],
-                                                       turned: bool) -> None:
+@pytest.mark.parametrize(
+    ("description", "names", "turned"),
+    [
+        ("RHD", NAMED_AFTER_NUMBERS, True),
+        ("RHD", list(skeleton("hand-21").landmarks), False),
+        ("FreiHand", NAMED_AFTER_NUMBERS, False),
+        (None, NAMED_AFTER_NUMBERS, False),
+    ],
+)
+def test_rhd_is_put_in_order_unless_its_names_are_ours(
+    tmp_path: Path, picture: Callable[..., Path], description: str | None, names: list[str], turned: bool
+) -> None:
     picture(tmp_path / "a.png")
-    content = {"info": {"description": description} if description else "none",
-               "images": [{"id": 1, "file_name": "a.png", "width": 16, "height": 12}],
-               "categories": [{"id": 1, "name": "hand", "keypoints": names}],
-               "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "keypoints": [[k, 0, 1] for k in range(21)]}]}
+    content = {
+        "info": {"description": description} if description else "none",
+        "images": [{"id": 1, "file_name": "a.png", "width": 16, "height": 12}],
+        "categories": [{"id": 1, "name": "hand", "keypoints": names}],
+        "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "keypoints": [[k, 0, 1] for k in range(21)]}],
+    }
     (tmp_path / "hands.json").write_text(json.dumps(content))
     found = dataset(tmp_path / "hands.json")
     (case,) = found.cases()

@@ -49,8 +49,7 @@ polygons = st.lists(corners, min_size=1, max_size=3)
 @given(polygons)
 def test_polygons(given_polygons: list[list[tuple[float, float]]]) -> None:
     mask = mask_from_polygons([np.ravel(p) for p in given_polygons], (11, 9))
-    expected = [[any(slow_inside(p, j + 0.5, i + 0.5) for p in given_polygons) for j in range(11)]
-                for i in range(9)]
+    expected = [[any(slow_inside(p, j + 0.5, i + 0.5) for p in given_polygons) for j in range(11)] for i in range(9)]
     np.testing.assert_array_equal(mask, expected)
 
 
@@ -78,10 +77,20 @@ def test_long_runs_compressed(runs: list[int]) -> None:
     assert found.tolist() == (runs if sum(runs) else [1])
 
 
-@pytest.mark.parametrize("rle", [
-    {}, {"size": [2, 3], "counts": None}, {"size": [2, 3], "counts": [7]}, {"size": [3, 2], "counts": [6]},
-    {"size": [2, 3], "counts": [8, -2]}, {"size": [2, 3], "counts": "\x7f"}, {"size": [2, 3], "counts": "P"},
-    {"size": [2, 3], "counts": ""}, {"counts": [6]}])
+@pytest.mark.parametrize(
+    "rle",
+    [
+        {},
+        {"size": [2, 3], "counts": None},
+        {"size": [2, 3], "counts": [7]},
+        {"size": [3, 2], "counts": [6]},
+        {"size": [2, 3], "counts": [8, -2]},
+        {"size": [2, 3], "counts": "\x7f"},
+        {"size": [2, 3], "counts": "P"},
+        {"size": [2, 3], "counts": ""},
+        {"counts": [6]},
+    ],
+)
 def test_runs_that_make_no_sense(rle: dict[str, object]) -> None:
     with pytest.raises(ValueError):
         runs_of(rle, (3, 2))

@@ -15,26 +15,82 @@ from instar.outputs.poses import Poses
 from tests.datasets.found import by_id
 
 Write = Callable[..., Path]
-FLIC = ["lsho", "lelb", "lwri", "rsho", "relb", "rwri", "lhip", "lkne", "lank", "rhip", "rkne", "rank",
-        "leye", "reye", "lear", "rear", "nose", "msho", "mhip", "mear", "mtorso", "mluarm",
-        "mruarm", "mllarm", "mrlarm", "mluleg", "mruleg", "mllleg", "mrlleg"]
-ANNOTATED = {"lsho": "left_shoulder", "lelb": "left_elbow", "lwri": "left_wrist", "rsho": "right_shoulder",
-             "relb": "right_elbow", "rwri": "right_wrist", "lhip": "left_hip", "rhip": "right_hip",
-             "leye": "left_eye", "reye": "right_eye", "nose": "nose"}
+FLIC = [
+    "lsho",
+    "lelb",
+    "lwri",
+    "rsho",
+    "relb",
+    "rwri",
+    "lhip",
+    "lkne",
+    "lank",
+    "rhip",
+    "rkne",
+    "rank",
+    "leye",
+    "reye",
+    "lear",
+    "rear",
+    "nose",
+    "msho",
+    "mhip",
+    "mear",
+    "mtorso",
+    "mluarm",
+    "mruarm",
+    "mllarm",
+    "mrlarm",
+    "mluleg",
+    "mruleg",
+    "mllleg",
+    "mrlleg",
+]
+ANNOTATED = {
+    "lsho": "left_shoulder",
+    "lelb": "left_elbow",
+    "lwri": "left_wrist",
+    "rsho": "right_shoulder",
+    "relb": "right_elbow",
+    "rwri": "right_wrist",
+    "lhip": "left_hip",
+    "rhip": "right_hip",
+    "leye": "left_eye",
+    "reye": "right_eye",
+    "nose": "nose",
+}
 
 
 def flic(folder: Path, rows: list[tuple[str, bool, bool]], picture: Write) -> Path:
     """Example i has its landmark k at x = 10·i + k + 1, y = x + 0.25; eyes of even examples are missing."""
-    fields = ["poselet_hit_idx", "moviename", "coords", "filepath", "imgdims", "currframe", "torsobox",
-              "istrain", "istest"]
+    fields = [
+        "poselet_hit_idx",
+        "moviename",
+        "coords",
+        "filepath",
+        "imgdims",
+        "currframe",
+        "torsobox",
+        "istrain",
+        "istest",
+    ]
     examples = np.zeros(len(rows), dtype=[(name, object) for name in fields])
     for i, (name, train, test) in enumerate(rows):
         coords = np.full((2, 29), np.nan)
         for k, short in enumerate(FLIC):
             if short in ANNOTATED and not (short.endswith("eye") and i % 2 == 0):
                 coords[:, k] = 10 * i + k + 1, 10 * i + k + 1.25
-        examples[i] = (np.arange(3.0), "a-movie", coords, name, np.array([480.0, 720, 3]), 7.0,
-                       np.array([1.0, 2, 3, 4]), train, test)
+        examples[i] = (
+            np.arange(3.0),
+            "a-movie",
+            coords,
+            name,
+            np.array([480.0, 720, 3]),
+            7.0,
+            np.array([1.0, 2, 3, 4]),
+            train,
+            test,
+        )
         picture(folder / "images" / name)
     path = folder / "examples.mat"
     savemat(path, {"examples": examples})
@@ -47,8 +103,11 @@ def poses(case: Case) -> Poses:
 
 
 def test_flic(tmp_path: Path, picture: Write) -> None:
-    path = flic(tmp_path, [("c.jpg", False, True), ("a.jpg", False, True), ("t.jpg", True, False),
-                           ("c.jpg", False, True)], picture)
+    path = flic(
+        tmp_path,
+        [("c.jpg", False, True), ("a.jpg", False, True), ("t.jpg", True, False), ("c.jpg", False, True)],
+        picture,
+    )
     found = dataset(path)
     cases = by_id(found)
     assert (found.truth, list(cases)) == ("poses", ["a.jpg", "c.jpg"])
@@ -131,8 +190,7 @@ def test_lsp_of_another_shape(tmp_path: Path) -> None:
 def test_lsp_csv(tmp_path: Path, picture: Write) -> None:
     path = tmp_path / "joints.csv"
     picture(tmp_path / "images" / "b.jpg")
-    path.write_text("image,landmark,x,y,visible\n"
-                    "b.jpg,left_hip,3.25,4,1\nb.jpg,neck,1,1,0\na.jpg,neck,7,8,1\n")
+    path.write_text("image,landmark,x,y,visible\nb.jpg,left_hip,3.25,4,1\nb.jpg,neck,1,1,0\na.jpg,neck,7,8,1\n")
     cases = by_id(dataset(path))
     assert list(cases) == ["a.jpg", "b.jpg"]
     truth = poses(cases["b.jpg"])
@@ -140,13 +198,16 @@ def test_lsp_csv(tmp_path: Path, picture: Write) -> None:
     assert np.isnan(truth.points[0]).all(1).sum() == 13
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("image,landmark,x,y,visible\n", "no lines"),
-    ("image,landmark,x,y,visible\na.jpg,left_hipp,1,2,1\n", "line 2: 'left_hipp' is not .*'left_hip'"),
-    ("image,landmark,x,y,visible\na.jpg,left_hip,1,two,1\n", "line 2: x, y and visible are numbers"),
-    ("image,landmark,x,y,visible\na.jpg,left_hip,1\n", "line 2: x, y and visible are numbers"),
-    ("a,b\n", "first line is 'a,b'"),
-])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("image,landmark,x,y,visible\n", "no lines"),
+        ("image,landmark,x,y,visible\na.jpg,left_hipp,1,2,1\n", "line 2: 'left_hipp' is not .*'left_hip'"),
+        ("image,landmark,x,y,visible\na.jpg,left_hip,1,two,1\n", "line 2: x, y and visible are numbers"),
+        ("image,landmark,x,y,visible\na.jpg,left_hip,1\n", "line 2: x, y and visible are numbers"),
+        ("a,b\n", "first line is 'a,b'"),
+    ],
+)
 def test_csv_that_is_something_else(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "joints.csv").write_text(text)
     with pytest.raises(ValueError, match=message):

@@ -35,6 +35,7 @@ def written(path: Path, text: str) -> Path:
 
 # --- YOLO ------------------------------------------------------------------------------------------
 
+
 @pytest.fixture
 def yolo(tmp_path: Path, picture: Write) -> Path:
     """Three pictures of 16 × 12 in two splits: two objects, an outline, and no label file."""
@@ -43,8 +44,11 @@ def yolo(tmp_path: Path, picture: Write) -> Path:
     picture(tmp_path / "images" / "val" / "Köln 1.png")
     written(tmp_path / "labels" / "train" / "b.txt", "1 0.5 0.5 0.25 0.5\n\n0 0.125 0.25 0.25 0.5\n")
     written(tmp_path / "labels" / "val" / "Köln 1.txt", "0 0.25 0.25 0.75 0.25 0.75 0.75 0.25 0.75\n")
-    written(tmp_path / "data.yaml", "path: ../datasets/mine\ntrain: images/train\nval: images/val # few\nnc: 2\n"
-                                    "names:\n  0: person\n  1: 'traffic light'\n")
+    written(
+        tmp_path / "data.yaml",
+        "path: ../datasets/mine\ntrain: images/train\nval: images/val # few\nnc: 2\n"
+        "names:\n  0: person\n  1: 'traffic light'\n",
+    )
     return tmp_path
 
 
@@ -52,8 +56,10 @@ def test_yolo(yolo: Path) -> None:
     found = dataset(yolo)
     cases = by_id(found)
     assert found.name == f'yolo("{yolo}")'
-    assert (found.truth, list(cases)) == ("detections", ["images/train/a.png", "images/train/b.png",
-                                                         "images/val/Köln 1.png"])
+    assert (found.truth, list(cases)) == (
+        "detections",
+        ["images/train/a.png", "images/train/b.png", "images/val/Köln 1.png"],
+    )
     assert found.notes == ("1 picture without a label file, so without objects: images/train/a.png",)
     assert len(truth(cases["images/train/a.png"])) == 0
     two = truth(cases["images/train/b.png"])
@@ -76,22 +82,26 @@ def test_yolo_splits(yolo: Path) -> None:
     assert list(by_id(train)) == ["images/train/a.png", "images/train/b.png"]
     assert list(by_id(dataset(yolo / "data.yaml"))) == list(by_id(dataset(yolo)))
     written(yolo / "few.txt", "./images/train/b.png\n")
-    written(yolo / "data.yaml", "names: [person, traffic light]\ntrain: few.txt\nval:\n  - images/val\n"
-                                "  - images/train\n")
+    written(
+        yolo / "data.yaml", "names: [person, traffic light]\ntrain: few.txt\nval:\n  - images/val\n  - images/train\n"
+    )
     assert list(by_id(dataset(f'yolo("{yolo}", split=train)'))) == ["images/train/b.png"]
     assert len(by_id(dataset(f'yolo("{yolo}", split=val)'))) == 3
     with pytest.raises(ValueError, match="no pictures in split=tets; it takes train, val, all"):
         dataset(f'yolo("{yolo}", split=tets)')
 
 
-@pytest.mark.parametrize("text", [
-    "names: ['person', \"traffic light\"]\ntrain: x\n",
-    "# ours\ntrain: x\nnames: [person,\n  traffic light]  # two\nnc: 2\n",
-    "train: x\nnames:\n- person\n- traffic light\nnc: 2",
-    "train: x\nnames:\n    0: \"person\"\n    1: traffic light\nroboflow:\n  license: CC\n",
-    "train: x\nnames: {0: person, 1: 'traffic light'}\n",
-    "\ufefftrain: x\r\nnames:\r\n  - person\r\n  - 'traffic light'\r\n",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "names: ['person', \"traffic light\"]\ntrain: x\n",
+        "# ours\ntrain: x\nnames: [person,\n  traffic light]  # two\nnc: 2\n",
+        "train: x\nnames:\n- person\n- traffic light\nnc: 2",
+        'train: x\nnames:\n    0: "person"\n    1: traffic light\nroboflow:\n  license: CC\n',
+        "train: x\nnames: {0: person, 1: 'traffic light'}\n",
+        "\ufefftrain: x\r\nnames:\r\n  - person\r\n  - 'traffic light'\r\n",
+    ],
+)
 def test_names_in_yaml(yolo: Path, text: str) -> None:
     (yolo / "data.yaml").write_bytes(text.encode())
     assert truth(by_id(dataset(yolo))["images/train/b.png"]).labels == ("traffic light", "person")
@@ -108,8 +118,9 @@ def test_other_places_of_yolo(tmp_path: Path, picture: Write, here: Path) -> Non
     written(tmp_path / "d" / "a.txt", "1 0.5 0.5 1 1")
     beside = dataset('yolo("d")')
     assert truth(by_id(beside)["a.png"]).labels == ("1",)
-    assert beside.notes == ('no names of its classes were found, so their numbers stand for them; say '
-                            'names="classes.txt"',)
+    assert beside.notes == (
+        'no names of its classes were found, so their numbers stand for them; say names="classes.txt"',
+    )
     written(tmp_path / "d" / "classes.txt", "x\ny\n")
     assert truth(by_id(dataset('yolo("d")'))["a.png"]).labels == ("y",)
     written(tmp_path / "other.txt", "u\nv")
@@ -125,10 +136,26 @@ def test_yolo_poses_are_boxes(yolo: Path) -> None:
 
 
 def test_what_is_odd_in_labels_is_said(yolo: Path) -> None:
-    written(yolo / "labels" / "train" / "b.txt", "\n".join([
-        "0 0.5 0.5 0 0.5", "0 0.5 0.5 -0.1 0.5", "0 1.5 0.5 0.2 0.2", "0 120 80 40 40", "2 0.5 0.5 0.1 0.1",
-        "person 0.5 0.5 0.1 0.1", "0 0.5 0.5 0.1", "0 0.5 0.5 0.1 0.1 0.9", "0 0.5 nan 0.1 0.1", "-1 0.5 0.5 0.1 0.1",
-        "0 0.2 0.2 0.4 0.4 0.3 0.3", "0 0.2 0.2 0.2 0.4 0.2 0.3", "0 0 0 0.5 0.5"]))
+    written(
+        yolo / "labels" / "train" / "b.txt",
+        "\n".join(
+            [
+                "0 0.5 0.5 0 0.5",
+                "0 0.5 0.5 -0.1 0.5",
+                "0 1.5 0.5 0.2 0.2",
+                "0 120 80 40 40",
+                "2 0.5 0.5 0.1 0.1",
+                "person 0.5 0.5 0.1 0.1",
+                "0 0.5 0.5 0.1",
+                "0 0.5 0.5 0.1 0.1 0.9",
+                "0 0.5 nan 0.1 0.1",
+                "-1 0.5 0.5 0.1 0.1",
+                "0 0.2 0.2 0.4 0.4 0.3 0.3",
+                "0 0.2 0.2 0.2 0.4 0.2 0.3",
+                "0 0 0 0.5 0.5",
+            ]
+        ),
+    )
     (yolo / "labels" / "val" / "Köln 1.txt").write_bytes(b"\xff\xfe0 0")
     written(yolo / "labels" / "val" / "nobody.txt", "0 0.5 0.5 1 1")
     found = dataset(yolo)
@@ -146,7 +173,8 @@ def test_what_is_odd_in_labels_is_said(yolo: Path) -> None:
         f"2 objects left out, outside of the picture (numbers are shares of its size): {file} 3, {file} 4",
         f"2 objects left out, of classes that are not among the 2 names: {file} 5, {file} 10",
         "4 objects left out, neither class, x, y, width, height nor class and the corners of an outline: "
-        f"{file} 6, {file} 7, {file} 8 and 1 more")
+        f"{file} 6, {file} 7, {file} 8 and 1 more",
+    )
 
 
 def test_yolo_that_is_something_else(tmp_path: Path, picture: Write, yolo: Path) -> None:
@@ -198,10 +226,15 @@ def test_sizes_are_those_of_the_upright_picture(tmp_path: Path, picture: Write) 
 
 # --- Pascal VOC ------------------------------------------------------------------------------------
 
-def xml(*objects: tuple[Any, ...], size: str = "<size><width>16</width><height>12</height></size>",
-        more: str = "") -> str:
-    parts = "".join(f"<object><name>{name}</name>{more}<bndbox><xmin>{x0}</xmin><ymin>{y0}</ymin><xmax>{x1}</xmax>"
-                    f"<ymax>{y1}</ymax></bndbox></object>" for name, x0, y0, x1, y1 in objects)
+
+def xml(
+    *objects: tuple[Any, ...], size: str = "<size><width>16</width><height>12</height></size>", more: str = ""
+) -> str:
+    parts = "".join(
+        f"<object><name>{name}</name>{more}<bndbox><xmin>{x0}</xmin><ymin>{y0}</ymin><xmax>{x1}</xmax>"
+        f"<ymax>{y1}</ymax></bndbox></object>"
+        for name, x0, y0, x1, y1 in objects
+    )
     return f"<annotation><folder>VOC</folder><filename>x.jpg</filename>{size}{parts}</annotation>"
 
 
@@ -219,16 +252,21 @@ def voc(tmp_path: Path, picture: Write) -> Path:
 def test_voc(voc: Path) -> None:
     found = dataset(voc)
     cases = by_id(found)
-    assert (found.name, found.truth, list(cases)) == (f'voc("{voc}")', "detections",
-                                                      ["2007_a.png", "2007_b.png", "2007_c.png"])
+    assert (found.name, found.truth, list(cases)) == (
+        f'voc("{voc}")',
+        "detections",
+        ["2007_a.png", "2007_b.png", "2007_c.png"],
+    )
     both = truth(cases["2007_a.png"])
     assert (both.labels, both.ids) == (("dog", "tv & co"), ("1", "2"))
     # the whole picture, and one pixel: edges lie around the pixels that are named
     assert both.boxes.tolist() == [[0, 0, 16, 12], [2, 3, 3, 4]]
     assert len(truth(cases["2007_b.png"])) == 0
     assert cases["2007_b.png"].attributes == {"difficult": 1}
-    assert found.notes == ("1 picture without an XML file, so without objects: 2007_c.png",
-                           "1 difficult object left out of the truth; attribute difficult counts them")
+    assert found.notes == (
+        "1 picture without an XML file, so without objects: 2007_c.png",
+        "1 difficult object left out of the truth; attribute difficult counts them",
+    )
     hard = truth(by_id(dataset(f'voc("{voc}", difficult=true)'))["2007_b.png"])
     assert hard.boxes.tolist() == [[1.5, 2, 9, 9]]
     assert list(by_id(dataset(f'voc("{voc}/Annotations")'))) == list(cases)
@@ -269,9 +307,17 @@ def test_xml_beside_the_pictures(tmp_path: Path, picture: Write) -> None:
 
 
 def test_what_is_odd_in_xml_is_said(voc: Path) -> None:
-    written(voc / "Annotations" / "2007_a.xml", xml(
-        ("dog", 5, 1, 4, 12), ("dog", 20, 1, 25, 12), ("", 1, 1, 2, 2), ("dog", "one", 1, 2, 2), ("dog", 10, 5, 99, 99),
-        ("dog", "inf", 1, 2, 2)))
+    written(
+        voc / "Annotations" / "2007_a.xml",
+        xml(
+            ("dog", 5, 1, 4, 12),
+            ("dog", 20, 1, 25, 12),
+            ("", 1, 1, 2, 2),
+            ("dog", "one", 1, 2, 2),
+            ("dog", 10, 5, 99, 99),
+            ("dog", "inf", 1, 2, 2),
+        ),
+    )
     written(voc / "Annotations" / "2007_b.xml", "<annotation><object>")
     written(voc / "Annotations" / "2007_z.xml", xml())
     found = dataset(voc)
@@ -282,16 +328,19 @@ def test_what_is_odd_in_xml_is_said(voc: Path) -> None:
     assert found.notes[0] == "1 XML file without a picture: 2007_z.xml"
     assert found.notes[2].startswith("1 XML file that cannot be read, so no truth: 2007_b.xml (")
     assert set(found.notes[3:]) == {
-        f"1 object left out, whose box has no area: {at} 1", f"1 object left out, outside of the picture: {at} 2",
+        f"1 object left out, whose box has no area: {at} 1",
+        f"1 object left out, outside of the picture: {at} 2",
         f"1 object left out, without a name: {at} 3",
-        f"2 objects left out, whose bndbox is not xmin, ymin, xmax, ymax: {at} 4, {at} 6"}
+        f"2 objects left out, whose bndbox is not xmin, ymin, xmax, ymax: {at} 4, {at} 6",
+    }
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_entities_are_refused(voc: Path, encoding: str) -> None:
     (voc / "secret").write_text("secret")
-    text = (f'<?xml version="1.0" encoding="{encoding}"?>'
-            f'<!DOCTYPE a [<!ENTITY x SYSTEM "file://{voc}/secret">]>' + xml(("&x;", 1, 1, 2, 2)))
+    text = f'<?xml version="1.0" encoding="{encoding}"?><!DOCTYPE a [<!ENTITY x SYSTEM "file://{voc}/secret">]>' + xml(
+        ("&x;", 1, 1, 2, 2)
+    )
     (voc / "Annotations" / "2007_b.xml").write_bytes(text.encode(encoding))
     found = dataset(voc)
     assert by_id(found)["2007_b.png"].truth is None
@@ -321,9 +370,21 @@ NAMES = ("myleft", "myright", "yourleft", "yourright")
 def egohands(folder: Path, picture: Write, videos: dict[str, list[tuple[int, dict[str, Any]]]]) -> Path:
     """As published: a struct array `video`, each with a struct array `labelled_frames`; hands that are not there are
     empty."""
-    held = np.zeros((1, len(videos)), [(name, object) for name in (
-        "video_id", "partner_video_id", "ego_viewer_id", "partner_id", "location_id", "activity_id",
-        "labelled_frames")])
+    held = np.zeros(
+        (1, len(videos)),
+        [
+            (name, object)
+            for name in (
+                "video_id",
+                "partner_video_id",
+                "ego_viewer_id",
+                "partner_id",
+                "location_id",
+                "activity_id",
+                "labelled_frames",
+            )
+        ],
+    )
     for number, (video, frames) in enumerate(videos.items()):
         labelled = np.zeros((1, len(frames)), [(name, object) for name in ("frame_num", *NAMES)])
         for i, (frame, hands) in enumerate(frames):
@@ -336,14 +397,22 @@ def egohands(folder: Path, picture: Write, videos: dict[str, list[tuple[int, dic
 
 
 def test_egohands(tmp_path: Path, picture: Write) -> None:
-    egohands(tmp_path, picture, {
-        "CARDS_OFFICE_B_S": [(11, {"myleft": SQUARE, "yourright": SQUARE + 50}), (2, {})],
-        "CHESS_COURTYARD_H_T": [(1200, {"myright": SQUARE})]})
+    egohands(
+        tmp_path,
+        picture,
+        {
+            "CARDS_OFFICE_B_S": [(11, {"myleft": SQUARE, "yourright": SQUARE + 50}), (2, {})],
+            "CHESS_COURTYARD_H_T": [(1200, {"myright": SQUARE})],
+        },
+    )
     found = dataset(tmp_path)
     cases = by_id(found)
     assert found.name == f'egohands("{tmp_path}")'
-    assert list(cases) == ["CARDS_OFFICE_B_S/frame_0002.jpg", "CARDS_OFFICE_B_S/frame_0011.jpg",
-                           "CHESS_COURTYARD_H_T/frame_1200.jpg"]
+    assert list(cases) == [
+        "CARDS_OFFICE_B_S/frame_0002.jpg",
+        "CARDS_OFFICE_B_S/frame_0011.jpg",
+        "CHESS_COURTYARD_H_T/frame_1200.jpg",
+    ]
     assert len(truth(cases["CARDS_OFFICE_B_S/frame_0002.jpg"])) == 0
     two = truth(cases["CARDS_OFFICE_B_S/frame_0011.jpg"])
     assert (two.labels, two.ids) == (("hand", "hand"), ("myleft", "yourright"))
@@ -352,7 +421,12 @@ def test_egohands(tmp_path: Path, picture: Write) -> None:
     assert two.masks.shape == (2, 720, 1280)
     assert np.argwhere(two.masks[0])[[0, -1]].tolist() == [[200, 100], [299, 199]]
     assert cases["CHESS_COURTYARD_H_T/frame_1200.jpg"].attributes == {
-        "video": "CHESS_COURTYARD_H_T", "activity": "CHESS", "location": "COURTYARD", "viewer": "H", "partner": "T"}
+        "video": "CHESS_COURTYARD_H_T",
+        "activity": "CHESS",
+        "location": "COURTYARD",
+        "viewer": "H",
+        "partner": "T",
+    }
     four = by_id(dataset(f'egohands("{tmp_path}/metadata.mat", classes=four, masks=false)'))
     assert truth(four["CARDS_OFFICE_B_S/frame_0011.jpg"]).labels == ("myleft", "yourright")
     assert truth(four["CARDS_OFFICE_B_S/frame_0011.jpg"]).masks is None
@@ -360,10 +434,25 @@ def test_egohands(tmp_path: Path, picture: Write) -> None:
 
 
 def test_odd_outlines_are_said(tmp_path: Path, picture: Write) -> None:
-    egohands(tmp_path, picture, {"CARDS_OFFICE_B_S": [
-        (1, {"myleft": SQUARE[:1], "myright": SQUARE[:2], "yourleft": SQUARE - 900, "yourright": SQUARE * np.nan}),
-        (2, {"myleft": np.array([1.0, 2, 3]), "myright": SQUARE * [1, 0]}),
-        (3, {"myleft": SQUARE - [150, 0]})]})
+    egohands(
+        tmp_path,
+        picture,
+        {
+            "CARDS_OFFICE_B_S": [
+                (
+                    1,
+                    {
+                        "myleft": SQUARE[:1],
+                        "myright": SQUARE[:2],
+                        "yourleft": SQUARE - 900,
+                        "yourright": SQUARE * np.nan,
+                    },
+                ),
+                (2, {"myleft": np.array([1.0, 2, 3]), "myright": SQUARE * [1, 0]}),
+                (3, {"myleft": SQUARE - [150, 0]}),
+            ]
+        },
+    )
     (tmp_path / "_LABELLED_SAMPLES" / "CARDS_OFFICE_B_S" / "frame_0002.jpg").unlink()
     found = dataset(tmp_path)
     cases = by_id(found)
@@ -376,7 +465,8 @@ def test_odd_outlines_are_said(tmp_path: Path, picture: Write) -> None:
         f"{first} myleft, {first} myright, {first} yourright",
         f"1 object left out, outside of the picture: {first} yourleft",
         f"1 object left out, whose corners are not (x, y): {second} myleft",
-        f"1 object left out, whose box has no area: {second} myright")
+        f"1 object left out, whose box has no area: {second} myright",
+    )
 
 
 def test_egohands_that_is_something_else(tmp_path: Path, picture: Write) -> None:
@@ -392,6 +482,7 @@ def test_egohands_that_is_something_else(tmp_path: Path, picture: Write) -> None
 
 
 # --- real photos, written anew ---------------------------------------------------------------------
+
 
 def test_the_same_truth_in_every_format(tmp_path: Path) -> None:
     """COCO's boxes and outlines, written as YOLO's and as Pascal's, come back as they were."""
@@ -409,10 +500,14 @@ def test_the_same_truth_in_every_format(tmp_path: Path) -> None:
             middle = (x0 + x1) / 2 / width, (y0 + y1) / 2 / height, (x1 - x0) / width, (y1 - y0) / height
             lines.append(f"{names.index(label)} {' '.join(f'{value:.6f}' for value in middle)}")
         written(tmp_path / "y" / "labels" / f"{Path(name).stem}.txt", "\n".join(lines))
-        rows = [(label, *(box + np.array([1, 1, 0, 0])))
-                for box, label in zip(truth(case).boxes, truth(case).labels, strict=True)]
-        written(tmp_path / "v" / "Annotations" / f"{Path(name).stem}.xml", xml(
-            *rows, size=f"<size><width>{width}</width><height>{height}</height></size>"))
+        rows = [
+            (label, *(box + np.array([1, 1, 0, 0])))
+            for box, label in zip(truth(case).boxes, truth(case).labels, strict=True)
+        ]
+        written(
+            tmp_path / "v" / "Annotations" / f"{Path(name).stem}.xml",
+            xml(*rows, size=f"<size><width>{width}</width><height>{height}</height></size>"),
+        )
     for found, prefix in ((dataset(tmp_path / "y"), "images/"), (dataset(tmp_path / "v"), "")):
         cases = by_id(found)
         assert len(cases) == len(source)

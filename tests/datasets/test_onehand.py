@@ -61,8 +61,16 @@ def test_the_file_is_recognised_and_pictures_may_lie_beside_it(tmp_path: Path, p
 
 def test_lines_and_pictures_that_are_not_there_are_said(tmp_path: Path, picture: Write) -> None:
     file = labels(tmp_path, picture, [line("a.jpg"), line("a.jpg"), line("b.jpg")])
-    file.write_text(file.read_text() + "\nc.jpg,16,12,1,5,5\n" + line("d.jpg").replace(",4,", ",four,", 1) + "\n"
-                    + line("gone.jpg") + "\n" + line("e.jpg").replace(",3,", ",nan,", 1) + "\n")
+    file.write_text(
+        file.read_text()
+        + "\nc.jpg,16,12,1,5,5\n"
+        + line("d.jpg").replace(",4,", ",four,", 1)
+        + "\n"
+        + line("gone.jpg")
+        + "\n"
+        + line("e.jpg").replace(",3,", ",nan,", 1)
+        + "\n"
+    )
     picture(tmp_path / "Train" / "source" / "e.jpg")
     found = dataset(tmp_path)
     cases = by_id(found)
@@ -71,13 +79,19 @@ def test_lines_and_pictures_that_are_not_there_are_said(tmp_path: Path, picture:
     assert found.notes == (
         "2 lines left out, which are not name, width, height, hands and 42 numbers a hand: Train 5, Train 6",
         "1 picture not there, and left out: Train/source/gone.jpg",
-        "1 line of a picture that has one already; their ids end in #2, …")
+        "1 line of a picture that has one already; their ids end in #2, …",
+    )
 
 
-@pytest.mark.parametrize(("content", "message"), [
-    (b"", "its labels are empty"), (b"a.jpg,1\n", "1 line left out"), (b"\xff\xfe\xff", "UTF-8"),
-    (line("a.jpg").encode(), "1 picture not there"),
-])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "its labels are empty"),
+        (b"a.jpg,1\n", "1 line left out"),
+        (b"\xff\xfe\xff", "UTF-8"),
+        (line("a.jpg").encode(), "1 picture not there"),
+    ],
+)
 def test_labels_that_tell_nothing(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "Train").mkdir()
     (tmp_path / "Train" / "label_joint.txt").write_bytes(content)

@@ -51,7 +51,10 @@ def test_a_json_file_beside_each_picture(tmp_path: Path, picture: Write) -> None
     assert (found.name.partition("(")[0], found.truth, found.notes) == ("panoptic", "poses", ())
     assert list(cases) == ["manual_test/b_01_l.jpg", "manual_train/a.flv_r.jpg", "synth2/0001.jpg"]
     assert [case.attributes for case in cases.values()] == [
-        {"part": "manual_test", "hand": "left"}, {"part": "manual_train", "hand": "right"}, {"part": "synth2"}]
+        {"part": "manual_test", "hand": "left"},
+        {"part": "manual_train", "hand": "right"},
+        {"part": "synth2"},
+    ]
     truth = hand_points(cases["manual_test/b_01_l.jpg"])
     assert truth[0, 0].tolist() == [40.5, 30.5]  # pixel 40 has its centre at 40.5
     assert np.flatnonzero(np.isnan(truth[0, :, 0])).tolist() == [2]
@@ -61,14 +64,19 @@ def test_a_json_file_beside_each_picture(tmp_path: Path, picture: Write) -> None
 
 def test_a_list_of_pictures(tmp_path: Path, picture: Write) -> None:
     folder = tmp_path / "hand143_panopticdb"
-    entries = [{"img_paths": f"imgs/{i:08d}.jpg", "joint_self": marks(30 + i), "img_width": 100, "img_height": 80}
-               for i in (1, 0, 1)]
+    entries = [
+        {"img_paths": f"imgs/{i:08d}.jpg", "joint_self": marks(30 + i), "img_width": 100, "img_height": 80}
+        for i in (1, 0, 1)
+    ]
     file = listed(folder, picture, entries)
     for given_path in (tmp_path, folder, file):
         found = dataset(given_path)
         assert found.name.startswith("panoptic(")
-        assert [case.id.rpartition("/")[2] for case in found.cases()] == ["00000000.jpg", "00000001.jpg",
-                                                                         "00000001.jpg#2"]
+        assert [case.id.rpartition("/")[2] for case in found.cases()] == [
+            "00000000.jpg",
+            "00000001.jpg",
+            "00000001.jpg#2",
+        ]
         assert found.notes == ("1 hand of a picture that has one already; their ids end in #2, …",)
     assert hand_points(by_id(found)["imgs/00000000.jpg"])[0, 0].tolist() == [30.5, 30.5]
 
@@ -129,7 +137,8 @@ def test_what_cannot_be_read_is_left_out_and_said(tmp_path: Path, picture: Write
         "3 hands left out, whose picture is not there: hand143_panopticdb/hands_v143_14817.json 1, "
         "hand143_panopticdb/hands_v143_14817.json 2, manual_test/gone.json",
         "3 hands left out, without 21 × (x, y, flag): hand143_panopticdb/hands_v143_14817.json 0, "
-        "manual_test/few.json, manual_test/words.json"]
+        "manual_test/few.json, manual_test/words.json",
+    ]
 
 
 def test_a_hand_in_one_place_has_no_crop(tmp_path: Path, picture: Write) -> None:
@@ -170,8 +179,11 @@ def test_real_pictures_in_the_layout_agree_with_the_coco_style_file(tmp_path: Pa
     for entry in content["annotations"]:
         name = names[entry["image_id"]]
         shutil.copy(real / name, folder / name)
-        told = {"hand_pts": np.array(entry["keypoints"]).reshape(21, 3).tolist(), "is_left": int("_l." in name),
-                "hand_box_center": entry["center"]}
+        told = {
+            "hand_pts": np.array(entry["keypoints"]).reshape(21, 3).tolist(),
+            "is_left": int("_l." in name),
+            "hand_box_center": entry["center"],
+        }
         (folder / name).with_suffix(".json").write_text(json.dumps(told))
     expected = by_id(dataset(real / "test_panoptic.json"))
     whole, cropped = by_id(dataset(tmp_path)), by_id(dataset(f'panoptic("{tmp_path}", crop=2.2)'))

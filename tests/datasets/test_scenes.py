@@ -59,13 +59,18 @@ def class_map(path: Path, size: tuple[int, int] = (60, 40), value: int = 1) -> P
 
 # --- windows ---------------------------------------------------------------------------------------
 
+
 def seen(rows: Iterable[tuple[str, float, float, float]]) -> pl.DataFrame:
     columns = {"track": pl.String, "frame": pl.Float64, "x": pl.Float64, "y": pl.Float64}
     return pl.DataFrame(list(rows), columns, orient="row").with_columns(agent=pl.lit(None, pl.String))
 
 
-@given(present=st.sets(st.integers(0, 200), min_size=2), native=st.sampled_from([1, 6, 10]),
-       per_step=st.sampled_from([1, 2, 2.5, 12]), seed=st.randoms())
+@given(
+    present=st.sets(st.integers(0, 200), min_size=2),
+    native=st.sampled_from([1, 6, 10]),
+    per_step=st.sampled_from([1, 2, 2.5, 12]),
+    seed=st.randoms(),
+)
 @settings(deadline=None)
 def test_no_stretch_bridges_a_gap(present: set[int], native: int, per_step: float, seed: object) -> None:
     """x is the frame, so every position tells between which frames it was taken."""
@@ -92,6 +97,7 @@ def test_positions_between_frames_lie_on_a_line() -> None:
 
 
 # --- SDD -------------------------------------------------------------------------------------------
+
 
 def compact(folder: Path, **scenes: npt.ArrayLike) -> Path:
     folder.mkdir(exist_ok=True)
@@ -138,8 +144,10 @@ def test_sdd_compact_gaps_are_numbers_that_are_none(tmp_path: Path) -> None:
     broken[1, 5] = np.inf
     found = dataset(compact(tmp_path / "sdd", gates_0=broken))
     assert list(by_id(found)) == ["gates_0/2"]
-    assert found.notes == ("2 tracks shorter than 8 + 12 positions at 2.5 per second; "
-                           "where a track has a gap, each part counts for itself",)
+    assert found.notes == (
+        "2 tracks shorter than 8 + 12 positions at 2.5 per second; "
+        "where a track has a gap, each part counts for itself",
+    )
 
 
 def test_sdd_scene_without_a_map(tmp_path: Path) -> None:
@@ -147,8 +155,10 @@ def test_sdd_scene_without_a_map(tmp_path: Path) -> None:
     (folder / "maps" / "quad_1.png").unlink()
     found = dataset(folder)
     assert list(by_id(found)) == ["gates_0/0"]
-    assert found.notes == (f"1 scene left out, without a class map: quad_1; that of quad_1 should be "
-                           f"{folder}/maps/quad_1.png or {folder}/maps/quad_1_mask.png",)
+    assert found.notes == (
+        f"1 scene left out, without a class map: quad_1; that of quad_1 should be "
+        f"{folder}/maps/quad_1.png or {folder}/maps/quad_1_mask.png",
+    )
     (folder / "maps" / "gates_0.png").unlink()
     with pytest.raises(FileNotFoundError, match=r"no scene has a class map; that of gates_0 should be .*gates_0\.png"):
         dataset(folder)
@@ -164,14 +174,19 @@ class Trap:
         return Path.touch, (self.trace,)
 
 
-@pytest.mark.parametrize(("rubbish", "message"), [
-    (b"", "not an .npz file"), (b"PK\3\4 nothing", "not an .npz file"), (b"rubbish", "not an .npz file"),
-    ({"gates_0": np.zeros((3, 20))}, r"gates_0 is float64 \(3, 20\), not numbers \(tracks, positions, 2\)"),
-    ({"gates_0": np.full((3, 20, 2), "x")}, "gates_0 is <U1"),
-    ({"gates_0": np.zeros((0, 20, 2))}, "there are no positions in it"),
-    ({"gates_0": np.full((1, 20, 2), np.nan)}, "there are no positions in it"),
-    ({}, "there are no positions in it"),
-])
+@pytest.mark.parametrize(
+    ("rubbish", "message"),
+    [
+        (b"", "not an .npz file"),
+        (b"PK\3\4 nothing", "not an .npz file"),
+        (b"rubbish", "not an .npz file"),
+        ({"gates_0": np.zeros((3, 20))}, r"gates_0 is float64 \(3, 20\), not numbers \(tracks, positions, 2\)"),
+        ({"gates_0": np.full((3, 20, 2), "x")}, "gates_0 is <U1"),
+        ({"gates_0": np.zeros((0, 20, 2))}, "there are no positions in it"),
+        ({"gates_0": np.full((1, 20, 2), np.nan)}, "there are no positions in it"),
+        ({}, "there are no positions in it"),
+    ],
+)
 def test_sdd_compact_that_is_none(tmp_path: Path, rubbish: object, message: str) -> None:
     (tmp_path / "maps").mkdir()
     class_map(tmp_path / "maps" / "gates_0.png")
@@ -191,15 +206,21 @@ def test_sdd_compact_is_not_unpickled(tmp_path: Path) -> None:
     assert not (tmp_path / "trace").exists()
 
 
-@pytest.mark.parametrize(("parameters", "message"), [
-    ("horizon=long", r"holds 20 positions of everybody at 2\.5 per second, and 5 \+ 30 positions at 1 per second were "
-                     "asked for; the original annotations have longer tracks"),
-    ("future=13", r"and 8 \+ 13 positions at 2\.5 per second"),
-    ("past=2, future=2, rate=5", r"gates_0: its positions come 2\.5 times per second, 5 per second are asked for"),
-    ("agents=Biker", "does not say who is what"),
-    ("stride=0", "stride=0 is not allowed; it takes a whole number from 1"),
-    ("horizon=middle", "it takes one of short, long"),
-])
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (
+            "horizon=long",
+            r"holds 20 positions of everybody at 2\.5 per second, and 5 \+ 30 positions at 1 per second were "
+            "asked for; the original annotations have longer tracks",
+        ),
+        ("future=13", r"and 8 \+ 13 positions at 2\.5 per second"),
+        ("past=2, future=2, rate=5", r"gates_0: its positions come 2\.5 times per second, 5 per second are asked for"),
+        ("agents=Biker", "does not say who is what"),
+        ("stride=0", "stride=0 is not allowed; it takes a whole number from 1"),
+        ("horizon=middle", "it takes one of short, long"),
+    ],
+)
 def test_sdd_compact_has_no_more(tmp_path: Path, parameters: str, message: str) -> None:
     folder = compact(tmp_path / "sdd", gates_0=rows(1))
     with pytest.raises(ValueError, match=message):
@@ -236,18 +257,25 @@ def test_sdd_original(tmp_path: Path, picture: Write) -> None:
     scene = scene_of(case)
     assert (scene.size, scene.classes.max()) == ((70, 50), 0)
     assert scene_of(cases["little_3/9@0"]).size == (24, 14)  # as far as people come: 23.9, 14
-    assert found.notes == ("agents=Pedestrian: 3 of 4 tracks",
-                           "without maps= all ground is background: little_3, quad_0",
-                           "1 track shorter than 8 + 12 positions at 2.5 per second; "
-                           "where a track has a gap, each part counts for itself")
+    assert found.notes == (
+        "agents=Pedestrian: 3 of 4 tracks",
+        "without maps= all ground is background: little_3, quad_0",
+        "1 track shorter than 8 + 12 positions at 2.5 per second; where a track has a gap, each part counts for itself",
+    )
     assert [*by_id(dataset(f'sdd("{tmp_path}", agents="pedestrian, biker")'))][3:] == ["quad_0/3@0"]
     assert len(by_id(dataset(f'sdd("{tmp_path}", agents=all)'))) == 4
     assert list(by_id(dataset(f'sdd("{tmp_path}/annotations", past=5, future=10, rate=1)'))) == ["quad_0/1@7"]
-    with pytest.raises(ValueError, match=r"no track has 5 \+ 30 positions at 1 per second without a gap, "
-                                         "the longest has 18; ask for fewer"):
+    with pytest.raises(
+        ValueError,
+        match=r"no track has 5 \+ 30 positions at 1 per second without a gap, "
+        "the longest has 18; ask for fewer",
+    ):
         dataset(f'sdd("{tmp_path}", horizon=long)')
-    with pytest.raises(ValueError, match=r"no track is of agents=Pedestrain; did you mean 'Pedestrian'\?; "
-                                         'there are Biker, Pedestrian, and "all"'):
+    with pytest.raises(
+        ValueError,
+        match=r"no track is of agents=Pedestrain; did you mean 'Pedestrian'\?; "
+        'there are Biker, Pedestrian, and "all"',
+    ):
         dataset(f'sdd("{tmp_path}", agents=Pedestrain)')
     with pytest.raises(ValueError, match="agents is empty; it takes Biker, Pedestrian"):
         dataset(f'sdd("{tmp_path}", agents=", ")')
@@ -263,8 +291,10 @@ def test_sdd_original_on_maps(tmp_path: Path) -> None:
     cases = by_id(found)
     assert list(cases) == ["gates_0/1@0", "quad_0/1@0"]
     masks = tmp_path / "masks"
-    assert found.notes == ("1 scene left out, without a class map: bookstore_0; that of bookstore_0 should be "
-                           f"{masks}/bookstore_0.png or {masks}/bookstore_0_mask.png",)
+    assert found.notes == (
+        "1 scene left out, without a class map: bookstore_0; that of bookstore_0 should be "
+        f"{masks}/bookstore_0.png or {masks}/bookstore_0_mask.png",
+    )
     assert scene_of(cases["quad_0/1@0"]).mask("pavement").all()
     with pytest.raises(Unreadable, match="cells of class 6, the names end with 5"):
         read_input(cases["gates_0/1@0"])
@@ -277,7 +307,7 @@ def test_sdd_original_on_maps(tmp_path: Path) -> None:
 
 def test_sdd_original_with_damaged_lines(tmp_path: Path) -> None:
     walk = [box(1, frame) for frame in range(12 * 41)]
-    walk[245] = "1 x 4.5 26 7.5 245 0 0 1 \"Pedestrian\""
+    walk[245] = '1 x 4.5 26 7.5 245 0 0 1 "Pedestrian"'
     walk[246] = walk[246].replace(" 246 ", " nan ")
     walk[247] = "1 2 3"
     walk[0] += ' "running" "north"'
@@ -292,14 +322,21 @@ def test_sdd_original_with_damaged_lines(tmp_path: Path) -> None:
         "3 lines left out, without a track or with something else where a number should be: "
         "annotations/quad/video0/annotations.txt line 246, annotations/quad/video0/annotations.txt line 247, "
         "annotations/quad/video0/annotations.txt line 248",
-        "1 position left out, of a track and frame that were there already")
+        "1 position left out, of a track and frame that were there already",
+    )
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("", "there are no positions in it"), ("\n\n", "there are no positions in it"), ("hello\n", "1 line left out"),
-    ("\0\1\2" * 50, "1 line left out"), ("1,2,3,4,5,6,0,0,0,P\n", "1 line left out"),
-    ('1 2 3 4 5 6 0 0 0 "Pedestrian"\n', "no track has"),
-])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "there are no positions in it"),
+        ("\n\n", "there are no positions in it"),
+        ("hello\n", "1 line left out"),
+        ("\0\1\2" * 50, "1 line left out"),
+        ("1,2,3,4,5,6,0,0,0,P\n", "1 line left out"),
+        ('1 2 3 4 5 6 0 0 0 "Pedestrian"\n', "no track has"),
+    ],
+)
 def test_sdd_annotations_that_are_none(tmp_path: Path, text: str, message: str) -> None:
     annotated(tmp_path, "quad", 0, []).write_text(text)
     with pytest.raises(ValueError, match=message):
@@ -336,10 +373,14 @@ def test_real_sdd(shared: Path) -> None:
 
 # --- ETH and UCY -----------------------------------------------------------------------------------
 
+
 def walks(count: int = 25, step: int = 10, separator: str = "\t") -> str:
     """Two people: 1 walks to the right along y = 3, 2 up along x = 1."""
-    lines = [(step * (i + 78), track, 0.5 * i if track == 1 else 1, 3 if track == 1 else 0.5 * i)
-             for i in range(count) for track in (1, 2)]
+    lines = [
+        (step * (i + 78), track, 0.5 * i if track == 1 else 1, 3 if track == 1 else 0.5 * i)
+        for i in range(count)
+        for track in (1, 2)
+    ]
     return "".join(separator.join(f"{float(value)}" for value in line) + "\n" for line in lines)
 
 
@@ -377,8 +418,10 @@ def test_eth_ucy_folder(tmp_path: Path) -> None:
     (tmp_path / "none.txt").touch()
     found = dataset(f'eth-ucy("{tmp_path}")')
     assert list(by_id(found)) == ["hotel/1@780", "test/zara/1@780", "hotel/2@780", "test/zara/2@780"]
-    assert found.notes == ("1 .txt file left out, without four columns of numbers (frame, id, x, y): readme.txt",
-                           "1 file without positions: none.txt")
+    assert found.notes == (
+        "1 .txt file left out, without four columns of numbers (frame, id, x, y): readme.txt",
+        "1 file without positions: none.txt",
+    )
 
 
 def test_eth_ucy_names_in_unicode(tmp_path: Path) -> None:
@@ -404,11 +447,17 @@ def test_eth_ucy_on_a_map(tmp_path: Path) -> None:
     assert scene_of(case).metres_per_pixel is None
 
 
-@pytest.mark.parametrize(("matrix", "message"), [
-    ("", "three lines of three numbers"), ("1 0 0\n0 1 0\n", "three lines"), ("1 0 0\n0 1 0\n0 0 x\n", "three lines"),
-    ("1 0 0\n0 1 0\n0 0 nan\n", "three lines"), ("1 2 3\n2 4 6\n0 0 1\n", "an invertible matrix"),
-    ("1 2\n3\n", "three lines"),
-])
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        ("", "three lines of three numbers"),
+        ("1 0 0\n0 1 0\n", "three lines"),
+        ("1 0 0\n0 1 0\n0 0 x\n", "three lines"),
+        ("1 0 0\n0 1 0\n0 0 nan\n", "three lines"),
+        ("1 2 3\n2 4 6\n0 0 1\n", "an invertible matrix"),
+        ("1 2\n3\n", "three lines"),
+    ],
+)
 def test_homographies_that_are_none(tmp_path: Path, matrix: str, message: str) -> None:
     (tmp_path / "a.txt").write_text(walks())
     class_map(tmp_path / "map.png")
@@ -417,12 +466,16 @@ def test_homographies_that_are_none(tmp_path: Path, matrix: str, message: str) -
         dataset(f'eth-ucy("{tmp_path}/a.txt", map="{tmp_path}/map.png", homography="{tmp_path}/H.txt")')
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("", "there are no positions in it"),
-    ("a b c d\n", r"no positions in it; 1 file without positions: a\.txt; .*a\.txt line 1"),
-    ("nan nan nan nan\n", "no positions"), ("1 1 2 3\n", "the longest has 0"),
-    ("1 1 0 0\n2 1 1e9 1e9\n", "positions spread over"),
-])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "there are no positions in it"),
+        ("a b c d\n", r"no positions in it; 1 file without positions: a\.txt; .*a\.txt line 1"),
+        ("nan nan nan nan\n", "no positions"),
+        ("1 1 2 3\n", "the longest has 0"),
+        ("1 1 0 0\n2 1 1e9 1e9\n", "positions spread over"),
+    ],
+)
 def test_eth_ucy_text_that_is_none(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "a.txt").write_text(text)
     with pytest.raises(ValueError, match=message):
@@ -444,20 +497,28 @@ def test_eth_ucy_asks_for_both(tmp_path: Path) -> None:
 
 # --- inD -------------------------------------------------------------------------------------------
 
-def recording(folder: Path, number: str = "07", location: int = 1, classes: dict[int, str] | None = None,
-              metres: float = 0.01) -> None:
+
+def recording(
+    folder: Path, number: str = "07", location: int = 1, classes: dict[int, str] | None = None, metres: float = 0.01
+) -> None:
     """Track i is at (1 + 0.012·frame, −0.6·i) metres; 250 frames at 25 per second."""
     folder.mkdir(exist_ok=True)
     classes = {1: "pedestrian", 2: "car"} if classes is None else classes
-    lines = [f"{number},{track},{frame},{frame},{1 + 0.012 * frame:.4f},{-0.6 * track:.4f},0.0,0.5,0.5"
-             for track in classes for frame in range(250)]
+    lines = [
+        f"{number},{track},{frame},{frame},{1 + 0.012 * frame:.4f},{-0.6 * track:.4f},0.0,0.5,0.5"
+        for track in classes
+        for frame in range(250)
+    ]
     (folder / f"{number}_tracks.csv").write_text(
-        "recordingId,trackId,frame,trackLifetime,xCenter,yCenter,heading,width,length\n" + "\n".join(lines) + "\n")
+        "recordingId,trackId,frame,trackLifetime,xCenter,yCenter,heading,width,length\n" + "\n".join(lines) + "\n"
+    )
     (folder / f"{number}_tracksMeta.csv").write_text(
         "recordingId,trackId,initialFrame,class\n"
-        + "".join(f"{number},{track},0,{label}\n" for track, label in classes.items()))
+        + "".join(f"{number},{track},0,{label}\n" for track, label in classes.items())
+    )
     (folder / f"{number}_recordingMeta.csv").write_text(
-        f"recordingId,locationId,frameRate,orthoPxToMeter\n{number},{location},25.0,{metres}\n")
+        f"recordingId,locationId,frameRate,orthoPxToMeter\n{number},{location},25.0,{metres}\n"
+    )
 
 
 def test_ind(tmp_path: Path) -> None:
@@ -497,24 +558,34 @@ def test_ind_on_maps(tmp_path: Path) -> None:
     assert "30.png" in found.notes[1] and "location3.png" in found.notes[1]
     large = class_map(tmp_path / "maps" / "location2.png", (1200, 1200))
     found = dataset(f'ind("{tmp_path}/data", maps="{tmp_path}/maps")')
-    assert f"{large.name} has 1,200 × 1,200 pixels and its people stay within 33 × 5: was it drawn at another scale " \
-           "than 12?" in found.notes
+    assert (
+        f"{large.name} has 1,200 × 1,200 pixels and its people stay within 33 × 5: was it drawn at another scale "
+        "than 12?" in found.notes
+    )
 
 
-@pytest.mark.parametrize(("file", "text", "error", "message"), [
-    ("07_recordingMeta.csv", "", ValueError, "names no frameRate, locationId, orthoPxToMeter; it has nothing"),
-    ("07_recordingMeta.csv", "frameRate,locationId,orthoPxToMeter\n", ValueError, "its second line has nothing"),
-    ("07_recordingMeta.csv", "frameRate,locationId,orthoPxToMeter\n25,1,x\n", ValueError, "numbers above 0"),
-    ("07_recordingMeta.csv", "frameRate,locationId,orthoPxToMeter\n25,1,0\n", ValueError, "numbers above 0"),
-    ("07_tracksMeta.csv", "trackId\n1\n", ValueError, "names no class"),
-    ("07_tracksMeta.csv", None, FileNotFoundError, "no file .*07_tracksMeta.csv"),
-    ("07_tracks.csv", "", ValueError, "names no trackId, frame, xCenter, yCenter"),
-    ("07_tracks.csv", None, FileNotFoundError, "no file .*07_tracks.csv"),
-    ("07_tracks.csv", "trackId,frame,xCenter,yCenter\n1,x,2,3\n,1,2,3\n", ValueError,
-     "no track has .*07_tracks.csv line 2, 07_tracks.csv line 3"),
-])
-def test_ind_files_that_are_none(tmp_path: Path, file: str, text: str | None, error: type[Exception],
-                                 message: str) -> None:
+@pytest.mark.parametrize(
+    ("file", "text", "error", "message"),
+    [
+        ("07_recordingMeta.csv", "", ValueError, "names no frameRate, locationId, orthoPxToMeter; it has nothing"),
+        ("07_recordingMeta.csv", "frameRate,locationId,orthoPxToMeter\n", ValueError, "its second line has nothing"),
+        ("07_recordingMeta.csv", "frameRate,locationId,orthoPxToMeter\n25,1,x\n", ValueError, "numbers above 0"),
+        ("07_recordingMeta.csv", "frameRate,locationId,orthoPxToMeter\n25,1,0\n", ValueError, "numbers above 0"),
+        ("07_tracksMeta.csv", "trackId\n1\n", ValueError, "names no class"),
+        ("07_tracksMeta.csv", None, FileNotFoundError, "no file .*07_tracksMeta.csv"),
+        ("07_tracks.csv", "", ValueError, "names no trackId, frame, xCenter, yCenter"),
+        ("07_tracks.csv", None, FileNotFoundError, "no file .*07_tracks.csv"),
+        (
+            "07_tracks.csv",
+            "trackId,frame,xCenter,yCenter\n1,x,2,3\n,1,2,3\n",
+            ValueError,
+            "no track has .*07_tracks.csv line 2, 07_tracks.csv line 3",
+        ),
+    ],
+)
+def test_ind_files_that_are_none(
+    tmp_path: Path, file: str, text: str | None, error: type[Exception], message: str
+) -> None:
     recording(tmp_path)
     (tmp_path / file).unlink()
     if text is not None:
@@ -529,6 +600,7 @@ def test_ind_nowhere(tmp_path: Path) -> None:
 
 
 # --- tracks of one's own ---------------------------------------------------------------------------
+
 
 def own(folder: Path, rows: Iterable[str], header: str = "track,frame,x,y", about: str = "") -> Path:
     (folder / "scene.toml").write_text(about or 'names = ["background", "lawn"]\nmap = "map.png"\nrate = 2.5\n')
@@ -588,8 +660,11 @@ def test_tracks_in_any_shape(tmp_path: Path) -> None:
 
 
 def test_tracks_with_names_that_would_clash(tmp_path: Path) -> None:
-    rows = [f"{scene},{track},{i},{i},1" for scene, track in (("a", "b/c"), ("a/b", "c"), ("a", unicodedata.normalize(
-        "NFD", "é"))) for i in range(20)]
+    rows = [
+        f"{scene},{track},{i},{i},1"
+        for scene, track in (("a", "b/c"), ("a/b", "c"), ("a", unicodedata.normalize("NFD", "é")))
+        for i in range(20)
+    ]
     found = dataset(own(tmp_path, rows, header="scene,track,frame,x,y"))
     assert sorted(by_id(found)) == ["a/b/c#2@0", "a/b/c@0", "a/é@0"]
 
@@ -601,8 +676,10 @@ def test_tracks_scene_without_a_map(tmp_path: Path) -> None:
     found = dataset(path)
     case = by_id(found)["park/7@0"]
     assert case.track is not None and case.track.metres_per_pixel == 0.1
-    assert found.notes == (f"1 scene left out, without a class map: platz; that of platz should be named in "
-                           f'{tmp_path}/scene.toml: map = "platz.png", or a table [map] by scene',)
+    assert found.notes == (
+        f"1 scene left out, without a class map: platz; that of platz should be named in "
+        f'{tmp_path}/scene.toml: map = "platz.png", or a table [map] by scene',
+    )
     with pytest.raises(Unreadable, match="cells of class 1, the names end with 0"):
         read_input(case)
     (tmp_path / "map.png").unlink()
@@ -610,18 +687,24 @@ def test_tracks_scene_without_a_map(tmp_path: Path) -> None:
         dataset(path)
 
 
-@pytest.mark.parametrize(("about", "message"), [
-    ("x = [", "not TOML"), ("colour = 1", "unknown key 'colour'; there are map, metres_per_pixel, names, rate"),
-    ("nmes = []", r"unknown key 'nmes'; did you mean 'names'\?"),
-    ("rate = 1", "names is a list of different class names that begins with 'background'.*it is None"),
-    ('names = ["road"]', "begins with 'background'"), ('names = ["background", "a", "a"]', "different"),
-    ("names = [1]", "names is a list"), ('names = ["background"]', "rate is how many frames pass per second"),
-    ('names = ["background"]\nrate = 0', "a number above 0; it is 0"),
-    ('names = ["background"]\nrate = true', "a number above 0"),
-    ('names = ["background"]\nrate = 1\nmap = 3', "map is a file, or a table of files"),
-    ('names = ["background"]\nrate = 1\nmap.a = 3', "map is a file, or a table of files"),
-    ('names = ["background"]\nrate = 1\nmetres_per_pixel = -1', "metres_per_pixel is a number above 0"),
-])
+@pytest.mark.parametrize(
+    ("about", "message"),
+    [
+        ("x = [", "not TOML"),
+        ("colour = 1", "unknown key 'colour'; there are map, metres_per_pixel, names, rate"),
+        ("nmes = []", r"unknown key 'nmes'; did you mean 'names'\?"),
+        ("rate = 1", "names is a list of different class names that begins with 'background'.*it is None"),
+        ('names = ["road"]', "begins with 'background'"),
+        ('names = ["background", "a", "a"]', "different"),
+        ("names = [1]", "names is a list"),
+        ('names = ["background"]', "rate is how many frames pass per second"),
+        ('names = ["background"]\nrate = 0', "a number above 0; it is 0"),
+        ('names = ["background"]\nrate = true', "a number above 0"),
+        ('names = ["background"]\nrate = 1\nmap = 3', "map is a file, or a table of files"),
+        ('names = ["background"]\nrate = 1\nmap.a = 3', "map is a file, or a table of files"),
+        ('names = ["background"]\nrate = 1\nmetres_per_pixel = -1', "metres_per_pixel is a number above 0"),
+    ],
+)
 def test_scene_toml_that_is_none(tmp_path: Path, about: str, message: str) -> None:
     path = own(tmp_path, STEPS, about=about)
     with pytest.raises(ValueError, match=message):
@@ -639,12 +722,16 @@ def test_scene_toml_elsewhere(tmp_path: Path) -> None:
     assert scene_of(by_id(found)["people/7@0"]).size == (80, 80)
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("", "names no track, frame, x, y; it has nothing"), ("track,frame,x\n", "names no y; it has track, frame, x"),
-    ("track,frame,x,y\n", "there are no positions in it"),
-    ("track,frame,x,y\na,b,c,d\n", "no positions in it.*line 2"),
-    ('track,frame,x,y\n"a,1,2,3\n', "not a table|no positions"),
-])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "names no track, frame, x, y; it has nothing"),
+        ("track,frame,x\n", "names no y; it has track, frame, x"),
+        ("track,frame,x,y\n", "there are no positions in it"),
+        ("track,frame,x,y\na,b,c,d\n", "no positions in it.*line 2"),
+        ('track,frame,x,y\n"a,1,2,3\n', "not a table|no positions"),
+    ],
+)
 def test_tables_that_are_none(tmp_path: Path, text: str, message: str) -> None:
     path = own(tmp_path, [])
     path.write_text(text)
@@ -653,6 +740,7 @@ def test_tables_that_are_none(tmp_path: Path, text: str, message: str) -> None:
 
 
 # --- recognition -----------------------------------------------------------------------------------
+
 
 def test_lists_and_folders_stay_what_they_are(here: Path, picture: Write) -> None:
     picture(here / "photos" / "1 2 3 4.png")
@@ -667,4 +755,4 @@ def test_lists_and_folders_stay_what_they_are(here: Path, picture: Write) -> Non
     (here / "photos" / "maps").mkdir()
     assert dataset("photos").name == "folder(photos)"
     (here / "tracks.txt").write_text("# frame id x y\n\n" + walks())
-    assert dataset("tracks.txt").name == 'eth-ucy(tracks.txt)'
+    assert dataset("tracks.txt").name == "eth-ucy(tracks.txt)"

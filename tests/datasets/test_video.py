@@ -42,7 +42,7 @@ def test_a_video_whose_header_promises_more(clip: Path) -> None:
     """Half a file: the header says 30 frames."""
     data = clip.read_bytes()
     half = clip.with_name("half.avi")
-    half.write_bytes(data[:len(data) // 2])
+    half.write_bytes(data[: len(data) // 2])
     frames = [case.frame for case in dataset(half).cases()]
     assert 0 < len(frames) < 30
     for case in dataset(half).cases():

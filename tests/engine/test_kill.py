@@ -31,10 +31,19 @@ instar.run("tests.toys:counting", instar.Suite("s", tuple(map(instar.rule, sys.a
 
 
 def launch(photos: Path, out: Path, count_file: Path, sleep: str = "0.004") -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "COUNT_FILE": str(count_file), "COUNT_SLEEP": sleep,
-                   "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(photos), str(out), ";".join(RULES)],
-                            env=environment, start_new_session=True, cwd=ROOT, stderr=subprocess.PIPE)
+    environment = {
+        **os.environ,
+        "COUNT_FILE": str(count_file),
+        "COUNT_SLEEP": sleep,
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(photos), str(out), ";".join(RULES)],
+        env=environment,
+        start_new_session=True,
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+    )
 
 
 def committed(out: Path) -> set[tuple[str, str, int, int]]:
@@ -142,10 +151,18 @@ def test_two_writers_do_not_meet(tmp_path: Path) -> None:
 
 def moody(tmp_path: Path, **more: object) -> instar.Run:
     photos = write_scenes(tmp_path / "photos", 2)
-    rules = instar.Suite("s", tuple(map(instar.rule, ("gamma(0.05)", "gamma(0.18)", "gamma(0.5)", "gamma(1.6)",
-                                                      "gamma(2.5)", "gamma(5)", "mirror(h)"))))
-    return instar.run("tests.toys:moody", rules, photos, out=tmp_path / "run", timeout=2.5, zones="none",
-                      workers=2, **more)  # type: ignore[arg-type]
+    rules = instar.Suite(
+        "s",
+        tuple(
+            map(
+                instar.rule,
+                ("gamma(0.05)", "gamma(0.18)", "gamma(0.5)", "gamma(1.6)", "gamma(2.5)", "gamma(5)", "mirror(h)"),
+            )
+        ),
+    )
+    return instar.run(
+        "tests.toys:moody", rules, photos, out=tmp_path / "run", timeout=2.5, zones="none", workers=2, **more
+    )  # type: ignore[arg-type]
 
 
 def test_a_system_that_raises_hangs_dies_or_lies_costs_its_own_rows_until_they_are_retried(tmp_path: Path) -> None:

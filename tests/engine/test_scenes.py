@@ -30,8 +30,12 @@ from tests.perfect.walker import FUTURES, STEPS, Walker, scenes
 from tests.toys import write_scenes
 
 ROOT = Path(__file__).parents[2]
-RULES = ("mirror(h) => wvc(sources=4, repeats=2)", "mirror(h) => hvc",
-         "class_change(road, pavement) => direction(increase, sources=4)", "obstacle => direction(avoid, sources=4)")
+RULES = (
+    "mirror(h) => wvc(sources=4, repeats=2)",
+    "mirror(h) => hvc",
+    "class_change(road, pavement) => direction(increase, sources=4)",
+    "obstacle => direction(avoid, sources=4)",
+)
 PER_CASE = 4 + 2 + 1 + 1
 """Predictions of RULES: of the source, mirrored, with changed classes, with an obstacle."""
 
@@ -56,14 +60,22 @@ def on_files(folder: Path, count: int) -> Dataset:
     """The people as cases whose two maps lie in a folder; what really happens is one of the ways."""
     given = people(count)
     paths = [write_map(folder / "maps" / f"ground {i}.png", given[i].classes) for i in range(min(count, 2))]
-    cases = [Case(f"person {i:02}", path=str(paths[i % 2]), track=Track.of(scene),
-                  truth=Forecast.from_array(Walker()(scene, 900 + i).futures[:1])) for i, scene in enumerate(given)]
+    cases = [
+        Case(
+            f"person {i:02}",
+            path=str(paths[i % 2]),
+            track=Track.of(scene),
+            truth=Forecast.from_array(Walker()(scene, 900 + i).futures[:1]),
+        )
+        for i, scene in enumerate(given)
+    ]
     return Dataset("people", str(folder), lambda: iter(cases), truth="forecast", inputs="scene")
 
 
 def in_memory(*given: Scene) -> Dataset:
-    return Dataset("people", "", lambda: iter([Case(f"{i}", input=scene) for i, scene in enumerate(given)]),
-                   inputs="scene")
+    return Dataset(
+        "people", "", lambda: iter([Case(f"{i}", input=scene) for i, scene in enumerate(given)]), inputs="scene"
+    )
 
 
 def walks(scene: Scene, seed: int) -> Forecast:
@@ -79,8 +91,9 @@ def system(answer: Callable[[Scene, int], object], *, deterministic: bool = Fals
     return System("toy", "forecast", predict, "1", deterministic=deterministic, takes="scene", batch=3)
 
 
-def run(tested: str | System, data: Dataset | Path, out: Path, *rules: str, workers: int = 0,
-        limit: int | None = None) -> instar.Run:
+def run(
+    tested: str | System, data: Dataset | Path, out: Path, *rules: str, workers: int = 0, limit: int | None = None
+) -> instar.Run:
     return instar.run(tested, suite(*(rules or RULES)), data, out=out, workers=workers, limit=limit)
 
 
@@ -98,6 +111,7 @@ def apart_hashes(one: instar.Run) -> list[str]:
 
 
 # --- files, workers, resume --------------------------------------------------------------------------
+
 
 def test_results_do_not_depend_on_workers(tmp_path: Path) -> None:
     data = on_files(tmp_path / "data", 4)
@@ -185,8 +199,13 @@ run("tests.engine.test_scenes:walks", on_files(Path(sys.argv[1]), 12), Path(sys.
 
 def launch(data: Path, out: Path, sleep: str) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "WALK_SLEEP": sleep, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(data), str(out)], env=environment, cwd=ROOT,
-                            start_new_session=True, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(data), str(out)],
+        env=environment,
+        cwd=ROOT,
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+    )
 
 
 def committed(out: Path) -> set[tuple[str, str, int, int]]:
@@ -247,13 +266,15 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> instar.Run:
     folder = tmp_path_factory.mktemp("faulty")
     data = write_map(folder / "map.png", FINE.classes).read_bytes()
     (folder / "nothing.png").write_bytes(b"")
-    (folder / "truncated.png").write_bytes(data[:len(data) // 2])
+    (folder / "truncated.png").write_bytes(data[: len(data) // 2])
     write_map(folder / "rgb.png", np.stack([FINE.classes] * 3, -1))
     write_map(folder / "deep.png", FINE.classes.astype(np.uint16))
     cases = [Case(name, path=str(folder / file), track=track) for name, (track, file, _) in UNREADABLE.items()]
-    cases += [Case("fine", path=str(folder / "map.png"), track=TRACK),
-              Case("one position", path=str(folder / "map.png"), track=replace(TRACK, past=TRACK.past[-1:])),
-              Case("no map at all", path=str(folder), track=replace(TRACK, size=(160, 120)))]
+    cases += [
+        Case("fine", path=str(folder / "map.png"), track=TRACK),
+        Case("one position", path=str(folder / "map.png"), track=replace(TRACK, past=TRACK.past[-1:])),
+        Case("no map at all", path=str(folder), track=replace(TRACK, size=(160, 120))),
+    ]
     return run("constant-velocity", Dataset("faulty", str(folder), lambda: iter(cases), inputs="scene"), folder / "run")
 
 
@@ -277,13 +298,19 @@ def test_a_history_that_is_too_short_for_the_system(faulty: instar.Run) -> None:
     assert set(short.filter(pl.col("follow_up") != "obstacle")["status"]) == {"error"}
     assert "needs two past positions" in short["message"][0]
     assert short.filter(follow_up="obstacle").select("status", "message").row(0) == (
-        "not applicable", "the source could not be predicted")
+        "not applicable",
+        "the source could not be predicted",
+    )
 
 
 def test_a_track_without_a_map_is_walked_on_background(faulty: instar.Run) -> None:
     status = dict(faulty.predictions().filter(case="no map at all").select("follow_up", "status").iter_rows())
-    assert status == {"source": "ok", "mirror(h)": "ok", "obstacle": "ok",
-                      "class_change(road, pavement)": "not applicable"}
+    assert status == {
+        "source": "ok",
+        "mirror(h)": "ok",
+        "obstacle": "ok",
+        "class_change(road, pavement)": "not applicable",
+    }
 
 
 def test_a_person_off_the_map_cannot_be_read_from_memory_either(tmp_path: Path) -> None:
@@ -293,6 +320,7 @@ def test_a_person_off_the_map_cannot_be_read_from_memory_either(tmp_path: Path) 
 
 
 # --- systems that answer badly ---------------------------------------------------------------------------
+
 
 class Gone(RuntimeError):
     """As process systems raise when their program is no more."""
@@ -305,6 +333,7 @@ class Gone(RuntimeError):
 def raising(error: Exception) -> Callable[[Scene, int], object]:
     def answer(scene: Scene, seed: int) -> object:
         raise error
+
     return answer
 
 
@@ -313,8 +342,11 @@ BAD = {
     "no numbers": (lambda scene, seed: np.full((20, 12, 2), np.nan), "error", "20 of 20 futures have positions"),
     "no futures": (lambda scene, seed: np.zeros((0, 12, 2)), "error", "at least one path"),
     "a word": (lambda scene, seed: "left", "error", "TypeError: expected a Forecast .* got str"),
-    "a bad map": (lambda scene, seed: Forecast.from_array(np.zeros((5, 12, 2)), np.zeros((9, 9))), "error",
-                  "some of them are above 0"),
+    "a bad map": (
+        lambda scene, seed: Forecast.from_array(np.zeros((5, 12, 2)), np.zeros((9, 9))),
+        "error",
+        "some of them are above 0",
+    ),
     "an exception": (raising(KeyError("velocity")), "error", r"KeyError: 'velocity' \(test_scenes.py:"),
     "a crash": (raising(Gone("crashed")), "crashed", "Gone: the program is crashed"),
     "a timeout": (raising(Gone("timeout")), "timeout", "Gone: the program is timeout"),
@@ -365,8 +397,12 @@ def test_without_a_probability_map(tmp_path: Path) -> None:
     blind = Walker(sees_the_map=False, gives_map=False)
     one = run(system(blind), in_memory(*people(2)), tmp_path / "run", *RULES)
     found = {(row["rule"], row["status"]): row for row in one.verdicts().iter_rows(named=True)}
-    assert set(found) == {(RULES[0], "ok"), (RULES[1], "not applicable"), (RULES[2], "not applicable"),
-                          (RULES[3], "ok")}
+    assert set(found) == {
+        (RULES[0], "ok"),
+        (RULES[1], "not applicable"),
+        (RULES[2], "not applicable"),
+        (RULES[3], "ok"),
+    }
     for rule in RULES[1:3]:
         assert "gives no probability map" in found[rule, "not applicable"]["reason"]
     crossing = found[RULES[3], "ok"]
@@ -377,16 +413,21 @@ def test_without_a_probability_map(tmp_path: Path) -> None:
 
 def test_a_system_that_never_varies(tmp_path: Path) -> None:
     """It is asked once, nothing is tested, and severity is how far it strays, in shares of the past."""
+
     def straight(scene: Scene, seed: int) -> npt.NDArray[np.float64]:
         step = scene.past[-1] - scene.past[-2]
         off = 1.0 if step[0] < 0 else 0.0
         return np.asarray(scene.position + step * np.arange(1, STEPS + 1)[:, None] + (0, off))
 
     scene = replace(FINE, past=FINE.past[:1] + np.arange(8)[:, None] * np.array([2.5, 0]))
-    one = run(system(straight, deterministic=True), in_memory(scene), tmp_path / "run",
-              "mirror(h) => wvc", "mirror(v) => wvc")
+    one = run(
+        system(straight, deterministic=True), in_memory(scene), tmp_path / "run", "mirror(h) => wvc", "mirror(v) => wvc"
+    )
     assert one.predictions().select("follow_up", "repeat").sort("follow_up").rows() == [
-        ("mirror(h)", 0), ("mirror(v)", 0), ("source", 0)]
+        ("mirror(h)", 0),
+        ("mirror(v)", 0),
+        ("source", 0),
+    ]
     found = {row["rule"]: row for row in one.verdicts().iter_rows(named=True)}
     assert found["mirror(v) => wvc"]["severity"] == 0
     strayed = found["mirror(h) => wvc"]
@@ -396,6 +437,7 @@ def test_a_system_that_never_varies(tmp_path: Path) -> None:
 
 
 # --- what does not go together ---------------------------------------------------------------------------
+
 
 def test_photographs_are_not_for_predictors_and_scenes_not_for_detectors(tmp_path: Path) -> None:
     photos, out = write_scenes(tmp_path / "photos", 1), tmp_path / "run"

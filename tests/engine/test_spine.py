@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 
 import instar
 from instar.api import estimate
-from instar.engine import Conflict, local, predictions
+from instar.engine import Conflict, coordinator
 from instar.engine.plan import bound_rules, make_plan
 from instar.store import KEY, Store
 from instar.suites import Suite
@@ -53,11 +54,17 @@ def test_three_rules_end_to_end_with_worker_processes(photos: Path, tmp_path: Pa
 
 def test_nobody_dies_in_a_healthy_run(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started = []
-    real = local.start
-    monkeypatch.setattr(local, "start", lambda setup: started.append(1) or real(setup))
-    monkeypatch.setattr(predictions, "start", lambda setup: started.append(1) or real(setup))
-    run("tests.toys:rectangles", suite("colour_wheel(90, red)", "mirror(h)"), write_scenes(photos, 12),
-        tmp_path / "run", workers=2, zones="tests.engine.zones:painted")
+    real = coordinator.start
+    monkeypatch.setattr(coordinator, "start", lambda setup: started.append(1) or real(setup))
+    monkeypatch.setattr(import_module("instar.engine.predict"), "start", lambda setup: started.append(1) or real(setup))
+    run(
+        "tests.toys:rectangles",
+        suite("colour_wheel(90, red)", "mirror(h)"),
+        write_scenes(photos, 12),
+        tmp_path / "run",
+        workers=2,
+        zones="tests.engine.zones:painted",
+    )
     assert len(started) == 2
 
 
@@ -65,21 +72,35 @@ def test_large_inputs_in_memory_do_not_lock_coordinator_and_workers(tmp_path: Pa
     """Both sides send more than a pipe holds: whoever waits for the other to read would wait for ever."""
     cases = [instar.Case(f"{i}", input=scene(i, (1200, 900))) for i in range(8)]
     data = instar.Dataset("memory", str(tmp_path), lambda: iter(cases))
-    one = instar.run("tests.engine.zones:talkative", suite("mirror(h)", "colour_wheel(90, red)"), data,
-                     out=tmp_path / "run", workers=2, zones="tests.engine.zones:painted", timeout=20)
+    one = instar.run(
+        "tests.engine.zones:talkative",
+        suite("mirror(h)", "colour_wheel(90, red)"),
+        data,
+        out=tmp_path / "run",
+        workers=2,
+        zones="tests.engine.zones:painted",
+        timeout=20,
+    )
     assert one.predictions()["status"].to_list() == ["ok"] * 24
 
 
 def test_a_case_that_cannot_be_sent_is_an_error_and_no_silence(tmp_path: Path) -> None:
-    data = instar.Dataset("memory", str(tmp_path), lambda: iter(
-        [instar.Case("a", input=scene(0), attributes={"f": lambda: None})]))
+    data = instar.Dataset(
+        "memory", str(tmp_path), lambda: iter([instar.Case("a", input=scene(0), attributes={"f": lambda: None})])
+    )
     with pytest.raises((AttributeError, TypeError, pickle.PicklingError), match="pickle"):
         instar.run("tests.toys:steady", suite("mirror(h)"), data, out=tmp_path / "run", workers=1, timeout=5)
 
 
 def test_a_segmenter_that_kills_its_process_costs_its_own_pairs(photos: Path, tmp_path: Path) -> None:
-    one = run("tests.toys:rectangles", suite("colour_wheel(90, red)", "mirror(h)"), write_scenes(photos, 6),
-              tmp_path / "run", workers=1, zones="tests.engine.zones:fragile")
+    one = run(
+        "tests.toys:rectangles",
+        suite("colour_wheel(90, red)", "mirror(h)"),
+        write_scenes(photos, 6),
+        tmp_path / "run",
+        workers=1,
+        zones="tests.engine.zones:fragile",
+    )
     rows = one.predictions()
     assert rows.height == 6 * 3 and rows.select(KEY).is_unique().all()
     lost = rows.filter(pl.col("status") != "ok")
@@ -155,8 +176,13 @@ def test_zones_are_provided_once_stored_and_not_asked_again(photos: Path, tmp_pa
     store = Store(out)
     assert store.needs().select("case", "need", "status").unique().height == 4
     before = store.state("needs")
-    run("tests.toys:rectangles", suite("colour_wheel(90, red)", "colour_fill((0, 0, 0), red)"), photos, out,
-        zones="tests.engine.zones:painted")
+    run(
+        "tests.toys:rectangles",
+        suite("colour_wheel(90, red)", "colour_fill((0, 0, 0), red)"),
+        photos,
+        out,
+        zones="tests.engine.zones:painted",
+    )
     assert store.state("needs") == before
     row = store.needs().row(0, named=True)
     zones = store.need_value(row)
@@ -183,16 +209,26 @@ def test_a_zone_that_cannot_be_had_is_not_applicable_and_says_what_to_do(photos:
     assert (row["judged"], row["not_applicable"], row["rate"]) == (0, 4, None)
     assert "instar models pull" in one.verdicts().filter(status="not applicable")["reason"][0]
     # once somebody provides them, the pairs are open again, and no key appears twice
-    again = run("tests.toys:rectangles", suite("colour_wheel(90, red)", "mirror(h)"), photos, out,
-                zones="tests.engine.zones:painted")
+    again = run(
+        "tests.toys:rectangles",
+        suite("colour_wheel(90, red)", "mirror(h)"),
+        photos,
+        out,
+        zones="tests.engine.zones:painted",
+    )
     assert again.outcome is not None and again.outcome.fresh == 4
     assert keys(again.store).is_unique().all()
     assert again.rates()["not_applicable"].sum() == 0
 
 
 def test_a_zone_that_the_segmenter_does_not_know_or_find(photos: Path, tmp_path: Path) -> None:
-    one = run("tests.toys:rectangles", suite("colour_wheel(90, hair)", "colour_wheel(90, empty)"), photos,
-              tmp_path / "run", zones="tests.engine.zones:painted")
+    one = run(
+        "tests.toys:rectangles",
+        suite("colour_wheel(90, hair)", "colour_wheel(90, empty)"),
+        photos,
+        tmp_path / "run",
+        zones="tests.engine.zones:painted",
+    )
     reasons = dict(one.verdicts().select("rule", "reason").unique().iter_rows())
     assert "have no 'hair'" in reasons["filtered(colour_wheel(90), hair) => detections"]
     assert "no empty in this image" in reasons["filtered(colour_wheel(90), empty) => detections"]
@@ -206,7 +242,7 @@ def test_zones_from_annotated_objects(tmp_path: Path, how: str) -> None:
             found = rectangles(image.pixels)
             masks = np.zeros((len(found), *image.pixels.shape[:2]), bool)
             for mask, box in zip(masks, found.boxes.astype(int), strict=True):
-                mask[box[1]:box[3], box[0]:box[2]] = True
+                mask[box[1] : box[3], box[0] : box[2]] = True
             truth = instar.Detections.from_xyxy(found.boxes, found.labels, ids=["a", "b", "c"], masks=masks)
             yield instar.Case(f"{number}", input=image, truth=truth)
 
@@ -219,7 +255,7 @@ def test_zones_from_annotated_objects(tmp_path: Path, how: str) -> None:
     assert rates["filtered(gamma(2), cat)"]["not_applicable"] == 3
     stored = one.cases().row(0, named=True)
     assert stored["truth_ids"] == ["a", "b", "c"]
-    assert one.manifest["truth"]["kind"] == "detections"
+    assert one.manifest.truth["kind"] == "detections"
 
 
 def test_another_judging_asks_the_same_predictions(photos: Path, tmp_path: Path) -> None:

@@ -40,8 +40,11 @@ def striped(pixels: np.ndarray) -> Zones:
 def forgetful(pixels: np.ndarray) -> Detections:
     """Misses what is red on the right half, and sees a ghost in the dark."""
     found = rectangles(pixels)
-    keep = [i for i, (box, label) in enumerate(zip(found.boxes, found.labels, strict=True))
-            if not (label == "red" and box[0] > pixels.shape[1] / 2)]
+    keep = [
+        i
+        for i, (box, label) in enumerate(zip(found.boxes, found.labels, strict=True))
+        if not (label == "red" and box[0] > pixels.shape[1] / 2)
+    ]
     boxes, labels = [found.boxes[i] for i in keep], [found.labels[i] for i in keep]
     if pixels[0, 0, 0] < 80:
         boxes, labels = [*boxes, [0, 0, 9, 9]], [*labels, "ghost"]

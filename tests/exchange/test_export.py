@@ -33,8 +33,16 @@ from tests.toys import scene, write_scenes
 
 ROOT = Path(__file__).parents[2]
 RULES = "mirror(h) => poses(repeats=2) + noise(8) => poses(draws=3) + rotate90(1)"
-KEYS = {("source", 0, 0), ("source", 0, 1), ("mirror(h)", 0, 0), ("mirror(h)", 0, 1), ("noise(8)", 0, 0),
-        ("noise(8)", 1, 0), ("noise(8)", 2, 0), ("rotate90(1)", 0, 0)}
+KEYS = {
+    ("source", 0, 0),
+    ("source", 0, 1),
+    ("mirror(h)", 0, 0),
+    ("mirror(h)", 0, 1),
+    ("noise(8)", 0, 0),
+    ("noise(8)", 1, 0),
+    ("noise(8)", 2, 0),
+    ("rotate90(1)", 0, 0),
+}
 
 
 @pytest.fixture
@@ -56,21 +64,28 @@ def written(folder: Path) -> dict[Path, int]:
 
 # --- what is written -------------------------------------------------------------------------------
 
+
 def test_every_key_of_the_plan_is_a_line_with_the_file_that_a_run_would_predict(photos: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     outcome = exported(photos, out, stochastic=True, seed=7)
     found = lines(out)
     assert outcome.statuses == {"ok": 3 * len(KEYS)} and outcome.fresh == 3 * len(KEYS)
     assert sorted((line["case"], line["follow_up"], line["draw"], line["repeat"]) for line in found) == sorted(
-        (f"{number:03d}.png", *key) for number in range(3) for key in KEYS)
+        (f"{number:03d}.png", *key) for number in range(3) for key in KEYS
+    )
     for line in found:
         name, case = line["follow_up"], line["case"]
         wanted = transformation("identity" if name == "source" else name)
         follow_up, change = wanted(read_image(photos / case), seed=draw_seed(7, case, wanted, line["draw"]))
         assert np.array_equal(read_image(out / line["file"]).pixels, follow_up.pixels)
         assert (line["width"], line["height"]) == follow_up.size
-        assert line["change"] == {"warp": change.warp.matrix.tolist(), "regions": [], "added": [], "removed": [],
-                                  "facts": {}}
+        assert line["change"] == {
+            "warp": change.warp.matrix.tolist(),
+            "regions": [],
+            "added": [],
+            "removed": [],
+            "facts": {},
+        }
         assert line["seed"] == draw_seed(7, case, name if name == "source" else wanted, line["draw"], line["repeat"])
 
 
@@ -135,6 +150,7 @@ def test_any_name_has_a_safe_file_of_its_own(names: list[str]) -> None:
 
 # --- once more -------------------------------------------------------------------------------------
 
+
 def test_the_same_call_again_writes_only_what_is_missing(photos: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     exported(photos, out)
@@ -150,11 +166,17 @@ def test_the_same_call_again_writes_only_what_is_missing(photos: Path, tmp_path:
     assert len(lines(out)) == len(said) + 3
 
 
-@pytest.mark.parametrize(("change", "why"), [
-    ({"seed": 3}, "with seed 0, not 3"), ({"stochastic": True}, "with stochastic false, not true"),
-    ({"kind": "detections"}, 'with kind "poses", not "detections"')])
-def test_another_plan_does_not_go_into_the_same_folder(photos: Path, tmp_path: Path, change: dict[str, Any],
-                                                       why: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"seed": 3}, "with seed 0, not 3"),
+        ({"stochastic": True}, "with stochastic false, not true"),
+        ({"kind": "detections"}, 'with kind "poses", not "detections"'),
+    ],
+)
+def test_another_plan_does_not_go_into_the_same_folder(
+    photos: Path, tmp_path: Path, change: dict[str, Any], why: str
+) -> None:
     exported(photos, tmp_path / "out", "mirror(h)")
     with pytest.raises(Conflict, match=why):
         exported(photos, tmp_path / "out", "mirror(h)", **change)
@@ -187,9 +209,11 @@ def test_ctrl_c_leaves_whole_cases_and_the_same_call_goes_on(photos: Path, tmp_p
 
 def test_a_kill_at_any_moment_leaves_whole_files(tmp_path: Path) -> None:
     photos, out = write_scenes(tmp_path / "photos", 40, (320, 240)), tmp_path / "out"
-    code = ("import sys; from instar.exchange.export import export_inputs; from instar.datasets import dataset; "
-            "from instar.suites import suite; "
-            f"export_inputs(dataset({str(photos)!r}), suite({RULES!r}), {str(out)!r}, kind='poses')")
+    code = (
+        "import sys; from instar.exchange.export import export_inputs; from instar.datasets import dataset; "
+        "from instar.suites import suite; "
+        f"export_inputs(dataset({str(photos)!r}), suite({RULES!r}), {str(out)!r}, kind='poses')"
+    )
     child = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
     while len(list(out.glob("inputs/*/case.json"))) < 5 and child.poll() is None:
         time.sleep(0.005)
@@ -207,6 +231,7 @@ def test_two_at_once_do_not_write_into_one_folder(photos: Path, tmp_path: Path) 
 
 
 # --- bad questions ---------------------------------------------------------------------------------
+
 
 def test_a_suite_for_any_kind_must_say_which(photos: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="say with --kind"):

@@ -27,7 +27,7 @@ from instar.image import read_image
 from instar.outputs.forecast import Forecast
 from instar.report import draw_pairs, load_pair, write_report
 from instar.scene import Scene, decode_classes
-from instar.store import KEY, Busy, Store
+from instar.store import KEY, Busy, Store, SystemInfo
 from instar.suites import suite
 from instar.viewer.pictures import Pictures
 from tests.engine.test_scenes import on_files, system
@@ -39,8 +39,9 @@ POINTS = np.linspace([20.0, 30.0], [90.0, 80.0], 17)
 
 def imported(table: Path | Sequence[Path], out: Path, **more: Any) -> Outcome:
     rules = more.pop("suite", None)
-    return import_outputs([table] if isinstance(table, Path) else table, Store(out),
-                          suite=None if rules is None else suite(rules), **more)
+    return import_outputs(
+        [table] if isinstance(table, Path) else table, Store(out), suite=None if rules is None else suite(rules), **more
+    )
 
 
 def jsonl(path: Path, *lines: dict[str, Any]) -> Path:
@@ -55,15 +56,27 @@ def as_csv(path: Path, *lines: dict[str, Any]) -> Path:
         writer = csv.DictWriter(file, names)
         writer.writeheader()
         for line in lines:
-            writer.writerow({name: value if isinstance(value, str) else json.dumps(value)
-                             for name, value in line.items() if value is not None})
+            writer.writerow(
+                {
+                    name: value if isinstance(value, str) else json.dumps(value)
+                    for name, value in line.items()
+                    if value is not None
+                }
+            )
     return path
 
 
 def found(case: str, follow_up: str, *boxes: list[float], **more: Any) -> dict[str, Any]:
     """A line of a table of detections, in frames of 100 × 50."""
-    return {"case": case, "follow_up": follow_up, "boxes": list(boxes), "labels": ["dog"] * len(boxes),
-            "width": 100, "height": 50, **more}
+    return {
+        "case": case,
+        "follow_up": follow_up,
+        "boxes": list(boxes),
+        "labels": ["dog"] * len(boxes),
+        "width": 100,
+        "height": 50,
+        **more,
+    }
 
 
 def said(case: str, follow_up: str, caption: str, **more: Any) -> dict[str, Any]:
@@ -76,11 +89,15 @@ PAIR = (found("a", "source", LEFT), found("a", "mirror(h)", RIGHT))
 
 # --- the same as a run -----------------------------------------------------------------------------
 
+
 def answered(export: Path, path: Path, answer: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]) -> Path:
     """A table of what somebody says of the exported files, who knows nothing else of them than their lines."""
     lines = [json.loads(line) for line in (export / "inputs.jsonl").read_text().splitlines()]
-    told = [{**{name: line[name] for name in KEY}, **answer(line, {"path": export / line["file"]})}
-            for line in lines if line["status"] == "ok"]
+    told = [
+        {**{name: line[name] for name in KEY}, **answer(line, {"path": export / line["file"]})}
+        for line in lines
+        if line["status"] == "ok"
+    ]
     np.random.default_rng(1).shuffle(told)  # type: ignore[arg-type]
     return jsonl(path, *told)
 
@@ -114,8 +131,17 @@ def walking(scene: Scene, seed: int) -> Forecast:
 
 def futures_said(line: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
     told = json.loads(about["path"].read_text())
-    futures, heat = ahead(Scene(decode_classes(b64decode(told["classes"])), tuple(told["names"]), told["past"],
-                                told["steps"], told["rate"], told["metres_per_pixel"]), line["seed"])
+    futures, heat = ahead(
+        Scene(
+            decode_classes(b64decode(told["classes"])),
+            tuple(told["names"]),
+            told["past"],
+            told["steps"],
+            told["rate"],
+            told["metres_per_pixel"],
+        ),
+        line["seed"],
+    )
     return {"futures": futures, "map": heat}
 
 
@@ -136,14 +162,30 @@ def annotated(folder: Path) -> Dataset:
 
 Answer = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
 ROUNDS: dict[str, tuple[Any, str, Callable[[Path], Dataset], Answer, dict[str, Any]]] = {
-    "poses": (shaky, "mirror(h) => poses(repeats=2) + noise(20) => poses(draws=3) + rotate90(1) + stretch(1, 0.8) + "
-                     "colour_wheel(90, red) + colour_wheel(90, hair)", photographs, poses_said,
-              {"skeleton": "coco-17"}),
-    "detections": (rectangles, "mirror(h) + rotation(5) + erase(0.95) => presence(gone) + object_noise(0.5, 40) => "
-                               "presence(kept) + colour_wheel(90)", annotated, boxes_said, {}),
-    "forecast": (system(walking), "mirror(h) => wvc(sources=4, repeats=2) + rescale(1.2) => hvc + "
-                 "class_change(road, pavement) => direction(increase, sources=4)",
-                 lambda folder: on_files(folder, 3), futures_said, {}),
+    "poses": (
+        shaky,
+        "mirror(h) => poses(repeats=2) + noise(20) => poses(draws=3) + rotate90(1) + stretch(1, 0.8) + "
+        "colour_wheel(90, red) + colour_wheel(90, hair)",
+        photographs,
+        poses_said,
+        {"skeleton": "coco-17"},
+    ),
+    "detections": (
+        rectangles,
+        "mirror(h) + rotation(5) + erase(0.95) => presence(gone) + object_noise(0.5, 40) => "
+        "presence(kept) + colour_wheel(90)",
+        annotated,
+        boxes_said,
+        {},
+    ),
+    "forecast": (
+        system(walking),
+        "mirror(h) => wvc(sources=4, repeats=2) + rescale(1.2) => hvc + "
+        "class_change(road, pavement) => direction(increase, sources=4)",
+        lambda folder: on_files(folder, 3),
+        futures_said,
+        {},
+    ),
 }
 
 
@@ -152,8 +194,15 @@ def test_a_run_and_answers_to_its_export_have_the_same_verdicts(kind: str, tmp_p
     tested, rules, data, answer, more = ROUNDS[kind]
     zones = "tests.engine.zones:painted"
     run = instar.run(tested, rules, data(tmp_path / "data"), out=tmp_path / "run", workers=0, seed=5, zones=zones)
-    export_inputs(data(tmp_path / "data"), suite(rules), tmp_path / "export", kind=kind, seed=5,
-                  stochastic=kind != "detections", providers={"zones": zones})
+    export_inputs(
+        data(tmp_path / "data"),
+        suite(rules),
+        tmp_path / "export",
+        kind=kind,
+        seed=5,
+        stochastic=kind != "detections",
+        providers={"zones": zones},
+    )
     table = answered(tmp_path / "export", tmp_path / "answers.jsonl", answer)
     imported(table, tmp_path / "recorded", export=tmp_path / "export", **more)
     again = instar.open_run(tmp_path / "recorded")
@@ -161,14 +210,19 @@ def test_a_run_and_answers_to_its_export_have_the_same_verdicts(kind: str, tmp_p
     order = ["case", "target", "rule"]
     expected, actual = run.verdicts().sort(order), again.verdicts().sort(order)
     assert expected.select(*order, "severity", "kind", "status", "reason").equals(
-        actual.select(*order, "severity", "kind", "status", "reason"))
+        actual.select(*order, "severity", "kind", "status", "reason")
+    )
     assert expected["severity"].drop_nulls().len() > 5
     whole = [one.store.whole(one.predictions()).drop("seconds").sort(KEY) for one in (run, again)]
     assert whole[0].equals(whole[1])
     for name in ("case", "status", "message", "width", "height", "track", "attributes", "properties"):
         assert run.cases().sort("case")[name].equals(again.cases().sort("case")[name]), name
-    assert run.store.needs().select("case", "need", "hash").sort("case").equals(
-        again.store.needs().select("case", "need", "hash").sort("case"))
+    assert (
+        run.store.needs()
+        .select("case", "need", "hash")
+        .sort("case")
+        .equals(again.store.needs().select("case", "need", "hash").sort("case"))
+    )
     if kind == "poses":  # the others are in memory
         for verdict in again.worst(3).iter_rows(named=True):
             drawn = [load_pair(one.store, one.manifest, verdict).follow_up.image.pixels for one in (run, again)]
@@ -188,11 +242,16 @@ def test_what_was_in_memory_is_drawn_from_the_export(tmp_path: Path) -> None:
 
 # --- tables of every shape -------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("write", [jsonl, as_csv])
 def test_a_table_of_detections_is_a_run(write: Callable[..., Path], tmp_path: Path) -> None:
-    lines = [*PAIR, found("b", "mirror(h)"), found("b", "source", LEFT, scores=[0.75]),
-             {"case": "c", "follow_up": "source", "status": "timeout", "message": "30 s", "width": 100, "height": 50},
-             found("c", "mirror(h)", LEFT)]
+    lines = [
+        *PAIR,
+        found("b", "mirror(h)"),
+        found("b", "source", LEFT, scores=[0.75]),
+        {"case": "c", "follow_up": "source", "status": "timeout", "message": "30 s", "width": 100, "height": 50},
+        found("c", "mirror(h)", LEFT),
+    ]
     outcome = imported(write(tmp_path / "answers", *lines), tmp_path / "run", name="our detector")
     run = instar.open_run(tmp_path / "run")
     assert outcome.statuses == {"ok": 5, "timeout": 1} and outcome.fresh == 6
@@ -200,31 +259,59 @@ def test_a_table_of_detections_is_a_run(write: Callable[..., Path], tmp_path: Pa
     assert verdicts["a"]["severity"] == 0, "the warp of mirror(h) is known from the size of the source"
     assert (verdicts["b"]["severity"], verdicts["b"]["kind"]) == (1.0, "lost")
     assert (verdicts["c"]["status"], verdicts["c"]["reason"]) == ("timeout", "the source: 30 s")
-    told = run.manifest
-    assert told["system"] == {"name": "our detector", "kind": "detections", "deterministic": True, "seedable": False,
-                              "takes": "image", "fingerprint": told["system"]["fingerprint"]}
-    assert told["recorded"]["inputs"] is False
-    assert [(one["name"], one["rows"]) for one in told["recorded"]["tables"]] == [("answers", 6)]
+    system, recorded = run.manifest.system, run.manifest.recorded
+    assert system == SystemInfo(
+        "our detector", "detections", system.fingerprint, deterministic=True, seedable=False, takes="image"
+    )
+    assert recorded is not None and recorded.inputs is False
+    assert [(one.name, one.rows) for one in recorded.tables] == [("answers", 6)]
 
 
 def test_csv_and_jsonl_say_the_same(tmp_path: Path) -> None:
-    lines = [said("7", "source", "a dog"), said("7", "recorded(paste)", "a dog, \"2\" cats\nand 1e5 birds", score=0.5,
-             added=["cat"], facts={"x": 1}, weather="wet", level=3), said("007", "source", "3")]
+    lines = [
+        said("7", "source", "a dog"),
+        said(
+            "7",
+            "recorded(paste)",
+            'a dog, "2" cats\nand 1e5 birds',
+            score=0.5,
+            added=["cat"],
+            facts={"x": 1},
+            weather="wet",
+            level=3,
+        ),
+        said("007", "source", "3"),
+    ]
     imported(as_csv(tmp_path / "t.csv", *lines), tmp_path / "one")
     imported(jsonl(tmp_path / "t.jsonl", *lines), tmp_path / "two")
     runs = [instar.open_run(tmp_path / name) for name in ("one", "two")]
     frames = [run.predictions().sort(KEY) for run in runs]
     assert frames[0].equals(frames[1])
     assert frames[0].filter(pl.col("follow_up") != "source").select("caption", "score", "added", "facts").row(0) == (
-        'a dog, "2" cats and 1e5 birds', 0.5, ["cat"], '{"x": 1}')
+        'a dog, "2" cats and 1e5 birds',
+        0.5,
+        ["cat"],
+        '{"x": 1}',
+    )
     assert dict(runs[0].cases().select("case", "attributes").iter_rows()) == {
-        "7": '{"weather": "wet", "level": 3}', "007": "{}"}
+        "7": '{"weather": "wet", "level": 3}',
+        "007": "{}",
+    }
 
 
 def test_the_change_of_a_follow_up_may_stand_in_the_table(tmp_path: Path) -> None:
     half = [[0.5, 0, 0], [0, 0.5, 0], [0, 0, 1]]
-    moved = found("a", "recorded(thumbnail)", [5, 5, 15, 20], warp=half, width=50, height=25, regions=[[0, 0, 5, 5]],
-                  added="dog", removed=["cat", "cow"])
+    moved = found(
+        "a",
+        "recorded(thumbnail)",
+        [5, 5, 15, 20],
+        warp=half,
+        width=50,
+        height=25,
+        regions=[[0, 0, 5, 5]],
+        added="dog",
+        removed=["cat", "cow"],
+    )
     imported(jsonl(tmp_path / "t", found("a", "source", LEFT), moved), tmp_path / "run")
     run = instar.open_run(tmp_path / "run")
     row = run.predictions().filter(follow_up="recorded(thumbnail)").row(0, named=True)
@@ -237,17 +324,21 @@ def test_recorded_poses_with_absent_landmarks_and_visibility(tmp_path: Path) -> 
     seen = [[*point, 0.5] for point in POINTS.tolist()]
     seen[3], seen[4] = None, [None, None, 0.5]  # type: ignore[call-overload]
     nobody: list[Any] = []
-    lines = [{"case": "a", "follow_up": "source", "points": seen, "width": 100, "height": 100},
-             {"case": "a", "follow_up": "gamma(0.5)", "points": [seen], "width": 100, "height": 100},
-             {"case": "a", "follow_up": "gamma(2)", "points": nobody, "width": 100, "height": 100}]
+    lines = [
+        {"case": "a", "follow_up": "source", "points": seen, "width": 100, "height": 100},
+        {"case": "a", "follow_up": "gamma(0.5)", "points": [seen], "width": 100, "height": 100},
+        {"case": "a", "follow_up": "gamma(2)", "points": nobody, "width": 100, "height": 100},
+    ]
     imported(jsonl(tmp_path / "t", *lines), tmp_path / "run", skeleton="coco-17")
     run = instar.open_run(tmp_path / "run")
     row = run.predictions().filter(follow_up="source").row(0, named=True)
-    kept = instar.Poses.from_row(row, run.manifest["output"])
+    kept = instar.Poses.from_row(row, run.manifest.output)
     assert np.isnan(kept.points[0, [3, 4]]).all() and np.allclose(kept.points[0, 5:], POINTS[5:])
     assert kept.visibility[0, 5] == 0.5
     assert dict(run.verdicts().select("rule", "severity").iter_rows()) == {
-        "gamma(0.5) => poses": 0.0, "gamma(2) => poses": np.inf}
+        "gamma(0.5) => poses": 0.0,
+        "gamma(2) => poses": np.inf,
+    }
 
 
 def test_draws_and_repeats_make_the_rule_that_uses_them(tmp_path: Path) -> None:
@@ -255,8 +346,8 @@ def test_draws_and_repeats_make_the_rule_that_uses_them(tmp_path: Path) -> None:
     lines += [found("a", "recorded(paste)", LEFT if draw else RIGHT, draw=draw) for draw in range(3)]
     imported(jsonl(tmp_path / "t", *lines), tmp_path / "run")
     run = instar.open_run(tmp_path / "run")
-    assert run.manifest["rules"] == ["recorded(paste) => detections(draws=3, repeats=2)"]
-    assert run.manifest["system"]["deterministic"] is False
+    assert run.manifest.rules == ("recorded(paste) => detections(draws=3, repeats=2)",)
+    assert run.manifest.system.deterministic is False
     assert run.verdicts().filter(target="0")["severity"].to_list() == [0.0], "two of three draws are right"
 
 
@@ -268,8 +359,11 @@ def test_several_tables_are_one_run(tmp_path: Path) -> None:
 
 def test_a_dataset_gives_size_truth_and_pictures(tmp_path: Path) -> None:
     data, photos = dataset(write_scenes(tmp_path / "photos", 2)), tmp_path / "photos"
-    lines = [{"case": case, "follow_up": name, **boxes_said({}, {"path": photos / case})}
-             for case in ("000.png", "001.png") for name in ("source", "gamma(0.99)")]
+    lines = [
+        {"case": case, "follow_up": name, **boxes_said({}, {"path": photos / case})}
+        for case in ("000.png", "001.png")
+        for name in ("source", "gamma(0.99)")
+    ]
     imported(jsonl(tmp_path / "t", *lines), tmp_path / "run", dataset=data)
     run = instar.open_run(tmp_path / "run")
     assert run.verdicts()["severity"].max() == 0
@@ -294,7 +388,7 @@ def test_truth_in_the_table_is_the_truth_of_the_case(tmp_path: Path) -> None:
     lines = [{**PAIR[0], "truth_boxes": [LEFT], "truth_labels": ["dog"]}, PAIR[1]]
     imported(jsonl(tmp_path / "t", *lines), tmp_path / "run")
     run = instar.open_run(tmp_path / "run")
-    assert run.manifest["truth"] == {"kind": "detections"}
+    assert run.manifest.truth == {"kind": "detections"}
     assert run.cases().select("truth_boxes", "truth_labels").row(0) == (LEFT, ["dog"])
     with pytest.raises(ValueError, match=r"t, line 1: the truth of case 'a': it has no truth_labels"):
         imported(jsonl(tmp_path / "t", {**PAIR[0], "truth_boxes": [LEFT]}), tmp_path / "other")
@@ -302,12 +396,19 @@ def test_truth_in_the_table_is_the_truth_of_the_case(tmp_path: Path) -> None:
 
 # --- pairs, and a second table ---------------------------------------------------------------------
 
+
 def golden(name: str) -> Path:
     return shared(f"golden/meta-ic/{name}.jsonl")
 
 
-COLUMNS = {"case": "pair", "source_caption": "source", "caption": "follow_up", "added": "inserted",
-           "truth_caption": "labels", "facts.reported": "reported"}
+COLUMNS = {
+    "case": "pair",
+    "source_caption": "source",
+    "caption": "follow_up",
+    "added": "inserted",
+    "truth_caption": "labels",
+    "facts.reported": "reported",
+}
 
 
 def test_both_logs_of_a_captioner_become_two_follow_ups_of_the_same_cases(tmp_path: Path) -> None:
@@ -317,16 +418,22 @@ def test_both_logs_of_a_captioner_become_two_follow_ups_of_the_same_cases(tmp_pa
     run = instar.open_run(tmp_path / "run")
     rows = run.predictions()
     assert dict(rows.group_by("follow_up").len().iter_rows()) == {
-        "source": 1000, "recorded(overlap-0)": 1000, "recorded(overlap-15)": 1000}
+        "source": 1000,
+        "recorded(overlap-0)": 1000,
+        "recorded(overlap-15)": 1000,
+    }
     assert rows.select(KEY).is_unique().all()
     line = json.loads(golden("overlap-15").read_text().splitlines()[2])
     mine = rows.filter(case="3", follow_up="recorded(overlap-15)").row(0, named=True)
     assert (mine["caption"], mine["added"], json.loads(mine["facts"])) == (
-        line["follow_up"], [line["inserted"]], {"reported": line["reported"]})
+        line["follow_up"],
+        [line["inserted"]],
+        {"reported": line["reported"]},
+    )
     case = run.cases().filter(case="3").row(0, named=True)
     assert case["truth_caption"].splitlines() == [" ".join(label.split()) for label in line["labels"]]
     assert json.loads(case["attributes"]) == {"background": line["background"]}
-    assert [table["name"] for table in run.manifest["recorded"]["tables"]] == ["overlap-0.jsonl", "overlap-15.jsonl"]
+    assert [table.name for table in run.manifest.recorded.tables] == ["overlap-0.jsonl", "overlap-15.jsonl"]
 
 
 def pair(case: str, source: str, caption: str, **more: Any) -> dict[str, Any]:
@@ -337,8 +444,11 @@ def test_the_source_of_pairs_may_be_said_again_but_not_otherwise(tmp_path: Path)
     lines = [pair("a", "a dog", "a dog and a cat", draw=0), pair("a", "a dog", "two dogs", draw=1)]
     imported(jsonl(tmp_path / "t", *lines), tmp_path / "run")
     assert instar.open_run(tmp_path / "run").predictions().height == 3
-    with pytest.raises(ValueError, match=r"t, line 2: source of case 'a' is on line 1 of t already, and this line says "
-                                         "something else of the source"):
+    with pytest.raises(
+        ValueError,
+        match=r"t, line 2: source of case 'a' is on line 1 of t already, and this line says "
+        "something else of the source",
+    ):
         imported(jsonl(tmp_path / "t", lines[0], pair("a", "a cow", "two dogs", draw=1)), tmp_path / "other")
     with pytest.raises(ValueError, match=r"t, line 1: .*run holds another output for source of case 'a'"):
         imported(jsonl(tmp_path / "t", pair("a", "a cow", "x", draw=2)), tmp_path / "run")
@@ -357,19 +467,22 @@ def test_a_key_that_the_run_holds_is_named_and_nothing_is_added(tmp_path: Path) 
 
 def test_a_run_grows_by_cases_follow_ups_and_rules(tmp_path: Path) -> None:
     imported(jsonl(tmp_path / "t", *PAIR), tmp_path / "run")
-    first = instar.open_run(tmp_path / "run").manifest["system"]["fingerprint"]
+    first = instar.open_run(tmp_path / "run").manifest.system.fingerprint
     imported(jsonl(tmp_path / "u", found("a", "gamma(2)", RIGHT), found("b", "source", LEFT)), tmp_path / "run")
     run = instar.open_run(tmp_path / "run")
-    assert run.manifest["rules"] == ["mirror(h) => detections", "gamma(2) => detections"]
-    assert run.manifest["system"]["fingerprint"] != first
+    assert run.manifest.rules == ("mirror(h) => detections", "gamma(2) => detections")
+    assert run.manifest.system.fingerprint != first
     assert dict(run.verdicts().filter(target="0").select("rule", "severity").iter_rows()) == {
-        "mirror(h) => detections": 0.0, "gamma(2) => detections": 1.0}
+        "mirror(h) => detections": 0.0,
+        "gamma(2) => detections": 1.0,
+    }
     imported([], tmp_path / "run", suite="[mirror(h), gamma(2)] => correlation")
-    assert len(run.manifest["rules"]) == 3 and run.over_cases().height == 1
+    assert len(run.manifest.rules) == 3 and run.over_cases().height == 1
 
 
 def test_an_import_that_broke_off_leaves_the_run_as_it_was_and_can_be_done_again(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real, table = Store.append, jsonl(tmp_path / "t", *PAIR)
 
     def full(store: Store, name: str, frame: pl.DataFrame) -> None:
@@ -424,22 +537,34 @@ def test_other_outputs_do_not_go_into_a_run(tmp_path: Path) -> None:
 # --- what is wrong with a table --------------------------------------------------------------------
 
 BAD_LINES: list[tuple[dict[str, Any], str]] = [
-    ({"case": None}, "it has no case"), ({"case": 1.5}, "case is 1.5; it takes a text"),
+    ({"case": None}, "it has no case"),
+    ({"case": 1.5}, "case is 1.5; it takes a text"),
     ({"case": " "}, "case is empty"),
-    ({"follow_up": None}, "it has no follow_up"), ({"follow_up": "miror(h)"}, "did you mean 'mirror'"),
-    ({"follow_up": "paste"}, r"spelled recorded\(NAME\)"), ({"draw": -1}, "draw is -1; it takes a whole number from 0"),
-    ({"repeat": "often"}, 'repeat is "often"; it takes a whole'), ({"follow_up": "source", "draw": 1}, "has no draws"),
+    ({"follow_up": None}, "it has no follow_up"),
+    ({"follow_up": "miror(h)"}, "did you mean 'mirror'"),
+    ({"follow_up": "paste"}, r"spelled recorded\(NAME\)"),
+    ({"draw": -1}, "draw is -1; it takes a whole number from 0"),
+    ({"repeat": "often"}, 'repeat is "often"; it takes a whole'),
+    ({"follow_up": "source", "draw": 1}, "has no draws"),
     ({"boxes": None}, "it has no boxes; where there is no output, the column status says error, timeout"),
-    ({"labels": None}, "it has no labels"), ({"boxes": "many"}, 'boxes is "many"; it takes boxes'),
+    ({"labels": None}, "it has no labels"),
+    ({"boxes": "many"}, 'boxes is "many"; it takes boxes'),
     ({"boxes": [[1, 2, 3]]}, r"it takes boxes \[x0, y0, x1, y1\] in pixels \(any number × 4\)"),
-    ({"boxes": [["1", "2", "3", "4"]]}, "it takes boxes"), ({"boxes": [[30, 10, 10, 40]]}, "x1 < x0"),
-    ({"boxes": [[1, 2, 3, 1e999]]}, "line 3"), ({"labels": ["dog", "cow"]}, "1 boxes need as many labels"),
-    ({"labels": [3]}, "one of labels is 3; it takes a text"), ({"scores": [2e308]}, "line 3"),
+    ({"boxes": [["1", "2", "3", "4"]]}, "it takes boxes"),
+    ({"boxes": [[30, 10, 10, 40]]}, "x1 < x0"),
+    ({"boxes": [[1, 2, 3, 1e999]]}, "line 3"),
+    ({"labels": ["dog", "cow"]}, "1 boxes need as many labels"),
+    ({"labels": [3]}, "one of labels is 3; it takes a text"),
+    ({"scores": [2e308]}, "line 3"),
     ({"status": "fine"}, 'status is "fine"; it takes one of ok, error'),
     ({"status": "error"}, "and it has an output too"),
-    ({"width": 0}, "width is 0; it takes a whole number from 1"), ({"warp": [1, 2, 3]}, "warp is .* it takes a matrix"),
-    ({"warp": [0] * 9}, "singular"), ({"regions": [1, 2]}, "regions is"), ({"added": 3}, "added is 3; it takes a list"),
-    ({"facts": [1]}, "facts is .* it takes an object"), ({"facts": {"a": [1]}}, "the fact a is"),
+    ({"width": 0}, "width is 0; it takes a whole number from 1"),
+    ({"warp": [1, 2, 3]}, "warp is .* it takes a matrix"),
+    ({"warp": [0] * 9}, "singular"),
+    ({"regions": [1, 2]}, "regions is"),
+    ({"added": 3}, "added is 3; it takes a list"),
+    ({"facts": [1]}, "facts is .* it takes an object"),
+    ({"facts": {"a": [1]}}, "the fact a is"),
     ({"seconds": "long"}, "seconds is"),
 ]
 
@@ -454,7 +579,8 @@ def test_a_wrong_line_is_named_and_nothing_remains(wrong: dict[str, Any], why: s
 
 
 BAD_FILES: list[tuple[bytes, str]] = [
-    (b"", "t: the file is empty"), (b" \n\n", "t: the file is empty"),
+    (b"", "t: the file is empty"),
+    (b" \n\n", "t: the file is empty"),
     (b"case,follow_up,boxes,labels\n", "no lines besides its header"),
     (b"case,follow_up,boxes,labels\na,source\n", "line 2: it has 2 cells, the header has 4"),
     (b'case,follow_up,boxes,labels\na,source,"[],[]\n', "line 2: not CSV"),
@@ -482,31 +608,48 @@ def test_a_file_that_is_no_table_is_refused(content: bytes, why: str, tmp_path: 
 
 
 def test_files_as_spreadsheets_and_other_systems_write_them(tmp_path: Path) -> None:
-    text = (";case;follow_up;boxes;labels;width;height\r\n0;a;source;[];[];100.0;50\r\n\r\n"
-            "1;a;mirror(h);[];[];100;50\r\n")
+    text = (
+        ";case;follow_up;boxes;labels;width;height\r\n0;a;source;[];[];100.0;50\r\n\r\n1;a;mirror(h);[];[];100;50\r\n"
+    )
     (tmp_path / "t").write_bytes(b"\xef\xbb\xbf" + text.encode())
     imported(tmp_path / "t", tmp_path / "run")
     assert instar.open_run(tmp_path / "run").verdicts()["severity"].to_list() == [0.0]
 
 
-@pytest.mark.parametrize(("lines", "why"), [
-    ([*PAIR, PAIR[1]], r"line 3: mirror\(h\) of case 'a' is on line 2 of t already, and this line has the same"),
-    ([PAIR[1]], r"line 1: mirror\(h\) of case 'a' has no source to be compared with; .* follow_up source"),
-    ([{**PAIR[0], "repeat": 1}, PAIR[1]], "has no source"),
-    ([found("a", "source", LEFT, width=None), PAIR[1]], "line 1: source of case 'a': the size of the source is not"),
-    ([PAIR[0], found("a", "erase(0.5)", LEFT)], r"line 2: erase\(0.5\) of case 'a': .* \(it needs objects\); give the"),
-    ([PAIR[0], found("a", "rotate90(1)", LEFT)], r"line 2: rotate90\(1\) of a source of 100×50 is 50×100, not 100×50"),
-], ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        ([*PAIR, PAIR[1]], r"line 3: mirror\(h\) of case 'a' is on line 2 of t already, and this line has the same"),
+        ([PAIR[1]], r"line 1: mirror\(h\) of case 'a' has no source to be compared with; .* follow_up source"),
+        ([{**PAIR[0], "repeat": 1}, PAIR[1]], "has no source"),
+        (
+            [found("a", "source", LEFT, width=None), PAIR[1]],
+            "line 1: source of case 'a': the size of the source is not",
+        ),
+        (
+            [PAIR[0], found("a", "erase(0.5)", LEFT)],
+            r"line 2: erase\(0.5\) of case 'a': .* \(it needs objects\); give the",
+        ),
+        (
+            [PAIR[0], found("a", "rotate90(1)", LEFT)],
+            r"line 2: rotate90\(1\) of a source of 100×50 is 50×100, not 100×50",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
 def test_lines_that_do_not_fit_together(lines: list[dict[str, Any]], why: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=why):
         imported(jsonl(tmp_path / "t", *lines), tmp_path / "run")
     assert [path.name for path in tmp_path.iterdir()] == ["t"]
 
 
-@pytest.mark.parametrize(("rules", "why"), [
-    ("mirror(v)", r"line 2: mirror\(h\) of case 'a' is not in the plan: no rule is about it; did you mean 'mirror"),
-    ("mirror(h) => poses", "is about poses, this system answers with detections"),
-])
+@pytest.mark.parametrize(
+    ("rules", "why"),
+    [
+        ("mirror(v)", r"line 2: mirror\(h\) of case 'a' is not in the plan: no rule is about it; did you mean 'mirror"),
+        ("mirror(h) => poses", "is about poses, this system answers with detections"),
+    ],
+)
 def test_keys_that_no_rule_asks_for(rules: str, why: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=why):
         imported(jsonl(tmp_path / "t", *PAIR), tmp_path / "run", suite=rules)
@@ -553,17 +696,24 @@ def test_answers_to_an_export_must_be_to_its_inputs(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"line 1: .* has no input source of case 'x.png'"):
         imported(jsonl(tmp_path / "u", {**source, "case": "x.png"}), tmp_path / "other", export=export)
     with pytest.raises(ValueError, match=r"line 2: there is an output for filtered.* has no input \(there is no segm"):
-        imported(jsonl(tmp_path / "u", source, {**source, "follow_up": "colour_wheel(90, red)"}), tmp_path / "other",
-                 export=export)
+        imported(
+            jsonl(tmp_path / "u", source, {**source, "follow_up": "colour_wheel(90, red)"}),
+            tmp_path / "other",
+            export=export,
+        )
     with pytest.raises(FileNotFoundError, match="holds no export"):
         imported(table, tmp_path / "other", export=tmp_path)
 
 
 # --- looking at it ---------------------------------------------------------------------------------
 
+
 def test_a_run_without_pictures_can_be_looked_at(tmp_path: Path) -> None:
-    lines = [line for case in "abcdef" for line in (found(case, "source", LEFT), found(case, "mirror(h)", LEFT),
-                                                    found(case, "recorded(paste)", RIGHT))]
+    lines = [
+        line
+        for case in "abcdef"
+        for line in (found(case, "source", LEFT), found(case, "mirror(h)", LEFT), found(case, "recorded(paste)", RIGHT))
+    ]
     imported(jsonl(tmp_path / "t", *lines), tmp_path / "run")
     run = instar.open_run(tmp_path / "run")
     assert run.any_rule()["rate"] == 1
@@ -579,8 +729,14 @@ def test_a_run_without_pictures_can_be_looked_at(tmp_path: Path) -> None:
 def test_a_dataset_named_later_shows_the_source_but_nothing_outside_it(tmp_path: Path) -> None:
     photos = write_scenes(tmp_path / "photos", 2)
     shutil.copy(photos / "000.png", tmp_path / "private.png")
-    lines = [line for case in ("000.png", "../private.png") for line in (
-        found(case, "source", LEFT, width=160, height=120), found(case, "mirror(h)", LEFT, width=160, height=120))]
+    lines = [
+        line
+        for case in ("000.png", "../private.png")
+        for line in (
+            found(case, "source", LEFT, width=160, height=120),
+            found(case, "mirror(h)", LEFT, width=160, height=120),
+        )
+    ]
     imported(jsonl(tmp_path / "t", *lines), tmp_path / "run")
     run = instar.open_run(tmp_path / "run")
     drawn = draw_pairs(run.store, run.worst(2), tmp_path / "pictures", dataset=photos)
@@ -593,8 +749,14 @@ WORDS = st.text(st.characters(blacklist_categories=("Cs",)), min_size=1, max_siz
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(WORDS.filter(lambda text: bool(text.strip())), WORDS.filter(lambda text: bool(text.split()))),
-                min_size=1, max_size=5, unique_by=lambda told: normalize("NFC", told[0])))
+@given(
+    st.lists(
+        st.tuples(WORDS.filter(lambda text: bool(text.strip())), WORDS.filter(lambda text: bool(text.split()))),
+        min_size=1,
+        max_size=5,
+        unique_by=lambda told: normalize("NFC", told[0]),
+    )
+)
 def test_any_text_survives_both_kinds_of_table(tmp_path: Path, told: list[tuple[str, str]]) -> None:
     expected = {normalize("NFC", case): " ".join(text.split()) for case, text in told}
     for write in (jsonl, as_csv):

@@ -13,11 +13,30 @@ from tests.missing import shared
 
 IMAGES = {"FLIC-test": 835, "phoenix-dev": 55_775}
 GRID = (0.01, 0.05, 0.1, 0.2, 0.3, 0.7, 1.0, 2.0, 5.0, 20.0, float("inf"))
-SUB = ("Id", "Grey", "Bilat(10,3)", "Bilat(125,5)", "Bilat(80,7)", "Bright(20,.8)", "Gamma(.5)",
-       "CWheel(90,bg)", "CWheel(90,hair)", "MirrH", "Motion(11,0)", "Motion(11,100)", "Res(.2)", "Res(.7)",
-       "Rot5", "Rot10", "Stch(1.25,1)", "Stch(1,.6)", "Stch(1,.8)")
-MOTION = tuple(f"Motion({size},{angle})" for size in (5, 7, 9, 11) for angle in (0, 40, 70, 100)
-               if (size, angle) != (11, 40))
+SUB = (
+    "Id",
+    "Grey",
+    "Bilat(10,3)",
+    "Bilat(125,5)",
+    "Bilat(80,7)",
+    "Bright(20,.8)",
+    "Gamma(.5)",
+    "CWheel(90,bg)",
+    "CWheel(90,hair)",
+    "MirrH",
+    "Motion(11,0)",
+    "Motion(11,100)",
+    "Res(.2)",
+    "Res(.7)",
+    "Rot5",
+    "Rot10",
+    "Stch(1.25,1)",
+    "Stch(1,.6)",
+    "Stch(1,.8)",
+)
+MOTION = tuple(
+    f"Motion({size},{angle})" for size in (5, 7, 9, 11) for angle in (0, 40, 70, 100) if (size, angle) != (11, 40)
+)
 FLIC_COUNTS = (0, 321, 22, 62, 74, 63, 106, 114, 71, 129, 191, 177, 179, 51, 491, 820, 176, 480, 163)
 """Violations at 0.2, in the order of SUB."""
 
@@ -54,13 +73,12 @@ def count(text: str, images: int) -> int:
     return int(whole)
 
 
-def histogram(data: str, rules: str, part: str = "pose",
-              features: tuple[str, ...] = ("pose",)) -> list[list[int]]:
+def histogram(data: str, rules: str, part: str = "pose", features: tuple[str, ...] = ("pose",)) -> list[list[int]]:
     """Images that violate at least one rule, per landmark group and threshold."""
     found = rows(f"histogram_failed_images_across_thresholds_{part}_{data}_{rules}")
     assert [(row[1], float(row[2])) for row in found] == [(feature, t) for feature in features for t in GRID]
     counts = [count(row[3], IMAGES[data]) for row in found]
-    return [counts[start:start + len(GRID)] for start in range(0, len(counts), len(GRID))]
+    return [counts[start : start + len(GRID)] for start in range(0, len(counts), len(GRID))]
 
 
 def against_truth(rules: str) -> tuple[list[int], list[int], list[int]]:
@@ -81,14 +99,16 @@ def table_two(data: str) -> np.ndarray:
 
 def matrix(data: str, rules: str) -> Matrix:
     """Shares |row ∧ column| / |row| at 0.2."""
-    return [[share(text, IMAGES[data]) for text in row[1:]]
-            for row in rows(f"table_subsumption_ratios_pose_{data}_{rules}")]
+    return [
+        [share(text, IMAGES[data]) for text in row[1:]] for row in rows(f"table_subsumption_ratios_pose_{data}_{rules}")
+    ]
 
 
 def fired(shares: Matrix) -> list[int]:
     """How often each rule fired: the smallest number that makes its row whole; 0 where all cover it."""
-    return [0 if set(row) == {Fraction(1)} else int(np.lcm.reduce([cell.denominator for cell in row]))
-            for row in shares]
+    return [
+        0 if set(row) == {Fraction(1)} else int(np.lcm.reduce([cell.denominator for cell in row])) for row in shares
+    ]
 
 
 def fired_on(data: str) -> list[int]:

@@ -33,13 +33,15 @@ def test_every_table_is_read_by_some_test() -> None:
     rows("histogram_failed_images_across_thresholds_pose_FLIC-test_AllRels")  # skips where there is none
     assert sorted(path.stem for path in beside("golden/met-pose").glob("*.csv")) == sorted(
         [f"gt_vs_metamorphic_failed_tests_across_thresholds_FLIC-test_{name}" for name in RULES.values()]
-        + [f"histogram_failed_images_across_thresholds_hands_phoenix-dev_{name}"
-           for name in ("Greyscale", "MirrorH")]
-        + [f"histogram_failed_images_across_thresholds_pose_{data}_{name}" for data in DATA
-           for name in ("AllRels", "SubRels", "GreyAndMirr")]
+        + [f"histogram_failed_images_across_thresholds_hands_phoenix-dev_{name}" for name in ("Greyscale", "MirrorH")]
+        + [
+            f"histogram_failed_images_across_thresholds_pose_{data}_{name}"
+            for data in DATA
+            for name in ("AllRels", "SubRels", "GreyAndMirr")
+        ]
         + [f"images_failed_per_num_of_rules_pose_{data}_FailedPerNumRulesTable" for data in DATA]
-        + [f"table_subsumption_ratios_pose_{data}_{name}" for data in DATA
-           for name in ("SubRels", "AllMotionBlur")])
+        + [f"table_subsumption_ratios_pose_{data}_{name}" for data in DATA for name in ("SubRels", "AllMotionBlur")]
+    )
 
 
 @pytest.mark.parametrize("data", DATA)
@@ -66,8 +68,10 @@ def test_whoever_violates_no_rule_is_missing_from_the_histogram(data: str) -> No
 def test_which_numbers_table_two_counts_twice() -> None:
     flic, phoenix = table_two("FLIC-test"), table_two("phoenix-dev")
     extra = {"FLIC-test": (flic.sum(0) - 835).tolist(), "phoenix-dev": (phoenix.sum(0) - 55_775).tolist()}
-    assert extra == {"FLIC-test": [0, 23, 19, 18, 10, 9, 5, 6, 5, 1, 1],
-                     "phoenix-dev": [586, 360, 1, 0, 0, 0, 0, 0, 0, 0, 0]}
+    assert extra == {
+        "FLIC-test": [0, 23, 19, 18, 10, 9, 5, 6, 5, 1, 1],
+        "phoenix-dev": [586, 360, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+    }
     # 4 and 5 share no image: 5129 fail four rules at 0.1, one image is counted twice
     assert phoenix[4, 2] == 5129
     # 122 is in no other bin: 338 fail all rules at 0.01, none is counted twice
@@ -79,7 +83,7 @@ def test_which_numbers_table_two_counts_twice() -> None:
     # a bin holds at least the images that it shares with its neighbours: 30, 61 and 91 explain all columns
     for table, more in ((flic, extra["FLIC-test"]), (phoenix, extra["phoenix-dev"])):
         for column, twice in zip(table.T, more, strict=True):
-            assert 0 <= twice <= sum(min(column[number:number + 2]) for number in (5, 6, 7))
+            assert 0 <= twice <= sum(min(column[number : number + 2]) for number in (5, 6, 7))
 
 
 @pytest.mark.parametrize(("data", "images"), [("FLIC-test", 360), ("phoenix-dev", 7)])
@@ -95,9 +99,19 @@ def test_the_exact_counts_and_their_order() -> None:
     assert tuple(fired(matrix("FLIC-test", "SubRels"))) == FLIC_COUNTS
     assert fired_on("FLIC-test") == list(FLIC_COUNTS)
     assert dict(zip(SUB, fired_on("phoenix-dev"), strict=True)) == {
-        **dict.fromkeys(SUB, 0), "Grey": 5, "Bilat(125,5)": 1, "Gamma(.5)": 1, "MirrH": 2, "Motion(11,0)": 77,
-        "Motion(11,100)": 33, "Res(.2)": 293, "Rot5": 1, "Stch(1.25,1)": 208, "Stch(1,.6)": 20_304,
-        "Stch(1,.8)": 170}
+        **dict.fromkeys(SUB, 0),
+        "Grey": 5,
+        "Bilat(125,5)": 1,
+        "Gamma(.5)": 1,
+        "MirrH": 2,
+        "Motion(11,0)": 77,
+        "Motion(11,100)": 33,
+        "Res(.2)": 293,
+        "Rot5": 1,
+        "Stch(1.25,1)": 208,
+        "Stch(1,.6)": 20_304,
+        "Stch(1,.8)": 170,
+    }
 
 
 @pytest.mark.parametrize("data", DATA)
@@ -127,7 +141,8 @@ def test_the_two_matrices_agree_where_they_meet(data: str) -> None:
     for one, other in itertools.product(shared, repeat=2):
         assert sub[SUB.index(one)][SUB.index(other)] == motion[MOTION.index(one)][MOTION.index(other)]
     assert [MOTION_COUNTS[data][MOTION.index(name)] for name in shared] == [
-        fired_on(data)[SUB.index(name)] for name in shared]
+        fired_on(data)[SUB.index(name)] for name in shared
+    ]
 
 
 @pytest.mark.parametrize("data", DATA)
@@ -145,8 +160,9 @@ def test_metamorphic_failures_are_the_same_beside_ground_truth() -> None:
     assert metamorphic["SubRels"] == histogram("FLIC-test", "SubRels")[0]
     assert metamorphic["Grey"][AT] == FLIC_COUNTS[SUB.index("Grey")]
     assert metamorphic["MirrH"][AT] == FLIC_COUNTS[SUB.index("MirrH")]
-    for either, grey, mirror in zip(histogram("FLIC-test", "GreyAndMirr")[0], metamorphic["Grey"],
-                                    metamorphic["MirrH"], strict=True):
+    for either, grey, mirror in zip(
+        histogram("FLIC-test", "GreyAndMirr")[0], metamorphic["Grey"], metamorphic["MirrH"], strict=True
+    ):
         assert max(grey, mirror) <= either <= grey + mirror
 
 

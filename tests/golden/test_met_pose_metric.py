@@ -17,17 +17,20 @@ BONES = skeleton("mediapipe-pose-33")
 LEFT, RIGHT = BONES.index("left_shoulder"), BONES.index("right_shoulder")
 
 
-@pytest.mark.parametrize(("errors", "plain", "paper"), [
-    ([0, 1, 2, 9], 1.5, 2),             # 0 1 2 (3) 9
-    ([4, 4, 4], 4, 4),
-    ([7], 7, 7),
-    ([0, 10], 5, 5),                    # 0 (5) 10
-    ([1, 2, 12], 2, 3.5),               # 1 2 (5) 12
-    ([1, 1, 1, 1, INF], 1, 1),          # 1 1 1 1 ∞ (∞)
-    ([1, 2, INF], 2, INF),              # 1 2 ∞ (∞): half way to ∞
-    ([1, INF, INF], INF, INF),
-    ([1, NAN, 2, NAN, 12], 2, 3.5),     # what is left out is left out of the mean as well
-])
+@pytest.mark.parametrize(
+    ("errors", "plain", "paper"),
+    [
+        ([0, 1, 2, 9], 1.5, 2),  # 0 1 2 (3) 9
+        ([4, 4, 4], 4, 4),
+        ([7], 7, 7),
+        ([0, 10], 5, 5),  # 0 (5) 10
+        ([1, 2, 12], 2, 3.5),  # 1 2 (5) 12
+        ([1, 1, 1, 1, INF], 1, 1),  # 1 1 1 1 ∞ (∞)
+        ([1, 2, INF], 2, INF),  # 1 2 ∞ (∞): half way to ∞
+        ([1, INF, INF], INF, INF),
+        ([1, NAN, 2, NAN, 12], 2, 3.5),  # what is left out is left out of the mean as well
+    ],
+)
 def test_the_mean_is_one_error_more(errors: list[float], plain: float, paper: float) -> None:
     distance = np.array([errors], float)
     assert aggregated(distance, "median")[0] == plain
@@ -41,8 +44,8 @@ def test_no_error_at_all_stays_none() -> None:
 def test_thirty_three_landmarks_are_thirty_four_values() -> None:
     # 0, 1, 4 … 32² and their mean 346.7, which lies between 18² and 19²: the middle two of 34 are 16² and 17²
     distance = (np.arange(33.0) ** 2)[None]
-    assert aggregated(distance, "median")[0] == 16 ** 2
-    assert aggregated(distance, "median+mean")[0] == (16 ** 2 + 17 ** 2) / 2
+    assert aggregated(distance, "median")[0] == 16**2
+    assert aggregated(distance, "median+mean")[0] == (16**2 + 17**2) / 2
 
 
 def severity(shift: np.ndarray, answer: bool = True, **options: object) -> float:
@@ -51,24 +54,29 @@ def severity(shift: np.ndarray, answer: bool = True, **options: object) -> float
     points[[LEFT, RIGHT]] = [[120, 30], [80, 30]]
     told = Poses.from_array(points, skeleton=BONES)
     said = Poses.from_array(points + shift if answer else [], skeleton=BONES)
-    key = {"case": "a", "draw": 0, "repeat": 0, "width": SIZE[0], "height": SIZE[1],
-           "warp": np.eye(3).ravel().tolist()}
-    frames = [pl.DataFrame([{**key, "follow_up": name, **{k: v.tolist() for k, v in pose.row().items()}}],
-                           schema_overrides=Poses.columns)
-              for name, pose in (("source", told), ("same", said))]
+    key = {"case": "a", "draw": 0, "repeat": 0, "width": SIZE[0], "height": SIZE[1], "warp": np.eye(3).ravel().tolist()}
+    frames = [
+        pl.DataFrame(
+            [{**key, "follow_up": name, **{k: v.tolist() for k, v in pose.row().items()}}],
+            schema_overrides=Poses.columns,
+        )
+        for name, pose in (("source", told), ("same", said))
+    ]
     bound = own_equivariance("poses")
     chosen = {p.name: p.default for p in bound.relation.options} | options
     found = bound.relation.judge(Evidence(told.header(), pl.DataFrame(), *frames, dict(bound.values), chosen))
     return float(found["severity"].item())
 
 
-@pytest.mark.parametrize(("shift", "pixels", "normalised"), [
-    ((8, 0), 0.2, 0.2),     # along the shoulders both measures agree: 8/40 and 0.04/0.2
-    ((0, 8), 0.2, 0.4),     # across them the image is half as high: 8/40, but 0.08/0.2
-    ((6, 8), 0.25, np.hypot(0.03, 0.08) / 0.2),
-])
-def test_normalised_coordinates_are_not_square(shift: tuple[float, float], pixels: float,
-                                               normalised: float) -> None:
+@pytest.mark.parametrize(
+    ("shift", "pixels", "normalised"),
+    [
+        ((8, 0), 0.2, 0.2),  # along the shoulders both measures agree: 8/40 and 0.04/0.2
+        ((0, 8), 0.2, 0.4),  # across them the image is half as high: 8/40, but 0.08/0.2
+        ((6, 8), 0.25, np.hypot(0.03, 0.08) / 0.2),
+    ],
+)
+def test_normalised_coordinates_are_not_square(shift: tuple[float, float], pixels: float, normalised: float) -> None:
     everywhere = np.tile(np.asarray(shift, float), (33, 1))
     assert severity(everywhere) == pytest.approx(pixels, rel=1e-5)
     assert severity(everywhere, space="normalised") == pytest.approx(normalised, rel=1e-5)

@@ -8,15 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from instar.analysis import (
-    any_rule,
-    classic_vs_metamorphic,
-    coverage,
-    curve,
-    default_bins,
-    rates,
-    violated_counts,
-)
+from instar.analysis import any_rule, classic_vs_metamorphic, coverage, curve, default_bins, rates, violated_counts
 from instar.tasks.met_pose.suite import PAPER_BINS
 from tests.golden.met_pose import (
     GRID,
@@ -36,9 +28,11 @@ def frame(severities: dict[str, np.ndarray]) -> pl.DataFrame:
     """Verdicts from each rule's severities, one per image."""
     images = len(next(iter(severities.values())))
     blank = pl.DataFrame({"case": pl.Series(range(images), dtype=pl.Int64).cast(pl.String)}).with_columns(
-        target=pl.lit("0"), kind=pl.lit(None, pl.String), reason=pl.lit(None, pl.String), status=pl.lit("ok"))
-    return pl.concat([blank.with_columns(rule=pl.lit(rule), severity=pl.Series(values))
-                      for rule, values in severities.items()])
+        target=pl.lit("0"), kind=pl.lit(None, pl.String), reason=pl.lit(None, pl.String), status=pl.lit("ok")
+    )
+    return pl.concat(
+        [blank.with_columns(rule=pl.lit(rule), severity=pl.Series(values)) for rule, values in severities.items()]
+    )
 
 
 def pair(one: int, other: int, both: int, images: int) -> dict[str, np.ndarray]:
@@ -67,7 +61,9 @@ def test_every_pair_of_the_matrices(data: str, rules: str) -> None:
         assert found["one", "one"][0] == found["other", "other"][0] == 1
         if data == "FLIC-test":
             assert dict(rates(verdicts, limits).select("rule", "violated").iter_rows()) == {
-                "one": counts[i], "other": counts[j]}
+                "one": counts[i],
+                "other": counts[j],
+            }
             assert any_rule(verdicts, limits)["violated"] == counts[i] + counts[j] - both
 
 
@@ -116,8 +112,18 @@ def test_table_two(data: str) -> None:
         at_30, at_61, at_91 = edges(column, images)
         numbers = np.repeat(
             [0, 1, 2, 3, 4, 5, 30, 45, 61, 75, 91, 110, 122],
-            [*column[:5], column[5] - at_30, at_30, column[6] - at_30 - at_61, at_61,
-             column[7] - at_61 - at_91, at_91, column[8] - at_91, column[9]])
+            [
+                *column[:5],
+                column[5] - at_30,
+                at_30,
+                column[6] - at_30 - at_61,
+                at_61,
+                column[7] - at_61 - at_91,
+                at_91,
+                column[8] - at_91,
+                column[9],
+            ],
+        )
         assert len(numbers) == images
         verdicts = frame({f"rule({n})": np.where(numbers > n, threshold, 0.0) for n in range(122)})
         ours = violated_counts(verdicts, (threshold,))

@@ -17,8 +17,11 @@ LABELS = [json.loads(line) for line in (Path(__file__).parent / "metaic_labels.j
 
 def golden() -> dict[tuple[str, int], dict[str, Any]]:
     folder = shared("golden") / "meta-ic"
-    return {(name, row["pair"]): row for name in ("overlap-0", "overlap-15")
-            for row in map(json.loads, (folder / f"{name}.jsonl").read_text("utf-8").splitlines())}
+    return {
+        (name, row["pair"]): row
+        for name in ("overlap-0", "overlap-15")
+        for row in map(json.loads, (folder / f"{name}.jsonl").read_text("utf-8").splitlines())
+    }
 
 
 def scores(reader: str) -> tuple[float, float, list[tuple[str, int]]]:
@@ -54,17 +57,20 @@ def test_precision_is_above_the_papers_and_recall_no_worse() -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize(("source", "follow_up", "inserted"), [
-    ("a bench in a garden", "a parrot on a bench", "bird"),
-    ("a woman with an umbrella", "a person with an umbrella and a dog", "dog"),
-    ("an airplane in the sky", "a plane in the sky and a kite", "kite"),
-    ("a desk", "a pair of scissors on a desk", "scissors"),
-    ("two sheep in a field", "a herd of sheep in a field and a cow", "cow"),
-    ("a man with an orange ball", "a man with an orange ball and a cat", "cat"),
-    ("a kitchen", "a kitchen with a microwave oven", "microwave"),
-    ("a group of people", "several people and a truck", "truck"),
-    ("a child with a teddy bear", "a kid with a teddy bear and a remote control", "remote"),
-])
+@pytest.mark.parametrize(
+    ("source", "follow_up", "inserted"),
+    [
+        ("a bench in a garden", "a parrot on a bench", "bird"),
+        ("a woman with an umbrella", "a person with an umbrella and a dog", "dog"),
+        ("an airplane in the sky", "a plane in the sky and a kite", "kite"),
+        ("a desk", "a pair of scissors on a desk", "scissors"),
+        ("two sheep in a field", "a herd of sheep in a field and a cow", "cow"),
+        ("a man with an orange ball", "a man with an orange ball and a cat", "cat"),
+        ("a kitchen", "a kitchen with a microwave oven", "microwave"),
+        ("a group of people", "several people and a truck", "truck"),
+        ("a child with a teddy bear", "a kid with a teddy bear and a remote control", "remote"),
+    ],
+)
 def test_the_false_positives_that_the_paper_names_are_gone(source: str, follow_up: str, inserted: str) -> None:
     found = compared(source, follow_up, [inserted])
     assert not found.sentences

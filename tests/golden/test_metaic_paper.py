@@ -57,8 +57,9 @@ def test_the_same_pairs_are_reported(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "number", "which", "word", "expected", "why"), TURNING)
-def test_the_words_on_which_it_turns(name: str, number: int, which: str, word: str, expected: str | None,
-                                     why: str) -> None:
+def test_the_words_on_which_it_turns(
+    name: str, number: int, which: str, word: str, expected: str | None, why: str
+) -> None:
     assert read_paper(pairs(name)[number][which]).get(word) == expected, why
 
 

@@ -33,8 +33,10 @@ TWO = "float[2,8] c, float[2,8] x"
 def written(path: Path, body: str, takes: str = "float[2,8] x", opset: int = 17) -> Path:
     """A model file with the output y; lines end in `;`."""
     onnx = module("onnx")
-    text = (f'<ir_version: 9, opset_import: ["" : {opset}]> g ({takes}) => (float[] y) <{CONSTANTS}> '
-            f"{{ {body.replace(';', chr(10))} }}")
+    text = (
+        f'<ir_version: 9, opset_import: ["" : {opset}]> g ({takes}) => (float[] y) <{CONSTANTS}> '
+        f"{{ {body.replace(';', chr(10))} }}"
+    )
     onnx.save(module("onnx.parser").parse_model(text), path)
     return path
 
@@ -54,30 +56,63 @@ CAUGHT: dict[str, tuple[str, Ranges, str, str, str]] = {
     "entropy without a clip": ("l = Log(x); y = Mul(x, l)", (0, 1), "Log", "−∞", ""),
     "cross entropy of 1 − p": ("q = Sub(one, x); y = Log(q)", (0, 1), "Log", "−∞", ""),
     "softmax without the largest: overflow": (
-        "e = Exp(x); s = ReduceSum <keepdims=1> (e, last); y = Div(e, s)", (-1000, 1000), "Exp", "+∞", ""),
+        "e = Exp(x); s = ReduceSum <keepdims=1> (e, last); y = Div(e, s)",
+        (-1000, 1000),
+        "Exp",
+        "+∞",
+        "",
+    ),
     "softmax without the largest: underflow": (
-        "e = Exp(x); s = ReduceSum <keepdims=1> (e, last); y = Div(e, s)", (-1000, -500), "Div", "NaN", ""),
+        "e = Exp(x); s = ReduceSum <keepdims=1> (e, last); y = Div(e, s)",
+        (-1000, -500),
+        "Div",
+        "NaN",
+        "",
+    ),
     "exp of logits": ("y = Exp(x)", (-10, 89), "Exp", "+∞", ""),
     "softplus by hand": ("e = Exp(x); d = Add(one, e); y = Log(d)", (-100, 100), "Exp", "+∞", ""),
     "x by its sum": ("s = ReduceSum(x); y = Div(x, s)", (-1, 1), "Div", "NaN", ""),
     "x by its norm": ("n = ReduceL2 <axes=[1]> (x); y = Div(x, n)", (-1, 1), "Div", "NaN", ""),
     "x by its deviation": (
-        "m = ReduceMean(x); d = Sub(x, m); q = Mul(d, d); v = ReduceMean(q); s = Sqrt(v); y = Div(d, s)", (0, 255),
-        "Div", "NaN", ""),
-    "lowest to highest": ("a = ReduceMin(x); b = ReduceMax(x); n = Sub(x, a); d = Sub(b, a); y = Div(n, d)", (0, 255),
-                          "Div", "NaN", ""),
+        "m = ReduceMean(x); d = Sub(x, m); q = Mul(d, d); v = ReduceMean(q); s = Sqrt(v); y = Div(d, s)",
+        (0, 255),
+        "Div",
+        "NaN",
+        "",
+    ),
+    "lowest to highest": (
+        "a = ReduceMin(x); b = ReduceMax(x); n = Sub(x, a); d = Sub(b, a); y = Div(n, d)",
+        (0, 255),
+        "Div",
+        "NaN",
+        "",
+    ),
     "variance as a difference": (
-        "m = ReduceMean(x); q = Mul(x, x); a = ReduceMean(q); b = Mul(m, m); v = Sub(a, b); y = Sqrt(v)", (0, 255),
-        "Sqrt", "NaN", ""),
+        "m = ReduceMean(x); q = Mul(x, x); a = ReduceMean(q); b = Mul(m, m); v = Sub(a, b); y = Sqrt(v)",
+        (0, 255),
+        "Sqrt",
+        "NaN",
+        "",
+    ),
     "root of 1 − tanh²": ("t = Tanh(x); q = Mul(t, t); d = Sub(one, q); y = Sqrt(d)", (-50, 50), "Sqrt", "NaN", ""),
     "root of a negative base": ("y = Pow(x, half)", (-1, 1), "Pow", "NaN", ""),
     "negative power of 0": ("y = Pow(x, neg)", (0, 1), "Pow", "+∞", ""),
     "high power": ("a = Pow(x, two); b = Pow(two, a); y = Neg(b)", (0, 20), "Pow", "+∞", ""),
     "reciprocal": ("y = Reciprocal(x)", (0, 255), "Reciprocal", "+∞", ""),
-    "area of a box that can be empty": ("w = Add(c, x); v = Sub(c, x); d = Sub(w, v); y = Reciprocal(d)",
-                                        {"c": (-1, 1), "x": (0, 2)}, "Reciprocal", "+∞", TWO),
-    "what rounding swallows": ("w = Add(c, x); d = Sub(w, c); y = Reciprocal(d)", {"c": (1e8, 2e8), "x": (0.1, 1)},
-                               "Reciprocal", "+∞", TWO),
+    "area of a box that can be empty": (
+        "w = Add(c, x); v = Sub(c, x); d = Sub(w, v); y = Reciprocal(d)",
+        {"c": (-1, 1), "x": (0, 2)},
+        "Reciprocal",
+        "+∞",
+        TWO,
+    ),
+    "what rounding swallows": (
+        "w = Add(c, x); d = Sub(w, c); y = Reciprocal(d)",
+        {"c": (1e8, 2e8), "x": (0.1, 1)},
+        "Reciprocal",
+        "+∞",
+        TWO,
+    ),
     "arccosine": ("y = Acos(x)", (-1.001, 1), "Acos", "NaN", ""),
     "arcsine": ("y = Asin(x)", (0, 2), "Asin", "NaN", ""),
     "inverse cosh": ("y = Acosh(x)", (0.5, 2), "Acosh", "NaN", ""),
@@ -85,16 +120,36 @@ CAUGHT: dict[str, tuple[str, Ranges, str, str, str]] = {
     "cosh": ("y = Cosh(x)", (-90, 0), "Cosh", "+∞", ""),
     "log of a sum": ("y = ReduceLogSum <axes=[1]> (x)", (0, 1), "ReduceLogSum", "−∞", ""),
     "remainder": ("y = Mod <fmod=1> (one, x)", (0, 1), "Mod", "NaN", ""),
-    "whole numbers by 0": ("d = Div(x, n); y = Cast <to=1> (d)", {"n": (0, 5), "x": (0, 9)}, "Div", "undefined",
-                           "int64[8] n, int64[8] x"),
+    "whole numbers by 0": (
+        "d = Div(x, n); y = Cast <to=1> (d)",
+        {"n": (0, 5), "x": (0, 9)},
+        "Div",
+        "undefined",
+        "int64[8] n, int64[8] x",
+    ),
     "half precision product": ("h = Cast <to=10> (x); k = Mul(h, h); y = Cast <to=1> (k)", (0, 300), "Mul", "+∞", ""),
     "half precision cast": ("h = Cast <to=10> (x); y = Cast <to=1> (h)", (-1e5, 0), "Cast", "−∞", ""),
-    "half precision sum": ("h = Cast <to=10> (x); s = ReduceSum(h); y = Cast <to=1> (s)", (0, 5000), "ReduceSum", "+∞",
-                           ""),
-    "batch norm without variance": ("u = Unsqueeze(x, last); y = BatchNormalization <epsilon=0.0> (u, r1, r1, r1, r0)",
-                                    (0, 1), "BatchNormalization", "+∞", ""),
-    "layer norm without epsilon": ("y = LayerNormalization <epsilon=0.0> (x, one)", (0, 1), "LayerNormalization", "NaN",
-                                   ""),
+    "half precision sum": (
+        "h = Cast <to=10> (x); s = ReduceSum(h); y = Cast <to=1> (s)",
+        (0, 5000),
+        "ReduceSum",
+        "+∞",
+        "",
+    ),
+    "batch norm without variance": (
+        "u = Unsqueeze(x, last); y = BatchNormalization <epsilon=0.0> (u, r1, r1, r1, r0)",
+        (0, 1),
+        "BatchNormalization",
+        "+∞",
+        "",
+    ),
+    "layer norm without epsilon": (
+        "y = LayerNormalization <epsilon=0.0> (x, one)",
+        (0, 1),
+        "LayerNormalization",
+        "NaN",
+        "",
+    ),
 }
 
 
@@ -118,18 +173,33 @@ QUIET: dict[str, tuple[str, Ranges, str]] = {
     "maximum before log": ("m = Max(x, eps); y = Log(m)", (-5, 5), ""),
     "softmax with the largest": (f"m = ReduceMax <axes=[1]> (x); {SOFTMAX}; y = Div(e, s)", (-1000, 1000), ""),
     "softmax with the largest put back": (
-        f"k = ReduceMax <axes=[1], keepdims=0> (x); m = Unsqueeze(k, last); {SOFTMAX}; y = Div(e, s)", (-1e30, 1e30),
-        ""),
+        f"k = ReduceMax <axes=[1], keepdims=0> (x); m = Unsqueeze(k, last); {SOFTMAX}; y = Div(e, s)",
+        (-1e30, 1e30),
+        "",
+    ),
     "softmax with a temperature": (
         "m = ReduceMax <axes=[1]> (x); d = Sub(x, m); t = Mul(d, two); e = Exp(t); "
-        "s = ReduceSum <keepdims=1> (e, last); y = Div(e, s)", (-1000, 1000), ""),
-    "log-sum-exp with the largest": (f"m = ReduceMax <axes=[1]> (x); {SOFTMAX}; l = Log(s); y = Add(l, m)",
-                                     (-1000, 1000), ""),
-    "stable operators": ("a = Softmax(x); b = LogSoftmax(x); c = ReduceLogSumExp(x); d = Softplus(x); e = Sigmoid(x); "
-                         "y = Sum(a, b, c, d, e)", (-1e30, 1e30), ""),
+        "s = ReduceSum <keepdims=1> (e, last); y = Div(e, s)",
+        (-1000, 1000),
+        "",
+    ),
+    "log-sum-exp with the largest": (
+        f"m = ReduceMax <axes=[1]> (x); {SOFTMAX}; l = Log(s); y = Add(l, m)",
+        (-1000, 1000),
+        "",
+    ),
+    "stable operators": (
+        "a = Softmax(x); b = LogSoftmax(x); c = ReduceLogSumExp(x); d = Softplus(x); e = Sigmoid(x); "
+        "y = Sum(a, b, c, d, e)",
+        (-1e30, 1e30),
+        "",
+    ),
     "log of a softmax of small logits": ("s = Softmax(x); y = Log(s)", (-10, 10), ""),
-    "stable softplus": ("a = Abs(x); n = Neg(a); e = Exp(n); d = Add(one, e); l = Log(d); r = Relu(x); y = Add(l, r)",
-                        (-1e4, 1e4), ""),
+    "stable softplus": (
+        "a = Abs(x); n = Neg(a); e = Exp(n); d = Add(one, e); l = Log(d); r = Relu(x); y = Add(l, r)",
+        (-1e4, 1e4),
+        "",
+    ),
     "softplus by hand of small numbers": ("e = Exp(x); d = Add(one, e); y = Log(d)", (-80, 80), ""),
     "x by x + ε": ("d = Add(x, eps); y = Div(x, d)", (0, 255), ""),
     "root of 1 − x": ("d = Sub(one, x); y = Sqrt(d)", (0, 1), ""),
@@ -139,22 +209,37 @@ QUIET: dict[str, tuple[str, Ranges, str]] = {
     "root of x · sigmoid(x) + 1": ("s = Sigmoid(x); m = Mul(x, s); a = Add(m, one); y = Sqrt(a)", (-100, 100), ""),
     "x by its norm and ε": ("n = ReduceL2 <axes=[1]> (x); d = Add(n, eps); y = Div(x, d)", (-1, 1), ""),
     "x by its clipped norm": ("n = ReduceL2 <axes=[1]> (x); d = Clip(n, eps); y = Div(x, d)", (-1, 1), ""),
-    "lowest to highest and ε": ("a = ReduceMin(x); b = ReduceMax(x); n = Sub(x, a); d = Sub(b, a); e = Add(d, eps); "
-                                "y = Div(n, e)", (0, 255), ""),
+    "lowest to highest and ε": (
+        "a = ReduceMin(x); b = ReduceMax(x); n = Sub(x, a); d = Sub(b, a); e = Add(d, eps); y = Div(n, e)",
+        (0, 255),
+        "",
+    ),
     "layer norm by hand": (
         "m = ReduceMean <axes=[1]> (x); d = Sub(x, m); q = Pow(d, two); v = ReduceMean <axes=[1]> (q); "
-        "a = Add(v, eps); s = Sqrt(a); y = Div(d, s)", (-1e6, 1e6), ""),
+        "a = Add(v, eps); s = Sqrt(a); y = Div(d, s)",
+        (-1e6, 1e6),
+        "",
+    ),
     "layer norm": ("y = LayerNormalization(x, one)", (-1e6, 1e6), ""),
     "batch norm": ("u = Unsqueeze(x, last); y = BatchNormalization(u, r1, r1, r1, r0)", (0, 255), ""),
     "log only where it is positive": ("p = Greater(x, zero); w = Where(p, x, one); y = Log(w)", (-5, 5), ""),
     "log only where it is not negative": ("p = LessOrEqual(x, zero); w = Where(p, one, x); y = Log(w)", (-5, 5), ""),
-    "NaN replaced": ("l = Log(x); p = IsNaN(l); w = Where(p, zero, l); c = Clip(w, neg, one); y = Exp(c)", (-1, 1),
-                     "made good"),
-    "area of a box": ("w = Add(c, x); v = Sub(c, x); d = Sub(w, v); y = Reciprocal(d)",
-                      {"c": (-1, 1), "x": (0.1, 2)}, TWO),
+    "NaN replaced": (
+        "l = Log(x); p = IsNaN(l); w = Where(p, zero, l); c = Clip(w, neg, one); y = Exp(c)",
+        (-1, 1),
+        "made good",
+    ),
+    "area of a box": (
+        "w = Add(c, x); v = Sub(c, x); d = Sub(w, v); y = Reciprocal(d)",
+        {"c": (-1, 1), "x": (0.1, 2)},
+        TWO,
+    ),
     "area of a box, taken apart and put together": (
         "w = Add(c, x); v = Sub(c, x); k = Concat <axis=1> (v, w); l, t, r, b = Split <axis=1> (k, quarters); "
-        "e = Sub(r, l); f = Sub(b, t); a = Mul(e, f); y = Reciprocal(a)", {"c": (-1, 1), "x": (0.1, 2)}, TWO),
+        "e = Sub(r, l); f = Sub(b, t); a = Mul(e, f); y = Reciprocal(a)",
+        {"c": (-1, 1), "x": (0.1, 2)},
+        TWO,
+    ),
     "arccosine of a clip": ("c = Clip(x, neg, one); y = Acos(c)", (-5, 5), ""),
     "by a power of e": ("e = Exp(x); y = Div(one, e)", (-50, 50), ""),
     "sigmoid by hand of small numbers": ("n = Neg(x); e = Exp(n); d = Add(one, e); y = Div(one, d)", (-80, 80), ""),
@@ -179,7 +264,12 @@ def test_sigmoid_by_hand_overflows_inside_but_is_right_in_the_end(tmp_path: Path
     report = found(tmp_path, "n = Neg(x); e = Exp(n); d = Add(one, e); y = Div(one, d)", (-1000, 1000))
     [defect] = report.defects
     assert (defect.operator, defect.outcomes, defect.operand, defect.low, defect.high) == (
-        "Exp", ("+∞",), "n", -1000, 1000)
+        "Exp",
+        ("+∞",),
+        "n",
+        -1000,
+        1000,
+    )
     assert defect.reaches == () and report.serious == ()
     assert (report.outputs[0].low, report.outputs[0].high) == (0, 1)
 
@@ -189,14 +279,21 @@ def test_zero_has_two_signs(tmp_path: Path) -> None:
     assert defect.outcomes == ("−∞", "+∞")
 
 
-@pytest.mark.parametrize(("body", "most"), [
-    ("n = ReduceL2 <axes=[1]> (x); d = Add(n, eps); y = Div(x, d)", 1),
-    ("a = Abs(x); n = ReduceSum <keepdims=1> (a, last); d = Max(n, eps); r = Reciprocal(d); y = Mul(r, x)", 1),
-    ("m = ReduceMean <axes=[1]> (x); d = Sub(x, m); q = Mul(d, d); v = ReduceMean <axes=[1]> (q); a = Add(v, eps); "
-     "s = Sqrt(a); y = Div(d, s)", 8**0.5),
-    ("y = LayerNormalization(x, one)", 8**0.5),
-    ("e = Exp(x); s = ReduceSum <keepdims=1> (e, last); y = Div(e, s)", 1),
-])
+@pytest.mark.parametrize(
+    ("body", "most"),
+    [
+        ("n = ReduceL2 <axes=[1]> (x); d = Add(n, eps); y = Div(x, d)", 1),
+        ("a = Abs(x); n = ReduceSum <keepdims=1> (a, last); d = Max(n, eps); r = Reciprocal(d); y = Mul(r, x)", 1),
+        (
+            "m = ReduceMean <axes=[1]> (x); d = Sub(x, m); q = Mul(d, d); v = ReduceMean <axes=[1]> (q); "
+            "a = Add(v, eps); "
+            "s = Sqrt(a); y = Div(d, s)",
+            8**0.5,
+        ),
+        ("y = LayerNormalization(x, one)", 8**0.5),
+        ("e = Exp(x); s = ReduceSum <keepdims=1> (e, last); y = Div(e, s)", 1),
+    ],
+)
 def test_what_is_normalised_is_bounded_by_the_norm(body: str, most: float, tmp_path: Path) -> None:
     """Without this, the bounds of a network with many such layers would soon be beyond all numbers."""
     [y] = found(tmp_path, body, (-50, 50)).outputs
@@ -225,6 +322,7 @@ def test_ranges_decide(tmp_path: Path) -> None:
 
 
 # --- weighted sums ---------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("groups", [1, 2])
 def test_bounds_of_a_convolution_are_reached(groups: int, tmp_path: Path) -> None:
@@ -256,8 +354,12 @@ def test_deep_networks_grow_too_large_only_on_paper(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     nodes = [onnx.helper.make_node("MatMul", ["x" if i == 0 else f"t{i - 1}", f"w{i}"], [f"t{i}"]) for i in range(30)]
     path = tmp_path / "deep.onnx"
-    saved(path, [*nodes, onnx.helper.make_node("Relu", ["t29"], ["y"])], {"x": (1, 64)},
-          {f"w{i}": rng.normal(size=(64, 64)).astype(np.float32) for i in range(30)})
+    saved(
+        path,
+        [*nodes, onnx.helper.make_node("Relu", ["t29"], ["y"])],
+        {"x": (1, 64)},
+        {f"w{i}": rng.normal(size=(64, 64)).astype(np.float32) for i in range(30)},
+    )
     report = numerics(path, (-1, 1))
     [defect] = report.defects
     assert defect.operator == "MatMul" and defect.loose and defect.reaches and not report.serious
@@ -267,13 +369,23 @@ def test_deep_networks_grow_too_large_only_on_paper(tmp_path: Path) -> None:
 
 # --- soundness -------------------------------------------------------------------------------------
 
-def saved(path: Path, nodes: list[Any], takes: Mapping[str, tuple[int, ...]], constants: Mapping[str, Array],
-          gives: tuple[str, ...] = ("y",), opset: int = 17) -> None:
+
+def saved(
+    path: Path,
+    nodes: list[Any],
+    takes: Mapping[str, tuple[int, ...]],
+    constants: Mapping[str, Array],
+    gives: tuple[str, ...] = ("y",),
+    opset: int = 17,
+) -> None:
     onnx = module("onnx")
     graph = onnx.helper.make_graph(
-        nodes, "made", [onnx.helper.make_tensor_value_info(name, 1, shape) for name, shape in takes.items()],
+        nodes,
+        "made",
+        [onnx.helper.make_tensor_value_info(name, 1, shape) for name, shape in takes.items()],
         [onnx.helper.make_empty_tensor_value_info(name) for name in gives],
-        [onnx.numpy_helper.from_array(numbers, name) for name, numbers in constants.items()])
+        [onnx.numpy_helper.from_array(numbers, name) for name, numbers in constants.items()],
+    )
     onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=9), path)
 
 
@@ -297,12 +409,50 @@ def inside(name: str, numbers: Array, value: Value) -> None:
         assert value.taint, name
 
 
-ONE = ("Exp", "Log", "Sqrt", "Sigmoid", "Tanh", "Erf", "Relu", "Softplus", "Elu", "Selu", "Floor", "Round", "Sign",
-       "Atan", "Asinh", "Sinh", "Cosh", "Asin", "Acos", "Acosh", "Atanh", "Neg", "Abs", "LeakyRelu", "HardSigmoid",
-       "HardSwish", "Cos", "Sin", "Tan", "Reciprocal")
+ONE = (
+    "Exp",
+    "Log",
+    "Sqrt",
+    "Sigmoid",
+    "Tanh",
+    "Erf",
+    "Relu",
+    "Softplus",
+    "Elu",
+    "Selu",
+    "Floor",
+    "Round",
+    "Sign",
+    "Atan",
+    "Asinh",
+    "Sinh",
+    "Cosh",
+    "Asin",
+    "Acos",
+    "Acosh",
+    "Atanh",
+    "Neg",
+    "Abs",
+    "LeakyRelu",
+    "HardSigmoid",
+    "HardSwish",
+    "Cos",
+    "Sin",
+    "Tan",
+    "Reciprocal",
+)
 SEVERAL = ("Add", "Sub", "Mul", "Div", "Max", "Min")
-REDUCE = ("ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare",
-          "ReduceLogSum", "ReduceLogSumExp")
+REDUCE = (
+    "ReduceMean",
+    "ReduceMax",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceSumSquare",
+    "ReduceLogSum",
+    "ReduceLogSumExp",
+)
 NUMBERS = st.sampled_from([0.0, 1.0, -1.0, 2.0, 0.5, 1e-6, 100.0])
 
 
@@ -315,11 +465,28 @@ def graphs(draw: st.DrawFn) -> tuple[list[tuple[str, list[str], dict[str, Any]]]
     def constant(numbers: Any) -> str:
         constants[f"c{len(constants)}"] = np.asarray(numbers, np.float32)
         return f"c{len(constants) - 1}"
+
     full = ["x"]
     for _ in range(draw(st.integers(1, 9))):
         a, b = (draw(st.sampled_from(full[-4:])) for _ in range(2))
-        kind = draw(st.sampled_from(["one", "one", "several", "several", "number", "power", "reduce", "softmax", "clip",
-                                     "matrix", "centre", "norm"]))
+        kind = draw(
+            st.sampled_from(
+                [
+                    "one",
+                    "one",
+                    "several",
+                    "several",
+                    "number",
+                    "power",
+                    "reduce",
+                    "softmax",
+                    "clip",
+                    "matrix",
+                    "centre",
+                    "norm",
+                ]
+            )
+        )
         if kind == "one":
             nodes.append((draw(st.sampled_from(ONE)), [a], {}))
         elif kind == "several":
@@ -347,16 +514,27 @@ def graphs(draw: st.DrawFn) -> tuple[list[tuple[str, list[str], dict[str, Any]]]
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(made=graphs(), low=st.sampled_from([-1000.0, -100.0, -10.0, -1.0, 0.0, 0.1]),
-       width=st.sampled_from([0.5, 2.0, 20.0, 2000.0]), seed=st.integers(0, 99))
+@given(
+    made=graphs(),
+    low=st.sampled_from([-1000.0, -100.0, -10.0, -1.0, 0.0, 0.1]),
+    width=st.sampled_from([0.5, 2.0, 20.0, 2000.0]),
+    seed=st.integers(0, 99),
+)
 def test_no_number_leaves_its_interval(made: Any, low: float, width: float, seed: int, tmp_path: Path) -> None:
     """Random graphs, run by onnxruntime on inputs in the range, with all that they compute on the way."""
     onnx, ort = module("onnx"), module("onnxruntime")
     nodes, constants = made
     path, results = tmp_path / "random.onnx", tuple(f"t{i}" for i in range(len(nodes)))
-    saved(path, [onnx.helper.make_node(operator, operands, [result], **attributes)
-                 for (operator, operands, attributes), result in zip(nodes, results, strict=True)],
-          {"x": (2, 3)}, constants, results)
+    saved(
+        path,
+        [
+            onnx.helper.make_node(operator, operands, [result], **attributes)
+            for (operator, operands, attributes), result in zip(nodes, results, strict=True)
+        ],
+        {"x": (2, 3)},
+        constants,
+        results,
+    )
     known = tensors(path, (low, low + width))
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -364,8 +542,13 @@ def test_no_number_leaves_its_interval(made: Any, low: float, width: float, seed
     session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     rng = np.random.default_rng(seed)
     ends = np.float32([low, low + width])
-    for x in (rng.uniform(*ends, (2, 3)), rng.choice(ends, (2, 3)), np.full((2, 3), ends[0]), np.full((2, 3), ends[1]),
-              np.clip(rng.integers(-2, 3, (2, 3)), *ends)):
+    for x in (
+        rng.uniform(*ends, (2, 3)),
+        rng.choice(ends, (2, 3)),
+        np.full((2, 3), ends[0]),
+        np.full((2, 3), ends[1]),
+        np.clip(rng.integers(-2, 3, (2, 3)), *ends),
+    ):
         for name, numbers in zip(results, session.run(results, {"x": x.astype(np.float32)}), strict=True):
             inside(name, numbers, known[name])
 
@@ -374,8 +557,15 @@ def test_no_number_leaves_its_interval(made: Any, low: float, width: float, seed
 def test_library_functions_err_no_more_than_is_allowed_for(operator: str, tmp_path: Path) -> None:
     onnx, ort = module("onnx"), module("onnxruntime")
     rng, path = np.random.default_rng(0), tmp_path / "one.onnx"
-    x = np.concatenate([np.linspace(-20, 20, 100_001), rng.uniform(-130, 130, 10_000), rng.normal(size=10_000) * 1e-3,
-                        np.exp(rng.uniform(-80, 80, 10_000)), [0.0, 1.0, -1.0]]).astype(np.float32)
+    x = np.concatenate(
+        [
+            np.linspace(-20, 20, 100_001),
+            rng.uniform(-130, 130, 10_000),
+            rng.normal(size=10_000) * 1e-3,
+            np.exp(rng.uniform(-80, 80, 10_000)),
+            [0.0, 1.0, -1.0],
+        ]
+    ).astype(np.float32)
     saved(path, [onnx.helper.make_node(operator, ["x"], ["y"])], {}, {"x": x})
     [numbers] = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, {})
     inside(operator, numbers, tensors(path, {})["y"])
@@ -400,12 +590,56 @@ def test_long_sums_are_rounded(operator: str, tmp_path: Path) -> None:
     assert value.span.high.item() - value.span.low.item() < 0.01 * value.span.high.item()
 
 
-OPERATORS = ("conv", "averagepool", "maxpool", "globalaveragepool", "matmul", "gemm", "einsum", "reduce", "softmax",
-             "gather", "slice", "split", "transpose", "reshape", "flatten", "squeeze", "unsqueeze", "expand", "tile",
-             "concat", "pad", "resize", "upsample", "depthtospace", "spacetodepth", "batchnorm", "instancenorm",
-             "layer_normalization", "lrn", "cumsum", "topk", "where", "clip", "mod", "pow", "range", "constantofshape",
-             "shape", "quantizelinear", "dequantizelinear", "gridsample", "convtranspose", "if", "scatter", "trilu",
-             "nonzero", "onehot", "prelu")
+OPERATORS = (
+    "conv",
+    "averagepool",
+    "maxpool",
+    "globalaveragepool",
+    "matmul",
+    "gemm",
+    "einsum",
+    "reduce",
+    "softmax",
+    "gather",
+    "slice",
+    "split",
+    "transpose",
+    "reshape",
+    "flatten",
+    "squeeze",
+    "unsqueeze",
+    "expand",
+    "tile",
+    "concat",
+    "pad",
+    "resize",
+    "upsample",
+    "depthtospace",
+    "spacetodepth",
+    "batchnorm",
+    "instancenorm",
+    "layer_normalization",
+    "lrn",
+    "cumsum",
+    "topk",
+    "where",
+    "clip",
+    "mod",
+    "pow",
+    "range",
+    "constantofshape",
+    "shape",
+    "quantizelinear",
+    "dequantizelinear",
+    "gridsample",
+    "convtranspose",
+    "if",
+    "scatter",
+    "trilu",
+    "nonzero",
+    "onehot",
+    "prelu",
+)
 LEFT_OUT = ("expanded", "seq", "opt", "float8", "e4m3", "e5m2", "int2")
 
 
@@ -426,8 +660,10 @@ def test_the_examples_of_onnx_itself_stay_in_their_intervals() -> None:
             if "operator set" in str(error):  # some are that old
                 continue
             raise
-        stored = [[read_tensor(file) for file in sorted((example / "test_data_set_0").glob(f"{what}_*.pb"), key=order)]
-                  for what in ("input", "output")]
+        stored = [
+            [read_tensor(file) for file in sorted((example / "test_data_set_0").glob(f"{what}_*.pb"), key=order)]
+            for what in ("input", "output")
+        ]
         ranges = {}
         for one, numbers in zip(model.graph.input, stored[0], strict=False):
             seen = numbers.astype(np.float64)
@@ -456,11 +692,18 @@ def order(path: Path) -> int:
 
 # --- what is not known -----------------------------------------------------------------------------
 
+
 def test_an_operator_that_is_not_known_gives_anything_and_is_listed_once(tmp_path: Path) -> None:
-    report = found(tmp_path, "a = Det(s); b = Hardmax(x); c = Hardmax(b); d = ReduceSum(c); e = Add(a, d); y = Log(e)",
-                   {"x": (0, 1), "s": (0, 1)}, "float[2,8] x, float[3,3] s")
+    report = found(
+        tmp_path,
+        "a = Det(s); b = Hardmax(x); c = Hardmax(b); d = ReduceSum(c); e = Add(a, d); y = Log(e)",
+        {"x": (0, 1), "s": (0, 1)},
+        "float[2,8] x, float[3,3] s",
+    )
     assert [(one.operator, len(one.nodes), one.reaches) for one in report.unknown] == [
-        ("Det", 1, ("y",)), ("Hardmax", 2, ("y",))]
+        ("Det", 1, ("y",)),
+        ("Hardmax", 2, ("y",)),
+    ]
     assert [one.operator for one in report.defects] == ["Log"]
     assert report.outputs[0].nan
 
@@ -474,10 +717,16 @@ def test_both_branches_of_an_if_are_looked_at_and_a_loop_is_said_to_be_unknown(t
     assert report.outputs[0].high > np.exp(49.9)
     onnx = module("onnx")
     make = onnx.helper
-    inner = make.make_graph([make.make_node("Identity", ["go"], ["on"]), make.make_node("Exp", ["v"], ["w"])], "inner",
-                            [make.make_tensor_value_info("i", 7, []), make.make_tensor_value_info("go", 9, []),
-                             make.make_tensor_value_info("v", 1, [2])],
-                            [make.make_tensor_value_info("on", 9, []), make.make_tensor_value_info("w", 1, [2])])
+    inner = make.make_graph(
+        [make.make_node("Identity", ["go"], ["on"]), make.make_node("Exp", ["v"], ["w"])],
+        "inner",
+        [
+            make.make_tensor_value_info("i", 7, []),
+            make.make_tensor_value_info("go", 9, []),
+            make.make_tensor_value_info("v", 1, [2]),
+        ],
+        [make.make_tensor_value_info("on", 9, []), make.make_tensor_value_info("w", 1, [2])],
+    )
     path = tmp_path / "loop.onnx"
     saved(path, [make.make_node("Loop", ["n", "", "x"], ["y"], body=inner)], {"x": (2,)}, {"n": np.array(3)})
     [unknown] = numerics(path, (0, 1)).unknown
@@ -501,13 +750,18 @@ def test_weights_in_another_file(tmp_path: Path) -> None:
 def test_constants_that_are_not_finite(tmp_path: Path) -> None:
     onnx = module("onnx")
     path = tmp_path / "model.onnx"
-    saved(path, [onnx.helper.make_node("Mul", ["x", "w"], ["y"])], {"x": (1, 3)},
-          {"w": np.array([1, np.nan, 2], np.float32)})
+    saved(
+        path,
+        [onnx.helper.make_node("Mul", ["x", "w"], ["y"])],
+        {"x": (1, 3)},
+        {"w": np.array([1, np.nan, 2], np.float32)},
+    )
     [defect] = numerics(path, (0, 1)).defects
     assert (defect.node, defect.outcomes, defect.reaches) == ("w", ("NaN",), ("y",))
 
 
 # --- at the door -----------------------------------------------------------------------------------
+
 
 def test_bad_input_is_said_clearly(tmp_path: Path) -> None:
     path = written(tmp_path / "made.onnx", "y = Add(x, images)", "float[N,8] x, float[2,8] images")
@@ -549,9 +803,11 @@ def test_without_onnx_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, t
 
 def test_importing_it_loads_no_library_and_using_it_runs_no_model(tmp_path: Path) -> None:
     path = written(tmp_path / "made.onnx", "y = Erf(x)")
-    code = ("import sys; from instar.numerics import numerics; "
-            "print(*(m for m in ('onnx', 'onnxruntime', 'scipy') if m in sys.modules)); "
-            f"numerics({str(path)!r}, (0, 1)); print(*(m for m in ('onnxruntime', 'torch') if m in sys.modules))")
+    code = (
+        "import sys; from instar.numerics import numerics; "
+        "print(*(m for m in ('onnx', 'onnxruntime', 'scipy') if m in sys.modules)); "
+        f"numerics({str(path)!r}, (0, 1)); print(*(m for m in ('onnxruntime', 'torch') if m in sys.modules))"
+    )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown.split() == []
 
@@ -561,7 +817,8 @@ def test_what_is_printed(tmp_path: Path) -> None:
     report = found(tmp_path, body, (-1, 1000))
     assert rows(report) == [
         ("Div", "d", "NaN, −∞, +∞", "divides by a number that can be 0: n from 0 to 4000", "y"),
-        ("Exp", "e", "+∞", "overflows float32: x from −1 to 1000", "no output: made good on the way")]
+        ("Exp", "e", "+∞", "overflows float32: x from −1 to 1000", "no output: made good on the way"),
+    ]
     said = lines(report)
     assert said[0] == "not analysed: Hardmax (h): not analysed; taken as anything"
     assert said[1] == "in:  x: float32 2 × 8, −1 to 1000"
@@ -584,6 +841,7 @@ def test_several_ranges_name_their_inputs() -> None:
 
 
 # --- real models -----------------------------------------------------------------------------------
+
 
 def test_a_real_detector_is_quiet() -> None:
     module("onnx")

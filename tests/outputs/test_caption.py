@@ -54,8 +54,10 @@ def test_what_is_no_caption(rubbish: object) -> None:
         Caption.accept(rubbish, PICTURE)
 
 
-@pytest.mark.parametrize(("how", "told"), [({"score": float("nan")}, "finite"), ({"attention": [[-1.0]]}, "from 0 up"),
-                                           ({"attention": [1.0]}, r"\(h, w\)")])
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [({"score": float("nan")}, "finite"), ({"attention": [[-1.0]]}, "from 0 up"), ({"attention": [1.0]}, r"\(h, w\)")],
+)
 def test_rubbish_beside_the_words(how: dict[str, object], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         Caption.accept(Caption.from_text("a dog", **how), PICTURE)  # type: ignore[arg-type]

@@ -28,8 +28,13 @@ STEPS = 3
 
 
 def scene(**other: Any) -> Scene:
-    held: dict[str, Any] = {"classes": np.ones(SIZE[::-1], np.uint8), "names": NAMES, "past": [[10, 20], [12, 20]],
-                            "steps": STEPS, **other}
+    held: dict[str, Any] = {
+        "classes": np.ones(SIZE[::-1], np.uint8),
+        "names": NAMES,
+        "past": [[10, 20], [12, 20]],
+        "steps": STEPS,
+        **other,
+    }
     return Scene(**held)
 
 
@@ -39,6 +44,7 @@ def walks(count: int = 4, seed: int = 0) -> npt.NDArray[np.float32]:
 
 # --- what a forecast is made of ----------------------------------------------------------------------
 
+
 def test_one_path_is_a_set_of_one() -> None:
     path = [[1, 2], [3, 4], [5, 6]]
     assert Forecast.from_array(path).futures.tolist() == [path]
@@ -46,28 +52,38 @@ def test_one_path_is_a_set_of_one() -> None:
     assert Forecast.from_array(np.zeros((2, 1, 2))).futures.shape == (2, 1, 2)
 
 
-@pytest.mark.parametrize(("futures", "message"), [
-    (np.zeros(12), r"\(K, T, 2\).*got shape \(12,\)"),
-    (np.zeros((20, 12, 3)), r"\(K, T, 2\).*got shape \(20, 12, 3\)"),
-    (np.zeros((2, 20, 12, 2)), r"\(K, T, 2\)"),
-    (np.zeros((0, 12, 2)), r"at least one path.*\(0, 12, 2\)"),
-    (np.zeros((20, 0, 2)), "at least one path of one position"),
-    ([], "at least one path"),
-    ([[[0, 0], [np.nan, 1]], [[0, 0], [1, 1]], [[np.inf, 0], [0, 0]]], "2 of 3 futures .* not finite"),
-])
+@pytest.mark.parametrize(
+    ("futures", "message"),
+    [
+        (np.zeros(12), r"\(K, T, 2\).*got shape \(12,\)"),
+        (np.zeros((20, 12, 3)), r"\(K, T, 2\).*got shape \(20, 12, 3\)"),
+        (np.zeros((2, 20, 12, 2)), r"\(K, T, 2\)"),
+        (np.zeros((0, 12, 2)), r"at least one path.*\(0, 12, 2\)"),
+        (np.zeros((20, 0, 2)), "at least one path of one position"),
+        ([], "at least one path"),
+        ([[[0, 0], [np.nan, 1]], [[0, 0], [1, 1]], [[np.inf, 0], [0, 0]]], "2 of 3 futures .* not finite"),
+    ],
+)
 def test_futures_that_are_none(futures: npt.ArrayLike, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Forecast.from_array(futures)
 
 
 @pytest.mark.parametrize("box", [None, (0.0, 0.0, 60.0, 40.0)])
-@pytest.mark.parametrize(("probability", "message"), [
-    ([[0.5, -0.1]], "finite numbers from 0 up"), ([[0.5, np.nan]], "finite numbers from 0 up"),
-    ([[0.5, np.inf]], "finite numbers"), (np.zeros((4, 5)), "some of them are above 0"),
-    (np.ones(5), r"\(h, w\).*\(5,\)"), (np.ones((1, 5, 6)), r"\(h, w\).*\(1, 5, 6\)"),
-])
-def test_probabilities_that_are_none(probability: npt.ArrayLike, message: str,
-                                     box: tuple[float, float, float, float] | None) -> None:
+@pytest.mark.parametrize(
+    ("probability", "message"),
+    [
+        ([[0.5, -0.1]], "finite numbers from 0 up"),
+        ([[0.5, np.nan]], "finite numbers from 0 up"),
+        ([[0.5, np.inf]], "finite numbers"),
+        (np.zeros((4, 5)), "some of them are above 0"),
+        (np.ones(5), r"\(h, w\).*\(5,\)"),
+        (np.ones((1, 5, 6)), r"\(h, w\).*\(1, 5, 6\)"),
+    ],
+)
+def test_probabilities_that_are_none(
+    probability: npt.ArrayLike, message: str, box: tuple[float, float, float, float] | None
+) -> None:
     with pytest.raises(ValueError, match=message):
         Forecast.accept(Forecast.from_array(walks(), probability, box=box), scene())
 
@@ -96,13 +112,16 @@ def test_a_map_covers_the_whole_frame_or_its_box() -> None:
 
 # --- what a system may answer ------------------------------------------------------------------------
 
+
 def test_arrays_lists_and_forecasts_are_answers() -> None:
     for answer in (walks(), walks().tolist(), tuple(walks().tolist()), Forecast.from_array(walks())):
         assert np.array_equal(Forecast.accept(answer, scene()).futures, walks())
 
 
-@pytest.mark.parametrize(("answer", "message"), [
-    ("straight on", "expected a Forecast .* got str"), (None, "got NoneType"), ({"futures": []}, "got dict")])
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [("straight on", "expected a Forecast .* got str"), (None, "got NoneType"), ({"futures": []}, "got dict")],
+)
 def test_other_things_are_not(answer: object, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         Forecast.accept(answer, scene())
@@ -121,6 +140,7 @@ def test_a_forecast_made_without_from_array_is_checked_too(futures: npt.NDArray[
 
 
 # --- storing -------------------------------------------------------------------------------------------
+
 
 def stored(forecast: Forecast, folder: Path) -> Mapping[str, Any]:
     """Through Parquet and back, as one row among others."""
@@ -160,9 +180,14 @@ def test_what_storing_costs_is_below_what_relations_see(seed: int, sharp: float,
 # --- moving --------------------------------------------------------------------------------------------
 
 WARPS = {
-    "mirror h": Warp.mirror(SIZE, "h"), "mirror v": Warp.mirror(SIZE, "v"), "mirror both": Warp.mirror(SIZE, "both"),
-    "a quarter": Warp.rotate90(SIZE, 1), "a half": Warp.rotate90(SIZE, 2), "three quarters": Warp.rotate90(SIZE, 3),
-    "rescale": Warp.scale(SIZE, 0.8, 0.8), "rotation": Warp.rotation(SIZE, 30),
+    "mirror h": Warp.mirror(SIZE, "h"),
+    "mirror v": Warp.mirror(SIZE, "v"),
+    "mirror both": Warp.mirror(SIZE, "both"),
+    "a quarter": Warp.rotate90(SIZE, 1),
+    "a half": Warp.rotate90(SIZE, 2),
+    "three quarters": Warp.rotate90(SIZE, 3),
+    "rescale": Warp.scale(SIZE, 0.8, 0.8),
+    "rotation": Warp.rotation(SIZE, 30),
 }
 every = pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS.keys())
 BOX = (6.0, 8.0, 46.0, 24.0)
@@ -203,8 +228,11 @@ def test_heat_is_drawn_where_it_is(warp: Warp) -> None:
 
 
 @settings(deadline=None)
-@given(size=st.tuples(st.integers(1, 2000), st.integers(1, 2000)), axis=st.sampled_from(["h", "v", "both"]),
-       seed=st.integers(0, 2**32 - 1))
+@given(
+    size=st.tuples(st.integers(1, 2000), st.integers(1, 2000)),
+    axis=st.sampled_from(["h", "v", "both"]),
+    seed=st.integers(0, 2**32 - 1),
+)
 def test_mirrored_twice_is_as_before(size: tuple[int, int], axis: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     given_scene = scene(classes=np.zeros(size[::-1], np.uint8))
@@ -244,21 +272,28 @@ def test_a_path_of_one_position_can_be_drawn() -> None:
 
 # --- scenes --------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize(("wrong", "message"), [
-    ({"past": []}, "the past is empty"),
-    ({"past": [1.0, 2.0]}, r"\(P, 2\).*shape \(2,\)"),
-    ({"past": [[1, 2, 3]]}, r"\(P, 2\)"),
-    ({"past": [[1, 2], [3, np.nan], [np.inf, 1]]}, "position 1 of the past is not a number"),
-    ({"classes": np.ones((4, 4))}, r"uint8 array \(H, W\), got float64 \(4, 4\)"),
-    ({"classes": np.ones((4, 4, 3), np.uint8)}, r"got uint8 \(4, 4, 3\)"),
-    ({"classes": np.ones((0, 4), np.uint8)}, r"got uint8 \(0, 4\)"),
-    ({"classes": np.full((4, 4), 7, np.uint8)}, r"cells of class 7, the names end with 2 \(road\)"),
-    ({"names": ("pavement", "background")}, "begin with 'background', got pavement, background"),
-    ({"names": ()}, "begin with 'background'"),
-    ({"names": ("background", "road", "road")}, "names are different"),
-    ({"steps": 0}, "are positive, got 0"), ({"rate": 0}, "are positive"), ({"rate": float("nan")}, "are positive"),
-    ({"metres_per_pixel": 0}, "are positive"), ({"metres_per_pixel": -0.1}, "and -0.1"),
-])
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"past": []}, "the past is empty"),
+        ({"past": [1.0, 2.0]}, r"\(P, 2\).*shape \(2,\)"),
+        ({"past": [[1, 2, 3]]}, r"\(P, 2\)"),
+        ({"past": [[1, 2], [3, np.nan], [np.inf, 1]]}, "position 1 of the past is not a number"),
+        ({"classes": np.ones((4, 4))}, r"uint8 array \(H, W\), got float64 \(4, 4\)"),
+        ({"classes": np.ones((4, 4, 3), np.uint8)}, r"got uint8 \(4, 4, 3\)"),
+        ({"classes": np.ones((0, 4), np.uint8)}, r"got uint8 \(0, 4\)"),
+        ({"classes": np.full((4, 4), 7, np.uint8)}, r"cells of class 7, the names end with 2 \(road\)"),
+        ({"names": ("pavement", "background")}, "begin with 'background', got pavement, background"),
+        ({"names": ()}, "begin with 'background'"),
+        ({"names": ("background", "road", "road")}, "names are different"),
+        ({"steps": 0}, "are positive, got 0"),
+        ({"rate": 0}, "are positive"),
+        ({"rate": float("nan")}, "are positive"),
+        ({"metres_per_pixel": 0}, "are positive"),
+        ({"metres_per_pixel": -0.1}, "and -0.1"),
+    ],
+)
 def test_scenes_that_are_none(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         scene(**wrong)
@@ -305,9 +340,14 @@ def test_maps_of_another_shape_are_other_scenes() -> None:
 
 def test_content_decides_what_a_scene_is() -> None:
     assert scene().content_hash() == scene().content_hash()
-    other: list[dict[str, Any]] = [{"past": [[10, 20], [12, 21]]}, {"steps": 4}, {"rate": 1.0},
-                                   {"names": ("background", "road", "pavement")}, {"metres_per_pixel": 1.0},
-                                   {"classes": np.zeros(SIZE[::-1], np.uint8)}]
+    other: list[dict[str, Any]] = [
+        {"past": [[10, 20], [12, 21]]},
+        {"steps": 4},
+        {"rate": 1.0},
+        {"names": ("background", "road", "pavement")},
+        {"metres_per_pixel": 1.0},
+        {"classes": np.zeros(SIZE[::-1], np.uint8)},
+    ]
     assert len({scene(**one).content_hash() for one in [{}, *other]}) == 7
 
 

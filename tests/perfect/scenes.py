@@ -92,8 +92,7 @@ class View:
         return self.pixels[min(max(int(y), 0), height - 1), min(max(int(x), 0), width - 1)].astype(float)
 
     def answer(self, points: np.ndarray | None = None, scores: Sequence[float] | None = None) -> Poses:
-        return Poses.from_array(self.points if points is None else points, skeleton=self.scene.bones,
-                                scores=scores)
+        return Poses.from_array(self.points if points is None else points, skeleton=self.scene.bones, scores=scores)
 
 
 def carried(matrix: np.ndarray, points: np.ndarray) -> np.ndarray:
@@ -122,17 +121,39 @@ def exchanged(bones: Skeleton) -> np.ndarray:
 # --- painting --------------------------------------------------------------------------------------
 
 BODY = {  # in shoulder widths about the middle of the shoulders, x to the person's left, y down
-    "nose": (0.02, -0.62), "left_eye_inner": (0.08, -0.73), "left_eye": (0.14, -0.74),
-    "left_eye_outer": (0.2, -0.73), "right_eye_inner": (-0.06, -0.73), "right_eye": (-0.13, -0.735),
-    "right_eye_outer": (-0.19, -0.72), "left_ear": (0.31, -0.66), "right_ear": (-0.3, -0.65),
-    "mouth_left": (0.1, -0.5), "mouth_right": (-0.08, -0.51), "left_shoulder": (0.5, 0.0),
-    "right_shoulder": (-0.5, 0.03), "left_elbow": (0.71, 0.69), "right_elbow": (-0.68, 0.64),
-    "left_wrist": (0.55, 1.31), "right_wrist": (-0.57, 1.27), "left_pinky": (0.6, 1.5),
-    "right_pinky": (-0.64, 1.44), "left_index": (0.5, 1.53), "right_index": (-0.54, 1.48),
-    "left_thumb": (0.46, 1.4), "right_thumb": (-0.47, 1.37), "left_hip": (0.29, 1.33),
-    "right_hip": (-0.27, 1.36), "left_knee": (0.34, 2.03), "right_knee": (-0.33, 1.98),
-    "left_ankle": (0.37, 2.64), "right_ankle": (-0.38, 2.59), "left_heel": (0.33, 2.7),
-    "right_heel": (-0.35, 2.66), "left_foot_index": (0.5, 2.72), "right_foot_index": (-0.49, 2.68),
+    "nose": (0.02, -0.62),
+    "left_eye_inner": (0.08, -0.73),
+    "left_eye": (0.14, -0.74),
+    "left_eye_outer": (0.2, -0.73),
+    "right_eye_inner": (-0.06, -0.73),
+    "right_eye": (-0.13, -0.735),
+    "right_eye_outer": (-0.19, -0.72),
+    "left_ear": (0.31, -0.66),
+    "right_ear": (-0.3, -0.65),
+    "mouth_left": (0.1, -0.5),
+    "mouth_right": (-0.08, -0.51),
+    "left_shoulder": (0.5, 0.0),
+    "right_shoulder": (-0.5, 0.03),
+    "left_elbow": (0.71, 0.69),
+    "right_elbow": (-0.68, 0.64),
+    "left_wrist": (0.55, 1.31),
+    "right_wrist": (-0.57, 1.27),
+    "left_pinky": (0.6, 1.5),
+    "right_pinky": (-0.64, 1.44),
+    "left_index": (0.5, 1.53),
+    "right_index": (-0.54, 1.48),
+    "left_thumb": (0.46, 1.4),
+    "right_thumb": (-0.47, 1.37),
+    "left_hip": (0.29, 1.33),
+    "right_hip": (-0.27, 1.36),
+    "left_knee": (0.34, 2.03),
+    "right_knee": (-0.33, 1.98),
+    "left_ankle": (0.37, 2.64),
+    "right_ankle": (-0.38, 2.59),
+    "left_heel": (0.33, 2.7),
+    "right_heel": (-0.35, 2.66),
+    "left_foot_index": (0.5, 2.72),
+    "right_foot_index": (-0.49, 2.68),
 }
 
 
@@ -148,8 +169,12 @@ def standing(bones: Skeleton, middle: Place, width: float, seed: int = 0) -> np.
         side = part.name.removesuffix("_hand")
         if side != part.name:
             wrist = np.array(BODY[f"{side}_wrist"])
-            fingers = np.array([(0.0, 0.0), *((0.02 + 0.05 * (finger - 2), 0.17 + 0.045 * joint)
-                                              for finger in range(5) for joint in range(4))])
+            fingers = np.array(
+                [
+                    (0.0, 0.0),
+                    *((0.02 + 0.05 * (finger - 2), 0.17 + 0.045 * joint) for finger in range(5) for joint in range(4)),
+                ]
+            )
             fingers[:, 0] *= 1 if side == "left" else -1
             points[own] = wrist + fingers + rng.uniform(-0.004, 0.004, fingers.shape)
         elif part.name == "face":
@@ -191,8 +216,14 @@ def _stuck(pixels: np.ndarray, mark: Place) -> None:
     pixels[square < STICKER**2] = glow[square < STICKER**2][:, None]
 
 
-def painted_scene(name: str, size: tuple[int, int], bones: str, people: Iterable[tuple[Place, float]],
-                  marks: Sequence[Place], places: Mapping[str, Place]) -> Scene:
+def painted_scene(
+    name: str,
+    size: tuple[int, int],
+    bones: str,
+    people: Iterable[tuple[Place, float]],
+    marks: Sequence[Place],
+    places: Mapping[str, Place],
+) -> Scene:
     """People by where the middle of their shoulders is, and the width of these."""
     pixels = np.full((size[1], size[0], 3), BACKGROUND, np.uint8)
     cast = []
@@ -204,16 +235,15 @@ def painted_scene(name: str, size: tuple[int, int], bones: str, people: Iterable
         _stuck(pixels, mark)
     for card, colour in (("grey", GREY), ("card", CARD), ("weave", WEAVE)):
         x, y = (int(at) for at in places[card])
-        pixels[y - 12:y + 12, x - 12:x + 12] = colour
+        pixels[y - 12 : y + 12, x - 12 : x + 12] = colour
         if card == "weave":
-            pixels[y - 12:y + 12, x - 12:x + 12:2] += np.uint8(6)
+            pixels[y - 12 : y + 12, x - 12 : x + 12 : 2] += np.uint8(6)
     pixels.setflags(write=False)
     return Scene(name, pixels, np.array(marks, float), skeleton(bones), np.array(cast), places)
 
 
 MARKS = ((46, 82), (254, 64), (238, 180), (84, 132))
-PLACES = {"grey": (292, 130), "card": (30, 130), "skin": (160, 64), "clothes": (160, 122),
-          "weave": (160, 17)}
+PLACES = {"grey": (292, 130), "card": (30, 130), "skin": (160, 64), "clothes": (160, 122), "weave": (160, 17)}
 PERSON = (((160.3, 87.4), 52.0),)
 
 
@@ -230,10 +260,14 @@ def holistic_person() -> Scene:
 @cache
 def three_people() -> Scene:
     """Portrait, and everybody of another size."""
-    return painted_scene("three", (256, 338), "coco-17",
-                         (((50, 150), 26), ((131, 157), 34), ((212, 131), 30)),
-                         ((82, 46), (140, 84), (192, 266), (64, 274)),
-                         {"grey": (131, 30), "card": (131, 308), "weave": (30, 100)})
+    return painted_scene(
+        "three",
+        (256, 338),
+        "coco-17",
+        (((50, 150), 26), ((131, 157), 34), ((212, 131), 30)),
+        ((82, 46), (140, 84), (192, 266), (64, 274)),
+        {"grey": (131, 30), "card": (131, 308), "weave": (30, 100)},
+    )
 
 
 @cache
@@ -272,6 +306,7 @@ def segmented(pixels: np.ndarray) -> Zones:
 
 # --- seeing ----------------------------------------------------------------------------------------
 
+
 def fitted(marks: np.ndarray, seen: np.ndarray) -> np.ndarray:
     """The affine map that carries the marks to where they were seen."""
     design = np.column_stack([marks, np.ones(len(marks))])
@@ -304,7 +339,7 @@ def look(scene: Scene, pixels: np.ndarray) -> View:
     """From a picture to the map of the scene into it."""
     luma = luma_of(pixels)
     matrix = fitted(scene.marks, _told_apart(scene.marks, _glows(luma, len(scene.marks))))
-    gain = 1 + (SPREAD / WINDOW)**2  # a windowed mean tells only part of the way
+    gain = 1 + (SPREAD / WINDOW) ** 2  # a windowed mean tells only part of the way
     for _ in range(30):
         back = np.linalg.inv(matrix)
         moved = np.array([_off_centre(luma, matrix, back, mark) for mark in scene.marks]) * gain
@@ -320,13 +355,14 @@ def _off_centre(luma: np.ndarray, matrix: np.ndarray, back: np.ndarray, mark: np
     return np.array([(light * across).sum(), (light * down).sum()])
 
 
-def glow(luma: np.ndarray, matrix: np.ndarray, back: np.ndarray,
-         mark: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def glow(
+    luma: np.ndarray, matrix: np.ndarray, back: np.ndarray, mark: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The light of a mark in its window, of sum 1, and where it comes from: scene pixels from the mark."""
     x, y = carried(matrix, mark)
     reach_x, reach_y = REACH * np.linalg.norm(matrix[:2, :2], axis=1) + 1
     left, top = max(int(x - reach_x), 0), max(int(y - reach_y), 0)
-    part = luma[top:int(y + reach_y) + 1, left:int(x + reach_x) + 1]
+    part = luma[top : int(y + reach_y) + 1, left : int(x + reach_x) + 1]
     columns, rows = np.arange(part.shape[1]) + left + 0.5, np.arange(part.shape[0]) + top + 0.5
     across = back[0, 0] * columns + (back[0, 1] * rows + back[0, 2] - mark[0])[:, None]
     down = back[1, 0] * columns + (back[1, 1] * rows + back[1, 2] - mark[1])[:, None]

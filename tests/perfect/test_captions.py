@@ -18,8 +18,14 @@ from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.tasks.meta_ic.language import counted
 
-COLOURS = {"dog": (230, 20, 20), "cat": (20, 200, 20), "car": (20, 20, 230), "bus": (220, 200, 20),
-           "traffic light": (200, 20, 200), "sheep": (20, 200, 220)}
+COLOURS = {
+    "dog": (230, 20, 20),
+    "cat": (20, 200, 20),
+    "car": (20, 20, 230),
+    "bus": (220, 200, 20),
+    "traffic light": (200, 20, 200),
+    "sheep": (20, 200, 220),
+}
 """Every class is a colour, so that a captioner of a few lines can see all there is."""
 SIZE = (160, 120)
 
@@ -57,8 +63,14 @@ def never_counts(pixels: np.ndarray) -> str:
 
 def fond_of_synonyms(pixels: np.ndarray) -> str:
     text, fond = right(pixels), zlib.crc32(pixels.tobytes()) % 2
-    for word, other in (("dogs", "puppies"), ("dog", "puppy"), ("cats", "kittens"), ("cat", "kitten"),
-                        ("cars", "taxis"), ("car", "taxi")):
+    for word, other in (
+        ("dogs", "puppies"),
+        ("dog", "puppy"),
+        ("cats", "kittens"),
+        ("cat", "kitten"),
+        ("cars", "taxis"),
+        ("car", "taxi"),
+    ):
         text = text.replace(word, other) if fond else text
     return text
 
@@ -73,7 +85,7 @@ def data(count: int = 8) -> Dataset:
         for place, label in enumerate(labels):
             side, x0 = int(rng.integers(22, 40)), 12 + place * 80
             y0 = int(rng.integers(10, SIZE[1] - side - 10))
-            pixels[y0:y0 + side, x0:x0 + side] = COLOURS[str(label)]
+            pixels[y0 : y0 + side, x0 : x0 + side] = COLOURS[str(label)]
             boxes.append([x0, y0, x0 + side, y0 + side])
         truth = Detections.from_xyxy(boxes, [str(label) for label in labels])
         cases.append(Case(str(seed), input=Image(pixels), truth=truth))

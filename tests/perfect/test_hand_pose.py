@@ -19,9 +19,32 @@ from instar.relations.over_cases import POOLED
 from tests.missing import shared
 
 SIZE = (120, 100)
-OPEN = np.array([(60, 90), (45, 80), (37, 72), (30, 65), (24, 58), (50, 60), (48, 48), (46, 38), (45, 28), (60, 58),
-                 (60, 44), (60, 34), (60, 22), (68, 60), (70, 47), (71, 37), (72, 27), (76, 64), (80, 54), (83, 46),
-                 (86, 38)], float)
+OPEN = np.array(
+    [
+        (60, 90),
+        (45, 80),
+        (37, 72),
+        (30, 65),
+        (24, 58),
+        (50, 60),
+        (48, 48),
+        (46, 38),
+        (45, 28),
+        (60, 58),
+        (60, 44),
+        (60, 34),
+        (60, 22),
+        (68, 60),
+        (70, 47),
+        (71, 37),
+        (72, 27),
+        (76, 64),
+        (80, 54),
+        (83, 46),
+        (86, 38),
+    ],
+    float,
+)
 """An open hand, landmark by landmark."""
 
 
@@ -32,8 +55,8 @@ def drawn(seed: int) -> tuple[Image, Poses]:
     points = np.rint(moved).clip(15, np.array(SIZE) - 4) + 0.5
     pixels = np.full((SIZE[1], SIZE[0], 3), 40, np.uint8)
     for number, (x, y) in enumerate(points.astype(int)):
-        pixels[y - 1:y + 2, x - 1:x + 2] = 100 + 7 * number
-    pixels[2:8, 4 + 9 * seed:10 + 9 * seed] = 255  # which picture it is
+        pixels[y - 1 : y + 2, x - 1 : x + 2] = 100 + 7 * number
+    pixels[2:8, 4 + 9 * seed : 10 + 9 * seed] = 255  # which picture it is
     return Image(pixels), Poses.from_array(points, skeleton="hand-21")
 
 
@@ -41,8 +64,10 @@ HANDS = [drawn(seed) for seed in range(12)]
 
 
 def data(*, annotated: bool = True, count: int = 12) -> Dataset:
-    cases = [Case(f"{number:02d}", input=image, truth=truth if annotated else None)
-             for number, (image, truth) in enumerate(HANDS[:count])]
+    cases = [
+        Case(f"{number:02d}", input=image, truth=truth if annotated else None)
+        for number, (image, truth) in enumerate(HANDS[:count])
+    ]
     return Dataset("spots", "", lambda: iter(cases), truth="poses" if annotated else None)
 
 
@@ -51,7 +76,7 @@ def known(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     It tells pictures by their brightest mark, which neither exposure nor blur takes away.
     """
-    marks = [int(pixels[2:8, 4 + 9 * number:10 + 9 * number].sum()) for number in range(12)]
+    marks = [int(pixels[2:8, 4 + 9 * number : 10 + 9 * number].sum()) for number in range(12)]
     best = HANDS[int(np.argmax(marks))][1].points[0]
     shown = pixels[best[:, 1].astype(int), best[:, 0].astype(int), 0] > 0
     return best, shown
@@ -154,23 +179,38 @@ def test_hands_that_are_not_there_and_hands_too_many(tmp_path: Path) -> None:
     other = truth.points[0] * [0.4, 0.4]
     both = Poses.from_array(np.stack([truth.points[0], other]), skeleton="hand-21")
     nobody = Poses.from_array([], skeleton="hand-21")
-    cases = [Case("one", input=image, truth=truth), Case("two", input=image, truth=both),
-             Case("none", input=image, truth=nobody)]
-    run = instar.run(seeing, "gamma(2) => accuracy", Dataset("some", "", lambda: iter(cases), truth="poses"),
-                     out=tmp_path, workers=0)
-    counts = {row["case"]: tuple(int(row[f"hand_{name}"]) for name in ("tp", "fp", "fn"))
-              for row in run.verdicts().iter_rows(named=True)}
+    cases = [
+        Case("one", input=image, truth=truth),
+        Case("two", input=image, truth=both),
+        Case("none", input=image, truth=nobody),
+    ]
+    run = instar.run(
+        seeing, "gamma(2) => accuracy", Dataset("some", "", lambda: iter(cases), truth="poses"), out=tmp_path, workers=0
+    )
+    counts = {
+        row["case"]: tuple(int(row[f"hand_{name}"]) for name in ("tp", "fp", "fn"))
+        for row in run.verdicts().iter_rows(named=True)
+    }
     assert counts == {"one": (1, 0, 0), "two": (1, 0, 1), "none": (0, 1, 0)}
-    landmarks = {row["case"]: tuple(int(row[name]) for name in ("tp", "fp", "fn"))
-                 for row in run.verdicts().iter_rows(named=True)}
+    landmarks = {
+        row["case"]: tuple(int(row[name]) for name in ("tp", "fp", "fn"))
+        for row in run.verdicts().iter_rows(named=True)
+    }
     assert landmarks == {"one": (21, 0, 0), "two": (21, 0, 21), "none": (0, 21, 0)}
 
 
 def test_hands_that_hold_an_object_are_left_out_of_the_relations(tmp_path: Path) -> None:
-    cases = [Case(f"{n}", input=image, truth=truth, attributes={"object": n % 3 == 0})
-             for n, (image, truth) in enumerate(HANDS)]
-    run = instar.run(seeing, "gamma(2) => degradation(f1)", Dataset("some", "", lambda: iter(cases), truth="poses"),
-                     out=tmp_path, workers=0)
+    cases = [
+        Case(f"{n}", input=image, truth=truth, attributes={"object": n % 3 == 0})
+        for n, (image, truth) in enumerate(HANDS)
+    ]
+    run = instar.run(
+        seeing,
+        "gamma(2) => degradation(f1)",
+        Dataset("some", "", lambda: iter(cases), truth="poses"),
+        out=tmp_path,
+        workers=0,
+    )
     assert run.over_cases()["cases"].to_list() == [8]
     told = run.verdicts().filter(pl.col("status") == "not applicable")
     assert set(told["reason"]) == {"the hand holds an object; --holding judge takes such hands too"}
@@ -182,8 +222,14 @@ def test_published_percentages() -> None:
         rows = list(csv.DictReader(file))
     assert len(rows) == 3
     for row in rows:
-        counts = {name: np.array(float(row[column])) for name, column in
-                  (("hand_tp", "true_positive"), ("hand_fp", "false_positive"), ("hand_fn", "false_negative"))}
+        counts = {
+            name: np.array(float(row[column]))
+            for name, column in (
+                ("hand_tp", "true_positive"),
+                ("hand_fp", "false_positive"),
+                ("hand_fn", "false_negative"),
+            )
+        }
         for measure in ("precision", "recall", "f1"):
             names, pooled = POOLED[f"hand_{measure}"]
             value = 100 * float(pooled(*(counts[name] for name in names)))

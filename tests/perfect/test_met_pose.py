@@ -35,34 +35,56 @@ from tests.perfect.scenes import (
 # resampling costs the perfect system a few hundredths of a pixel of what it sees.
 COPIED, FILTERED, RESAMPLED = 1e-4, 0.01, 0.05
 TOLERANCE = {
-    "identity": COPIED, "mirror": COPIED, "rotate90": COPIED,
-    "gamma": COPIED, "brightness": COPIED, "greyscale": COPIED, "filtered": COPIED,
-    "bilateral": FILTERED, "motion": FILTERED,
-    "stretch": RESAMPLED, "rotation": RESAMPLED, "resolution": RESAMPLED,
-    "rescale": RESAMPLED, "shear": RESAMPLED,
+    "identity": COPIED,
+    "mirror": COPIED,
+    "rotate90": COPIED,
+    "gamma": COPIED,
+    "brightness": COPIED,
+    "greyscale": COPIED,
+    "filtered": COPIED,
+    "bilateral": FILTERED,
+    "motion": FILTERED,
+    "stretch": RESAMPLED,
+    "rotation": RESAMPLED,
+    "resolution": RESAMPLED,
+    "rescale": RESAMPLED,
+    "shear": RESAMPLED,
 }
 AT_A_TENTH = 0.15  # resolution(0.1): a pixel seen is ten of the source's
 
-SCENES: dict[str, Callable[[], Scene]] = {
-    "one": one_person, "three": three_people, "holistic": holistic_person}
-TARGETS = {
-    "one": {"0"}, "three": {"0", "1", "2"},
-    "holistic": {"0/body", "0/left_hand", "0/right_hand", "0/face"}}
+SCENES: dict[str, Callable[[], Scene]] = {"one": one_person, "three": three_people, "holistic": holistic_person}
+TARGETS = {"one": {"0"}, "three": {"0", "1", "2"}, "holistic": {"0/body", "0/left_hand", "0/right_hand", "0/face"}}
 MET_POSE = [rule.id for rule in instar.suite("met-pose").rules]
 BEYOND = [
-    "shear(0.2, 0)", "shear(0, -0.15)", "shear(-0.1, 0.1)", "rotate90(1)", "rotate90(2)", "rotate90(3)",
-    "rescale(0.3)", "rescale(0.85)", "rescale(1.7)", "rotation(-20)",
-    "rotation(10) | mirror(h)", "mirror(v) | rotation(-15)", "mirror(h) | mirror(v)",
+    "shear(0.2, 0)",
+    "shear(0, -0.15)",
+    "shear(-0.1, 0.1)",
+    "rotate90(1)",
+    "rotate90(2)",
+    "rotate90(3)",
+    "rescale(0.3)",
+    "rescale(0.85)",
+    "rescale(1.7)",
+    "rotation(-20)",
+    "rotation(10) | mirror(h)",
+    "mirror(v) | rotation(-15)",
+    "mirror(h) | mirror(v)",
     "rotate90(1) | mirror(h)",
-    "rotate90(3) | stretch(0.8, 1.1)", "stretch(0.8, 1) | rotation(15) | gamma(0.5)",
-    "resolution(0.5) | shear(0.1, 0) | mirror(v)", "rotation(10) | colour_fill((0, 0, 255), background)",
-    "mirror(h) | colour_wheel(90, skin)", "motion(7, 40) | rescale(0.6)"]
+    "rotate90(3) | stretch(0.8, 1.1)",
+    "stretch(0.8, 1) | rotation(15) | gamma(0.5)",
+    "resolution(0.5) | shear(0.1, 0) | mirror(v)",
+    "rotation(10) | colour_fill((0, 0, 255), background)",
+    "mirror(h) | colour_wheel(90, skin)",
+    "motion(7, 40) | rescale(0.6)",
+]
 
 
 def tolerance(rule: str) -> float:
     """The sum over the steps of a rule; a step without a stated tolerance is an error."""
-    return sum(AT_A_TENTH if step.spelled() == "resolution(0.1)" else TOLERANCE[step.family.name]
-               for step in instar.transformation(rule).steps)
+    return sum(
+        AT_A_TENTH if step.spelled() == "resolution(0.1)" else TOLERANCE[step.family.name]
+        for step in instar.transformation(rule).steps
+    )
 
 
 Severities = dict[str, dict[str, float | None]]
@@ -71,6 +93,7 @@ Severities = dict[str, dict[str, float | None]]
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], instar.Run]:
     """All rules on one scene: read from a file, predicted, stored. Made once per scene."""
+
     @cache
     def run_of(scene: str) -> instar.Run:
         folder = tmp_path_factory.mktemp(scene)
@@ -85,6 +108,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], instar.Run
 @pytest.fixture(scope="module")
 def strayed(runs: Callable[[str], instar.Run]) -> Callable[..., Severities]:
     """Severities of a scene by rule and target, for one way of judging."""
+
     @cache
     def judged(scene: str, **judging: object) -> Severities:
         return severities(runs(scene), **judging)
@@ -109,10 +133,12 @@ LENGTHS = {"one": {"": 52.0}, "three": {"": 26.0}, "holistic": {"": 52.0, "hands
 """The least body length in pixels of each group of landmarks, which turns a tolerance into a severity."""
 
 
-@pytest.mark.parametrize(("scene", "landmarks"), [(scene, group) for scene, groups in LENGTHS.items()
-                                                  for group in groups])
-def test_perfect_in_body_lengths(scene: str, landmarks: str, strayed: Callable[..., Severities],
-                                 runs: Callable[[str], instar.Run]) -> None:
+@pytest.mark.parametrize(
+    ("scene", "landmarks"), [(scene, group) for scene, groups in LENGTHS.items() for group in groups]
+)
+def test_perfect_in_body_lengths(
+    scene: str, landmarks: str, strayed: Callable[..., Severities], runs: Callable[[str], instar.Run]
+) -> None:
     """The default judging: the median over landmarks, in body lengths of the source."""
     length = LENGTHS[scene][landmarks]
     assert runs(scene).verdicts(landmarks=landmarks)["length"].min() >= length
@@ -124,8 +150,9 @@ def test_perfect_in_body_lengths(scene: str, landmarks: str, strayed: Callable[.
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_no_rule_is_violated_at_the_smallest_threshold_of_the_paper(scene: str,
-                                                                   runs: Callable[[str], instar.Run]) -> None:
+def test_no_rule_is_violated_at_the_smallest_threshold_of_the_paper(
+    scene: str, runs: Callable[[str], instar.Run]
+) -> None:
     rates = runs(scene).rates(0.01)
     assert rates.height == len(MET_POSE) + len(BEYOND)
     assert rates["judged"].to_list() == [1] * rates.height
@@ -133,6 +160,7 @@ def test_no_rule_is_violated_at_the_smallest_threshold_of_the_paper(scene: str,
 
 
 # --- what is carried out of the frame --------------------------------------------------------------
+
 
 def only_inside(view: View) -> instar.Poses:
     """Says nothing of landmarks outside the picture, as a system does that only reports what it sees."""
@@ -142,26 +170,37 @@ def only_inside(view: View) -> instar.Poses:
 
 
 @pytest.mark.parametrize("answer", [perfect, only_inside])
-def test_landmarks_carried_out_of_the_frame_are_left_out(answer: Callable[[View], instar.Poses],
-                                                         tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_landmarks_carried_out_of_the_frame_are_left_out(
+    answer: Callable[[View], instar.Poses], tmp_path_factory: pytest.TempPathFactory
+) -> None:
     scene = wide_person()
-    run = instar.run(system_of(scene, answer), "rotation(25) + rotation(5) + rotation(25) | mirror(h)",
-                     scene.dataset, out=tmp_path_factory.mktemp("wide") / "run", workers=0)
+    run = instar.run(
+        system_of(scene, answer),
+        "rotation(25) + rotation(5) + rotation(25) | mirror(h)",
+        scene.dataset,
+        out=tmp_path_factory.mktemp("wide") / "run",
+        workers=0,
+    )
     verdicts = run.verdicts(aggregate="max", normaliser="pixels")
     assert verdicts["severity"].max() <= 2 * RESAMPLED
-    compared = {rule.partition(" => ")[0]: count
-                for rule, count in verdicts.select("rule", "compared").iter_rows()}
+    compared = {rule.partition(" => ")[0]: count for rule, count in verdicts.select("rule", "compared").iter_rows()}
     assert compared == {"rotation(25)": 14, "rotation(5)": 16, "rotation(25) | mirror(h)": 14}
     if answer is only_inside:  # kept in, what nobody can see is missing
         assert run.verdicts(outside="keep", aggregate="max")["severity"].max() == np.inf
 
 
 @pytest.mark.parametrize("answer", [perfect, only_inside])
-def test_a_subject_carried_out_of_the_frame_is_not_lost(answer: Callable[[View], instar.Poses],
-                                                        tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_subject_carried_out_of_the_frame_is_not_lost(
+    answer: Callable[[View], instar.Poses], tmp_path_factory: pytest.TempPathFactory
+) -> None:
     scene = corner_person()
-    run = instar.run(system_of(scene, answer), "rotation(25) + mirror(h)", scene.dataset,
-                     out=tmp_path_factory.mktemp("corner") / "run", workers=0)
+    run = instar.run(
+        system_of(scene, answer),
+        "rotation(25) + mirror(h)",
+        scene.dataset,
+        out=tmp_path_factory.mktemp("corner") / "run",
+        workers=0,
+    )
     columns = run.verdicts().select("rule", "target", "severity", "kind", "reason")
     verdicts = {(rule.partition(" => ")[0], target): rest for rule, target, *rest in columns.iter_rows()}
     assert verdicts.keys() == {(rule, target) for rule in ("rotation(25)", "mirror(h)") for target in "01"}
@@ -171,6 +210,7 @@ def test_a_subject_carried_out_of_the_frame_is_not_lost(answer: Callable[[View],
 
 
 # --- the scenes themselves -------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("scene", [*SCENES, "wide", "corner"])
 def test_the_system_sees_the_scene_as_it_was_painted(scene: str) -> None:
@@ -206,6 +246,7 @@ def test_left_and_right_by_name_are_those_of_the_skeleton(scene: str) -> None:
 
 # --- what the rules do to the picture --------------------------------------------------------------
 
+
 def meant(rule: str, width: int, height: int) -> np.ndarray:
     """The map that the paper's table means by a rule, written down anew."""
     (step,) = instar.transformation(rule).steps
@@ -231,7 +272,7 @@ def test_the_picture_moves_as_the_rule_says(rule: str, scene: str, runs: Callabl
     """A rule that moves picture and expectation alike, but wrongly, would pass every perfect system."""
     made = SCENES[scene]()
     told = runs(scene).predictions().filter(follow_up=instar.transformation(rule).id).row(0, named=True)
-    answer = instar.Poses.from_row(told, runs(scene).manifest["output"])
+    answer = instar.Poses.from_row(told, runs(scene).manifest.output)
     matrix = meant(rule, *made.size)
     points = made.points[:, exchanged(made.bones)] if np.linalg.det(matrix) < 0 else made.points
     if not rule.startswith("rotation"):

@@ -28,15 +28,16 @@ def picture(seed: int) -> tuple[Image, Detections]:
     boxes = []
     for number, (name, side) in enumerate(PATCH.items()):
         x, y = 32 * number + int(rng.integers(0, 32 - side + 1)), int(rng.integers(0, SIZE[1] - side + 1))
-        pixels[y:y + side, x:x + side] = COLOURS[name]
+        pixels[y : y + side, x : x + side] = COLOURS[name]
         boxes.append([x, y, x + side, y + side])
     return Image(pixels), Detections.from_xyxy(boxes, list(PATCH), ids=[f"{seed}-{name}" for name in PATCH])
 
 
 def data(count: int = 4, *, annotated: bool = True) -> Dataset:
     pairs = [picture(seed) for seed in range(count)]
-    cases = [Case(str(seed), input=image, truth=truth if annotated else None)
-             for seed, (image, truth) in enumerate(pairs)]
+    cases = [
+        Case(str(seed), input=image, truth=truth if annotated else None) for seed, (image, truth) in enumerate(pairs)
+    ]
     return Dataset("squares", None, lambda: iter(cases), truth="detections" if annotated else None)
 
 
@@ -47,7 +48,7 @@ def intact(pixels: np.ndarray, truth: Detections) -> np.ndarray:
     """The share of each object's pixels that are near its colour: noise of σ = 16 leaves them so."""
     shares = []
     for box, label in zip(truth.boxes.astype(int), truth.labels, strict=True):
-        part = pixels[box[1]:box[3], box[0]:box[2]].astype(int)
+        part = pixels[box[1] : box[3], box[0] : box[2]].astype(int)
         shares.append((np.abs(part - COLOURS[label]).max(-1) < 75).mean())
     return np.array(shares)
 
@@ -64,6 +65,7 @@ BACKGROUNDS = {seed: picture(seed)[0] for seed in range(4)}
 
 def background_only(pixels: np.ndarray) -> Detections:
     """Names the objects by what is around them, whatever became of them."""
+
     def agreeing(seed: int) -> float:
         ground = BACKGROUNDS[seed].pixels
         outside = np.ones(ground.shape[:2], bool)
@@ -75,15 +77,18 @@ def background_only(pixels: np.ndarray) -> Detections:
     return Detections.from_xyxy(truth.boxes, truth.labels, np.full(3, 0.9))
 
 
-def ran(system: Callable[[np.ndarray], Detections], folder: Path, suite: str = "object-relevance",
-           **options: bool) -> instar.Run:
+def ran(
+    system: Callable[[np.ndarray], Detections], folder: Path, suite: str = "object-relevance", **options: bool
+) -> instar.Run:
     return instar.run(system, suite, data(**options), out=folder, workers=0)
 
 
 def rates(run: instar.Run) -> dict[str, tuple[int, int]]:
     table = run.rates(by="target")
-    return {rule.partition(" => ")[0]: (violated, judged)
-            for rule, violated, judged in table.select("rule", "violated", "judged").iter_rows()}
+    return {
+        rule.partition(" => ")[0]: (violated, judged)
+        for rule, violated, judged in table.select("rule", "violated", "judged").iter_rows()
+    }
 
 
 def test_a_detector_that_looks_at_the_object_breaks_nothing(tmp_path: Path) -> None:
@@ -112,7 +117,7 @@ def neighbourly(pixels: np.ndarray) -> Detections:
     """Finds every object as long as one of them is there."""
     truth = max(TRUTHS, key=lambda one: intact(pixels, one).sum())
     whole = intact(pixels, truth).max() >= 0.5
-    return Detections.from_xyxy(truth.boxes[:3 * whole], truth.labels[:3 * whole], np.full(3 * whole, 0.9))
+    return Detections.from_xyxy(truth.boxes[: 3 * whole], truth.labels[: 3 * whole], np.full(3 * whole, 0.9))
 
 
 def test_one_follow_up_per_object_shows_what_hangs_on_its_neighbours(tmp_path: Path) -> None:
@@ -202,4 +207,4 @@ def test_without_annotations_the_source_stands_in(tmp_path: Path) -> None:
     assert all(violated == 0 for violated, _ in rates(ran(seen, tmp_path / "a", annotated=False)).values())
     run = ran(background_only, tmp_path / "b", "erase(1) => presence(gone)", annotated=False)
     assert rates(run)["erase(1)"] == (12, 12)
-    assert run.manifest["truth"] is None
+    assert run.manifest.truth is None

@@ -57,8 +57,9 @@ def test_probability_goes_the_right_way_and_nobody_walks_through_walls(finished:
     assert quiet.select(pl.min_horizontal("before", "after")).to_series().median() < 0.05  # type: ignore[operator]
 
 
-def futures_of(start: np.ndarray[tuple[int, ...], np.dtype[np.float64]], rng: np.random.Generator
-               ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def futures_of(
+    start: np.ndarray[tuple[int, ...], np.dtype[np.float64]], rng: np.random.Generator
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """Twenty ways ahead of a walker at `start` who goes to the right with errors of heading, speed and step."""
     heading, speed = rng.normal(0, 0.3, (20, 1)), rng.normal(10, 2, (20, 1))
     steps = np.stack([speed * np.cos(heading), speed * np.sin(heading)], -1) + rng.normal(0, 0.5, (20, STEPS, 2))
@@ -83,17 +84,33 @@ def calibrated(sources: int, repeats: int) -> pl.DataFrame:
         past = tuple((float(start[0] - 10 * k), float(start[1])) for k in range(7, -1, -1))
         cases.append({"case": f"{number:04}", "track": Track(past, ("background",), STEPS, size=size).json()})
         base = {"case": f"{number:04}", "draw": 0, "samples": 20}
-        rows += [{**base, "follow_up": "source", "repeat": i, "warp": np.eye(3).ravel().tolist(),
-                  "futures": futures_of(start, rng).astype(np.float32).ravel().tolist()} for i in range(sources)]
-        rows += [{**base, "follow_up": name, "repeat": i, "warp": warp.matrix.ravel().tolist(),
-                  "futures": warp.points(futures_of(start, rng)).astype(np.float32).ravel().tolist()}
-                 for i in range(repeats)]
+        rows += [
+            {
+                **base,
+                "follow_up": "source",
+                "repeat": i,
+                "warp": np.eye(3).ravel().tolist(),
+                "futures": futures_of(start, rng).astype(np.float32).ravel().tolist(),
+            }
+            for i in range(sources)
+        ]
+        rows += [
+            {
+                **base,
+                "follow_up": name,
+                "repeat": i,
+                "warp": warp.matrix.ravel().tolist(),
+                "futures": warp.points(futures_of(start, rng)).astype(np.float32).ravel().tolist(),
+            }
+            for i in range(repeats)
+        ]
     frame = pl.DataFrame(rows, schema_overrides={"futures": pl.List(pl.Float32), "warp": pl.List(pl.Float64)})
     source = pl.col("follow_up") == "source"
     bound = rule(f"mirror(h) => wvc({sources}, {repeats})").relation
     assert bound is not None
-    return bound.relation.judge(Evidence({}, pl.DataFrame(cases), frame.filter(source), frame.filter(~source),
-                                         dict(bound.values), {}))
+    return bound.relation.judge(
+        Evidence({}, pl.DataFrame(cases), frame.filter(source), frame.filter(~source), dict(bound.values), {})
+    )
 
 
 @pytest.mark.parametrize(("sources", "repeats"), [(20, 5), (20, 1)])
@@ -109,7 +126,10 @@ def test_the_test_rejects_as_often_as_it_says(sources: int, repeats: int) -> Non
 
 def test_a_run_for_the_same_seed_is_the_same(finished: instar.Run, tmp_path: Path) -> None:
     again = instar.run(system(Walker()), "trajtest/geometry", dataset(3), out=tmp_path / "again", workers=0)
-    both = again.verdicts().select("case", "rule", "severity", "p").join(
-        finished.verdicts().select("case", "rule", "severity", "p"), on=["case", "rule"], suffix="_before")
+    both = (
+        again.verdicts()
+        .select("case", "rule", "severity", "p")
+        .join(finished.verdicts().select("case", "rule", "severity", "p"), on=["case", "rule"], suffix="_before")
+    )
     assert len(both) == 3 * 15
     assert both["severity"].equals(both["severity_before"].rename("severity"))

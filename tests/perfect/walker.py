@@ -105,7 +105,7 @@ def _beside(cells: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """The cells and their neighbours."""
     wide = np.pad(cells, 1)
     height, width = cells.shape
-    return np.any([wide[y:y + height, x:x + width] for y in range(3) for x in range(3)], axis=0)
+    return np.any([wide[y : y + height, x : x + width] for y in range(3) for x in range(3)], axis=0)
 
 
 def _velocity(scene: Scene) -> Floats:
@@ -146,6 +146,7 @@ def scenes(count: int, *, seed: int = 0) -> Iterator[Scene]:
 
 def dataset(count: int, *, seed: int = 0) -> Dataset:
     """The scenes as cases in memory; what really happens is one of the ways."""
+
     def cases() -> Iterator[Case]:
         for number, scene in enumerate(scenes(count, seed=seed)):
             truth = Walker()(scene, 10_000 + number).futures[:1]

@@ -21,11 +21,12 @@ from tests.missing import shared
 Pixels = npt.NDArray[np.uint8]
 
 
-def cut_out(width: int = 20, height: int = 12, *, margin: int = 2,
-            colour: tuple[int, int, int] = (200, 100, 50)) -> Pixels:
+def cut_out(
+    width: int = 20, height: int = 12, *, margin: int = 2, colour: tuple[int, int, int] = (200, 100, 50)
+) -> Pixels:
     """An opaque rectangle with a transparent margin, RGBA."""
     pixels = np.zeros((height + 2 * margin, width + 2 * margin, 4), np.uint8)
-    pixels[margin:margin + height, margin:margin + width] = (*colour, 255)
+    pixels[margin : margin + height, margin : margin + width] = (*colour, 255)
     return pixels
 
 
@@ -40,11 +41,24 @@ def listing(folder: Path, *lines: dict[str, Any]) -> None:
     (folder / LISTING).write_text("\n".join(json.dumps(line) for line in lines))
 
 
-@pytest.mark.parametrize(("file", "label"), [
-    ("dog.png", "dog"), ("dog-3.png", "dog"), ("dog_3.png", "dog"), ("dog 3.png", "dog"), ("dog3.PNG", "dog"),
-    ("dog (2).png", "dog"), ("traffic light.png", "traffic light"), ("traffic_light_07.png", "traffic light"),
-    ("dog/17.png", "dog"), ("traffic_light/a.png", "traffic light"), ("animals/dog/cat.png", "dog"),
-    ("t-shirt.png", "t-shirt"), ("ärmel.png", "ärmel")])
+@pytest.mark.parametrize(
+    ("file", "label"),
+    [
+        ("dog.png", "dog"),
+        ("dog-3.png", "dog"),
+        ("dog_3.png", "dog"),
+        ("dog 3.png", "dog"),
+        ("dog3.PNG", "dog"),
+        ("dog (2).png", "dog"),
+        ("traffic light.png", "traffic light"),
+        ("traffic_light_07.png", "traffic light"),
+        ("dog/17.png", "dog"),
+        ("traffic_light/a.png", "traffic light"),
+        ("animals/dog/cat.png", "dog"),
+        ("t-shirt.png", "t-shirt"),
+        ("ärmel.png", "ärmel"),
+    ],
+)
 def test_the_class_is_in_the_name(tmp_path: Path, file: str, label: str) -> None:
     write(tmp_path / file, cut_out())
     pool = read_pool(tmp_path)
@@ -77,8 +91,12 @@ def test_sixteen_bits_are_read(tmp_path: Path) -> None:
 def test_a_listing_wins(tmp_path: Path) -> None:
     for name in ("dog-1.png", "17.png", "cat.png"):
         write(tmp_path / name, cut_out())
-    listing(tmp_path, {"file": "dog-1.png", "label": "wolf", "licence": "CC BY 2.0", "source": "a.jpg#3"},
-            {"file": "17.png", "label": "cup"}, {"file": "gone.png", "label": "cup"})
+    listing(
+        tmp_path,
+        {"file": "dog-1.png", "label": "wolf", "licence": "CC BY 2.0", "source": "a.jpg#3"},
+        {"file": "17.png", "label": "cup"},
+        {"file": "gone.png", "label": "cup"},
+    )
     pool = read_pool(tmp_path)
     assert {item.name: item.label for item in pool.items} == {"dog-1.png": "wolf", "17.png": "cup", "cat.png": "cat"}
     wolf = pool.of("wolf")[0]
@@ -95,7 +113,7 @@ def test_what_cannot_be_used_is_skipped_and_told(tmp_path: Path) -> None:
     write(folder / "whole.png", cut_out(margin=0))
     write(folder / "17.png", cut_out())
     whole = write(folder / "cut.png", cut_out()).read_bytes()
-    (folder / "cut.png").write_bytes(whole[:len(whole) // 2])
+    (folder / "cut.png").write_bytes(whole[: len(whole) // 2])
     (folder / "empty.png").write_bytes(b"")
     (folder / "text.png").write_text("no picture")
     (folder / "photo.jpg").write_bytes(cv2.imencode(".jpg", cut_out()[..., :3])[1].tobytes())
@@ -107,10 +125,19 @@ def test_what_cannot_be_used_is_skipped_and_told(tmp_path: Path) -> None:
     pool = read_pool(folder)
     assert [item.name for item in pool.items] == ["dog.png"]
     reasons = dict(pool.skipped)
-    for name, reason in {"flat.png": "no alpha", "grey.png": "no alpha", "clear.png": "nothing of it can be seen",
-                         "whole.png": "not cut out", "17.png": "says no class", "cut.png": "truncated",
-                         "empty.png": "not a PNG", "text.png": "not a PNG", "photo.jpg": "not a PNG",
-                         "link.png": "outside of the folder", "more": "outside of the folder"}.items():
+    for name, reason in {
+        "flat.png": "no alpha",
+        "grey.png": "no alpha",
+        "clear.png": "nothing of it can be seen",
+        "whole.png": "not cut out",
+        "17.png": "says no class",
+        "cut.png": "truncated",
+        "empty.png": "not a PNG",
+        "text.png": "not a PNG",
+        "photo.jpg": "not a PNG",
+        "link.png": "outside of the folder",
+        "more": "outside of the folder",
+    }.items():
         assert reason in reasons.pop(name), name
     assert not reasons
     assert any("3 files skipped, not a PNG: empty.png, photo.jpg, text.png" in note for note in pool.notes)
@@ -195,10 +222,14 @@ def test_an_object_is_rgba(pixels: Any) -> None:
         Item.from_pixels("dog", pixels)
 
 
-@given(label=st.text(min_size=1, max_size=12).filter(str.strip), name=st.text(min_size=1, max_size=12),
-       licence=st.text(max_size=20))
-def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, label: str, name: str,
-                                      licence: str) -> None:
+@given(
+    label=st.text(min_size=1, max_size=12).filter(str.strip),
+    name=st.text(min_size=1, max_size=12),
+    licence=st.text(max_size=20),
+)
+def test_what_is_written_is_read_back(
+    tmp_path_factory: pytest.TempPathFactory, label: str, name: str, licence: str
+) -> None:
     """Whatever a class is called, its file stays in the folder."""
     for text in (label, name, licence):
         try:

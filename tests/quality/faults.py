@@ -17,6 +17,7 @@ from tests.perfect.scenes import View, carried, exchanged, glow, luma_of
 
 # --- what a system may notice ----------------------------------------------------------------------
 
+
 def _light(view: View) -> float:
     """The level of the grey card, which is 90 in the scene."""
     return float(view.colour("grey").mean())
@@ -64,6 +65,7 @@ def _named(view: View, *names: str) -> list[int]:
 
 # --- left and right --------------------------------------------------------------------------------
 
+
 def never_exchanges(view: View) -> Poses:
     return view.answer(carried(view.matrix, view.scene.points))
 
@@ -104,6 +106,7 @@ def no_right_hand_in_a_mirror(view: View) -> Poses:
 
 
 # --- geometry --------------------------------------------------------------------------------------
+
 
 def _rotation(degrees: float, x: float, y: float) -> np.ndarray:
     c, s = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
@@ -155,6 +158,7 @@ def wrong_when_small(view: View) -> Poses:
 
 # --- light, blur, colour ---------------------------------------------------------------------------
 
+
 def drifts_with_the_light(view: View) -> Poses:
     """0.2 pixels to the right for each grey level."""
     return view.answer(view.points + np.array([0.2 * (_light(view) - 90), 0]))
@@ -169,7 +173,7 @@ def nobody_without_fine_texture(view: View) -> Poses:
     x, y = (int(at) for at in carried(view.matrix, np.array(view.scene.places["weave"])))
     reach = max(1, int(7 * scale(view)))
     luma = luma_of(view.pixels)
-    texture = np.ptp(luma[y - reach:y + reach, x - reach:x + reach]) / np.ptp(luma)
+    texture = np.ptp(luma[y - reach : y + reach, x - reach : x + reach]) / np.ptp(luma)
     return view.answer() if texture > 0.012 else view.answer(np.empty(0))
 
 
@@ -185,6 +189,7 @@ def nobody_of_another_skin(view: View) -> Poses:
 
 
 # --- subjects and landmarks ------------------------------------------------------------------------
+
 
 def loses_somebody_in_the_dark(view: View) -> Poses:
     return view.answer(np.delete(view.points, 1, 0)) if dark(view) else view.answer()

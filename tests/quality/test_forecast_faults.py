@@ -46,8 +46,9 @@ FAULTS = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_caught_by_the_rules_that_can_see_it(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     fault = FAULTS[name]
-    run = instar.run(system(fault.walker), "trajtest", dataset(SCENES), out=tmp_path_factory.mktemp("run") / "run",
-                     workers=0)
+    run = instar.run(
+        system(fault.walker), "trajtest", dataset(SCENES), out=tmp_path_factory.mktemp("run") / "run", workers=0
+    )
     verdicts = run.verdicts().with_columns(change=pl.col("rule").str.split(" => ").list.first())
 
     # a rescaled map is another one, whose nearest cells may close a way
@@ -70,8 +71,13 @@ def test_a_fault_is_caught_by_the_rules_that_can_see_it(name: str, tmp_path_fact
 
 
 def test_thresholds_and_levels_are_chosen_afterwards(tmp_path_factory: pytest.TempPathFactory) -> None:
-    run = instar.run(system(Walker(turns_portrait_wrongly=True)), "trajtest/geometry", dataset(6),
-                     out=tmp_path_factory.mktemp("run") / "run", workers=0)
+    run = instar.run(
+        system(Walker(turns_portrait_wrongly=True)),
+        "trajtest/geometry",
+        dataset(6),
+        out=tmp_path_factory.mktemp("run") / "run",
+        workers=0,
+    )
 
     def rate(rule: str, **how: float) -> float:
         return float(run.rates(**how).filter(rule=rule)["rate"].item())  # type: ignore[arg-type]

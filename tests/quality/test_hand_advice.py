@@ -31,8 +31,10 @@ from tests.perfect.test_hand_pose import (
 
 System = Callable[[np.ndarray], Poses]
 NOBODY = Poses.from_array([], skeleton="hand-21")
-QUICK = "+".join(f"{change} => accuracy" for change in (
-    "discs(21)", "finger_discs(index)", "gamma(5)", "gamma(0.5)", "motion(20, 0)", "motion(20, 45)"))
+QUICK = "+".join(
+    f"{change} => accuracy"
+    for change in ("discs(21)", "finger_discs(index)", "gamma(5)", "gamma(0.5)", "motion(20, 0)", "motion(20, 45)")
+)
 """Some of the suite's test cases, judged case by case alone."""
 
 
@@ -61,8 +63,11 @@ def picture(number: int) -> Image:
 
 def many(copies: int, *, empty: int = 0) -> Dataset:
     """The same hands several times over, and pictures without any."""
-    cases = [Case(f"{copy}-{number:02d}", input=image, truth=truth) for copy in range(copies)
-             for number, (image, truth) in enumerate(HANDS)]
+    cases = [
+        Case(f"{copy}-{number:02d}", input=image, truth=truth)
+        for copy in range(copies)
+        for number, (image, truth) in enumerate(HANDS)
+    ]
     cases += [Case(f"empty-{number}", input=picture(number), truth=NOBODY) for number in range(empty)]
     return Dataset("many", "", lambda: iter(cases), truth="poses")
 
@@ -73,6 +78,7 @@ def number_of(pixels: np.ndarray) -> int:
 
 
 # --- one fault each
+
 
 def test_a_system_that_ignores_the_thumb(tmp_path: Path) -> None:
     run = ran(thumbless, tmp_path, "hand-pose")
@@ -126,6 +132,7 @@ def test_a_sound_system_is_accused_of_nothing(tmp_path: Path) -> None:
 
 # --- precise, sensitive, weak, robust
 
+
 def test_one_that_misses_and_one_that_guesses(tmp_path: Path) -> None:
     def silent(pixels: np.ndarray) -> Poses:
         return NOBODY if number_of(pixels) % 2 else seeing(pixels)
@@ -156,8 +163,14 @@ def test_the_strongest_weakness_comes_first(tmp_path: Path) -> None:
 def test_robust_takes_more_cases_than_weak(tmp_path: Path) -> None:
     few = advice(ran(seeing, tmp_path / "few"))
     assert "robust" not in few and "motion blur" in few["open"][0]
-    enough = advice(ran(seeing, tmp_path / "enough", "discs(21) => accuracy+motion(20, 0) => accuracy",
-                        many(-(-ENOUGH // len(HANDS)))))
+    enough = advice(
+        ran(
+            seeing,
+            tmp_path / "enough",
+            "discs(21) => accuracy+motion(20, 0) => accuracy",
+            many(-(-ENOUGH // len(HANDS))),
+        )
+    )
     assert "sign language" in enough["robust"][0]
 
 
@@ -186,6 +199,7 @@ def test_the_conditions_are_documented_as_they_are() -> None:
 
 # --- several systems
 
+
 def compared(runs: Iterable[tuple[str, instar.Run]]) -> pl.DataFrame:
     return hand_comparison({name: run.hand_counts() for name, run in runs})["advice"]
 
@@ -209,25 +223,31 @@ def test_which_one_for_what(tmp_path: Path) -> None:
 
 def test_a_comparison_is_paired(tmp_path: Path) -> None:
     """Two systems that fail on the same hard cases: far apart for certain, though each by itself is not sure at all."""
+
     def first(pixels: np.ndarray) -> Poses:
         return NOBODY if number_of(pixels) % 2 else answer(known(pixels)[0])
 
     def second(pixels: np.ndarray) -> Poses:
         return NOBODY if number_of(pixels) % 2 else answer(known(pixels)[0], np.arange(21) < 17)
 
-    runs = {system.__name__: ran(system, tmp_path / system.__name__, "gamma(0.5) => accuracy")
-            for system in (first, second)}
+    runs = {
+        system.__name__: ran(system, tmp_path / system.__name__, "gamma(0.5) => accuracy") for system in (first, second)
+    }
     found = hand_comparison({name: run.hand_counts() for name, run in runs.items()})
     general = found["differences"].filter(purpose="in general").row(0, named=True)
     assert general["paired"] and general["low"] > 0
-    ends = {row["run"]: (row["low"], row["high"]) for row in
-            found["measures"].filter(follow_up="source", measure="f1").iter_rows(named=True)}
+    ends = {
+        row["run"]: (row["low"], row["high"])
+        for row in found["measures"].filter(follow_up="source", measure="f1").iter_rows(named=True)
+    }
     assert ends["second"][1] > ends["first"][0], "their own intervals overlap"
 
 
 def test_runs_on_other_cases_are_compared_with_care(tmp_path: Path) -> None:
-    there = [Case(f"other-{number}", input=Image(image.pixels.copy() // 2 * 2), truth=truth)
-             for number, (image, truth) in enumerate(HANDS)]
+    there = [
+        Case(f"other-{number}", input=Image(image.pixels.copy() // 2 * 2), truth=truth)
+        for number, (image, truth) in enumerate(HANDS)
+    ]
     other = Dataset("other", "", lambda: iter(there), truth="poses")
     runs = {"here": ran(seeing, tmp_path / "here"), "there": ran(seeing, tmp_path / "there", cases=other)}
     told = compared(runs.items())

@@ -74,8 +74,10 @@ def data_of(html: str) -> dict[str, Any]:
 
 
 def rows(table: dict[str, Any]) -> list[dict[str, Any]]:
-    whole = {name: [column["texts"][i] for i in column["at"]] if isinstance(column, dict) else column
-             for name, column in table.items()}
+    whole = {
+        name: [column["texts"][i] for i in column["at"]] if isinstance(column, dict) else column
+        for name, column in table.items()
+    }
     return [dict(zip(whole, values, strict=True)) for values in zip(*whole.values(), strict=True)]
 
 
@@ -86,6 +88,7 @@ def without_bundle(html: str) -> str:
 
 
 # --- what it says
+
 
 def test_the_numbers_are_those_of_the_analysis(poses: instar.Run, html: str) -> None:
     tables = data_of(html)["tables"]
@@ -125,8 +128,10 @@ def test_the_headline_changes_with_the_threshold(poses: instar.Run, html: str) -
 def test_a_threshold_given_joins_the_grid(poses: instar.Run) -> None:
     section = make_report([poses], threshold=0.15, images=0).runs[0].parts[0].section
     assert section.grid[section.start] == 0.15
-    assert section.at(section.start)["violated"].sum() == poses.rates(0.15).filter(
-        pl.col("rule") != "identity => poses")["violated"].sum()
+    assert (
+        section.at(section.start)["violated"].sum()
+        == poses.rates(0.15).filter(pl.col("rule") != "identity => poses")["violated"].sum()
+    )
 
 
 @pytest.mark.parametrize(("wanted", "place"), [(0.2, 1), (0.26, 2), (float("inf"), 3), (90.0, 2), (0.0, 0)])
@@ -141,6 +146,7 @@ def test_pairs_vary(made: Report) -> None:
 
 
 # --- hostile names, and requests
+
 
 def test_names_stay_text(html: str) -> None:
     assert "<b>große" not in without_bundle(html)
@@ -167,6 +173,7 @@ def test_columns_hold_what_tables_hold() -> None:
 
 
 # --- odd runs
+
 
 def nobody(pixels: np.ndarray) -> instar.Poses:
     return instar.Poses.from_array([], skeleton="coco-17")
@@ -243,8 +250,9 @@ def test_rules_over_many_cases_stand_for_themselves(pictures: Path, tmp_path: Pa
 
 def test_classic_testing_where_there_is_a_truth(pictures: Path, tmp_path: Path) -> None:
     module("vl_convert")
-    cases = [Case(path.name, path=str(path), truth=steady(read_image(path).pixels))
-             for path in sorted(pictures.iterdir())]
+    cases = [
+        Case(path.name, path=str(path), truth=steady(read_image(path).pixels)) for path in sorted(pictures.iterdir())
+    ]
     annotated = Dataset("annotated", str(pictures), lambda: iter(cases), "poses")
     suite = instar.Suite("looks", tuple(map(instar.rule, ("identity", "gamma(0.5)", "rotation(5)"))))
     done = instar.run(wobbly, suite, annotated, out=tmp_path / "run", workers=0, zones="none")
@@ -261,10 +269,11 @@ def test_classic_testing_where_there_is_a_truth(pictures: Path, tmp_path: Path) 
 
 # --- several runs
 
+
 def test_runs_are_compared_on_common_cases(poses: instar.Run, other: instar.Run) -> None:
     report = make_report([poses, other], images=0)
     assert report.common == 8
-    (_, one, charts), = report.comparisons
+    ((_, one, charts),) = report.comparisons
     t = one.section.start
     row = one.differences[t].filter(rule="rotation(5)").row(0, named=True)
     mine = poses.rates(one.section.grid[t]).filter(rule="rotation(5) => poses").row(0, named=True)
@@ -278,12 +287,14 @@ def test_runs_without_common_cases_say_so(poses: instar.Run, tmp_path: Path) -> 
     folder = tmp_path / "others"
     folder.mkdir()
     import cv2
+
     cv2.imwrite(str(folder / "another.png"), scene(90, (160, 120)).pixels)
     stranger = run(steady, ("identity", "mirror(h)"), folder, tmp_path / "run")
     assert "cannot be compared" in page(make_report([poses, stranger], images=0))
 
 
 # --- files
+
 
 def test_every_format_is_written(poses: instar.Run, tmp_path: Path) -> None:
     module("vl_convert")
@@ -306,10 +317,15 @@ def test_unknown_formats_are_errors(poses: instar.Run, tmp_path: Path) -> None:
 
 
 def test_a_suite_for_poses_on_a_detector(tmp_path: Path) -> None:
-    suite = instar.Suite("mixed", tuple(map(instar.rule, ("identity", "mirror(h)", "greyscale"))), output="poses",
-                         panels=("violated-counts", "classic", "landmarks"))
-    run = instar.run("tests.toys:rectangles", suite, write_scenes(tmp_path / "pictures", 3), out=tmp_path / "run",
-                     workers=0)
+    suite = instar.Suite(
+        "mixed",
+        tuple(map(instar.rule, ("identity", "mirror(h)", "greyscale"))),
+        output="poses",
+        panels=("violated-counts", "classic", "landmarks"),
+    )
+    run = instar.run(
+        "tests.toys:rectangles", suite, write_scenes(tmp_path / "pictures", 3), out=tmp_path / "run", workers=0
+    )
     part = make_report([run], images=2).runs[0].parts[0]
     assert [panel.title for panel in part.panels] == ["How many rules a case violates"]
     assert part.section.relation == "detections"

@@ -102,8 +102,11 @@ def test_a_colour_given_wins_over_the_shapes_own() -> None:
 def test_marks_are_seen_on_any_background(value: int) -> None:
     plain = grey(200, 200, value)
     for style in ("filled", "hollow"):
-        for form, xy in (("points", [[100.0, 100]]), ("lines", [[20.0, 20, 180, 180]]),
-                         ("boxes", [[50.0, 50, 90, 90]])):
+        for form, xy in (
+            ("points", [[100.0, 100]]),
+            ("lines", [[20.0, 20, 180, 180]]),
+            ("boxes", [[50.0, 50, 90, 90]]),
+        ):
             drawn = draw_shapes(plain, [Shape(form, np.array(xy))], style=style)  # type: ignore[arg-type]
             assert np.abs(drawn.pixels.astype(int) - value).max() > 90
 
@@ -138,6 +141,7 @@ def test_style_must_be_known() -> None:
 
 # --- text
 
+
 def test_signs_that_the_font_lacks() -> None:
     assert _plain("severity ∞, 3 × 4 => naïve Łódź … 日") == "severity inf, 3 x 4 => naive Lodz ... ?"
     assert _plain("e\u0301") == "e"
@@ -156,6 +160,7 @@ def test_empty_text_has_no_lines() -> None:
 
 
 # --- sheets and pairs
+
 
 def test_a_sheet_has_room_for_all_pictures_and_captions() -> None:
     tiles = [(grey(50 + 10 * n, 80), f"gamma({n})") for n in range(5)]
@@ -185,8 +190,12 @@ def test_a_sheet_needs_pictures() -> None:
 def test_pairs_of_any_sizes(source: tuple[int, int], follow_up: tuple[int, int]) -> None:
     pose = Poses.from_array(np.random.default_rng(0).uniform(0, 100, (1, 17, 2)), skeleton="coco-17")
     found = Detections.from_xyxy([[1, 2, 30, 40]], ["dog"])
-    pair = pair_picture(Panel(grey(*source), [], pose.shapes()), Panel(grey(*follow_up), [], [], found.shapes()),
-                        title="mirror(h) => poses, severity ∞", lines=["Übung/日本.png", ""])
+    pair = pair_picture(
+        Panel(grey(*source), [], pose.shapes()),
+        Panel(grey(*follow_up), [], [], found.shapes()),
+        title="mirror(h) => poses, severity ∞",
+        lines=["Übung/日本.png", ""],
+    )
     assert 500 < pair.size[0] < 1700
     assert 60 < pair.size[1] < 1200
 
@@ -208,6 +217,7 @@ def test_a_small_picture_is_enlarged_before_it_is_drawn_on() -> None:
 
 
 # --- files
+
 
 def test_png_is_written_whole_under_any_name(tmp_path: os.PathLike[str]) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (20, 30, 3)).astype(np.uint8)

@@ -24,8 +24,12 @@ from tests.engine.test_scenes import in_memory, on_files, people, run, system, w
 from tests.perfect.walker import Walker
 
 PAST = (31, 90, 210)
-RULES = ("mirror(h) => wvc(3, 2)", "rotate90(1) => hvc", "class_change(road, pavement) => direction(increase, 3)",
-         "obstacle => direction(avoid, 3)")
+RULES = (
+    "mirror(h) => wvc(3, 2)",
+    "rotate90(1) => hvc",
+    "class_change(road, pavement) => direction(increase, 3)",
+    "obstacle => direction(avoid, 3)",
+)
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +44,11 @@ def drawn(finished: instar.Run) -> dict[str, Image]:
     verdicts = finished.verdicts().filter(case="person 00").sort("rule")
     made = list(draw_pairs(finished.store, verdicts, finished.folder.parent / "pictures"))
     assert [path is not None for path, _ in made] == [True] * len(RULES), made
-    return {rule.partition(" =>")[0]: read_image(path) for rule, (path, _) in zip(verdicts["rule"], made, strict=True)
-            if path is not None}
+    return {
+        rule.partition(" =>")[0]: read_image(path)
+        for rule, (path, _) in zip(verdicts["rule"], made, strict=True)
+        if path is not None
+    }
 
 
 def near(image: Image, colour: tuple[int, int, int]) -> int:
@@ -66,15 +73,17 @@ def test_what_was_expected_is_drawn_where_it_is_known(drawn: dict[str, Image]) -
 def test_an_obstacle_stands_in_the_follow_up_only(tmp_path: Path) -> None:
     plain = replace(people(1)[0], classes=np.ones((120, 160), np.uint8))
     path = write_map(tmp_path / "plain.png", plain.classes)
-    data = Dataset("plain", str(tmp_path), lambda: iter([Case("a", path=str(path), track=Track.of(plain))]),
-                   inputs="scene")
+    data = Dataset(
+        "plain", str(tmp_path), lambda: iter([Case("a", path=str(path), track=Track.of(plain))]), inputs="scene"
+    )
     one = run(system(Walker()), data, tmp_path / "run", "obstacle => direction(avoid, 3)")
     ((found, _),) = draw_pairs(one.store, one.verdicts(), tmp_path / "pics")
     assert found is not None
     pixels = read_image(found).pixels
     middle = pixels.shape[1] // 2
-    left, right = (near(Image(np.ascontiguousarray(half)), (122, 86, 74))
-                   for half in (pixels[:, :middle], pixels[:, middle:]))
+    left, right = (
+        near(Image(np.ascontiguousarray(half)), (122, 86, 74)) for half in (pixels[:, :middle], pixels[:, middle:])
+    )
     assert left == 0
     assert right > 200
 
@@ -87,12 +96,12 @@ def copied(finished: instar.Run, folder: Path) -> instar.Run:
 
 
 def drawn_pairs(one: instar.Run, folder: Path, dataset: Path | None = None) -> list[tuple[Path | None, str]]:
-    return list(draw_pairs(one.store, one.verdicts().filter(case="person 01").head(1), folder / "pics",
-                           dataset=dataset))
+    return list(
+        draw_pairs(one.store, one.verdicts().filter(case="person 01").head(1), folder / "pics", dataset=dataset)
+    )
 
 
-def test_maps_that_were_moved_are_found_by_their_place_in_the_dataset(
-        finished: instar.Run, tmp_path: Path) -> None:
+def test_maps_that_were_moved_are_found_by_their_place_in_the_dataset(finished: instar.Run, tmp_path: Path) -> None:
     one = copied(finished, tmp_path)
     kept = finished.folder.parent / "data"
     kept.rename(kept.with_name("away"))
@@ -126,6 +135,7 @@ def test_what_was_in_memory_only_is_said(tmp_path: Path) -> None:
 
 # --- preview -----------------------------------------------------------------------------------------------
 
+
 def tracks(folder: Path, scene: Scene) -> Path:
     """A dataset of one track in a CSV file, as users have them."""
     write_map(folder / "map.png", scene.classes)
@@ -154,8 +164,9 @@ def test_a_preview_has_a_tile_for_every_rule_that_needs_no_system(tmp_path: Path
 def test_a_class_that_the_map_does_not_have_is_said(tmp_path: Path) -> None:
     plain = replace(people(1)[0], classes=np.ones((120, 160), np.uint8))
     _, missing = preview("class_change(tree, road) + mirror(h)", tracks(tmp_path, plain))
-    assert missing == [("class_change(tree, road)",
-                        f"this map has no cell of class tree (it knows {', '.join(plain.names)})")]
+    assert missing == [
+        ("class_change(tree, road)", f"this map has no cell of class tree (it knows {', '.join(plain.names)})")
+    ]
 
 
 def test_rules_about_photographs_do_not_apply() -> None:

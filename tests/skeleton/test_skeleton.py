@@ -43,6 +43,7 @@ def as_toml(s: Skeleton) -> str:
 
 # -- reading
 
+
 def test_a_skeleton_of_ones_own(tmp_path: Path) -> None:
     s = skeleton(written(tmp_path, STICK))
     assert s.name == "stick"
@@ -61,12 +62,18 @@ def test_ranges_are_written_out() -> None:
 
 def test_include(tmp_path: Path) -> None:
     stick = written(tmp_path, STICK)
-    s = skeleton(written(tmp_path, f"""
+    s = skeleton(
+        written(
+            tmp_path,
+            f"""
         include = [{{skeleton = "{Path(stick).name}", as = "a"}}, {{skeleton = "{stick}", as = "b"}}]
         pairs = []
         [groups]
         everyone = ["a", "b"]
-    """, name="two"))
+    """,
+            name="two",
+        )
+    )
     assert s.landmarks[4:6] == ("a.right_foot", "b.nose")
     assert [part.name for part in s.parts] == ["a", "b"]
     assert s.parts[1].lengths == (((6,), (7,)), ((5,), (8, 9)))
@@ -77,10 +84,12 @@ def test_include(tmp_path: Path) -> None:
 
 
 def test_include_of_several_parts_keeps_them_apart() -> None:
-    s = Skeleton.from_dict({"name": "pair", "include": [
-        {"skeleton": "mediapipe-holistic-468", "as": who} for who in "ab"]})
-    assert [part.name for part in s.parts] == [f"{who}.{part}" for who in "ab"
-                                               for part in ("body", "left_hand", "right_hand", "face")]
+    s = Skeleton.from_dict(
+        {"name": "pair", "include": [{"skeleton": "mediapipe-holistic-468", "as": who} for who in "ab"]}
+    )
+    assert [part.name for part in s.parts] == [
+        f"{who}.{part}" for who in "ab" for part in ("body", "left_hand", "right_hand", "face")
+    ]
     assert [part.name for part, _ in s.select("b.hands")] == ["b.left_hand", "b.right_hand"]
 
 
@@ -91,6 +100,7 @@ def test_a_file_that_includes_itself(tmp_path: Path) -> None:
 
 
 # -- writing
+
 
 @pytest.mark.parametrize("name", skeletons())
 def test_round_trips(name: str, tmp_path: Path) -> None:
@@ -123,6 +133,7 @@ def test_nothing_can_be_changed() -> None:
 
 # -- choosing
 
+
 def test_select() -> None:
     s = skeleton("mediapipe-holistic")
 
@@ -131,8 +142,7 @@ def test_select() -> None:
 
     assert chosen("body") == {"body": tuple(range(33))}
     assert chosen("nose") == {"body": (0,)}
-    assert chosen("right_hand.wrist , nose,left_hand.wrist") == {"body": (0,), "left_hand": (33,),
-                                                                  "right_hand": (54,)}
+    assert chosen("right_hand.wrist , nose,left_hand.wrist") == {"body": (0,), "left_hand": (33,), "right_hand": (54,)}
     assert chosen("torso, left_hip") == {"body": (11, 12, 23, 24)}
     assert chosen("all") == {part.name: part.landmarks for part in s.parts}
     assert chosen(s.default) == chosen("body")
@@ -152,13 +162,16 @@ def test_index_and_its_mistakes() -> None:
         s.index("left_sholder")
 
 
-@pytest.mark.parametrize(("landmarks", "message"), [
-    ("left_hnd", "unknown landmark group 'left_hnd'; did you mean 'left_hand'"),
-    ("body, hends", "unknown landmark group 'hends'; did you mean 'hands'"),
-    ("qqq", "There are: all, body, left_hand, right_hand, face, head,"),
-    ("", "unknown landmark group ''"),
-    ("body,", "unknown landmark group ''"),
-])
+@pytest.mark.parametrize(
+    ("landmarks", "message"),
+    [
+        ("left_hnd", "unknown landmark group 'left_hnd'; did you mean 'left_hand'"),
+        ("body, hends", "unknown landmark group 'hends'; did you mean 'hands'"),
+        ("qqq", "There are: all, body, left_hand, right_hand, face, head,"),
+        ("", "unknown landmark group ''"),
+        ("body,", "unknown landmark group ''"),
+    ],
+)
 def test_select_mistakes(landmarks: str, message: str) -> None:
     with pytest.raises(KeyError) as error:
         skeleton("mediapipe-holistic").select(landmarks)
@@ -173,6 +186,7 @@ def test_unknown_skeleton() -> None:
 
 
 # -- mapping
+
 
 def test_mapping_without_anything_in_common() -> None:
     mine, theirs = skeleton("hand-21").mapping(skeleton("coco-17"))
@@ -195,40 +209,59 @@ def test_mapping_joins_equal_names_and_swaps_alike(a: str, b: str) -> None:
 
 # -- mistakes in files
 
-@pytest.mark.parametrize(("old", "new", "message"), [
-    ('["left_hand", "right_hand"], ["left_foot"', '["left_hnd", "right_hand"], ["left_foot"',
-     "pairs: 'left_hnd' is not a landmark; did you mean 'left_hand'"),
-    ('["left_foot", "right_foot"]]\nlengths', '["left_foot", "right_hand"]]\nlengths',
-     "pairs: 'right_hand' is paired twice, with 'left_hand' and 'left_foot'"),
-    ('["left_foot", "right_foot"]]\nlengths', '["nose", "nose"]]\nlengths', "'nose' is paired with itself"),
-    ('["left_foot", "right_foot"]]\nlengths', '["nose"]]\nlengths', "is no pair"),
-    ('"nose", "left_hand", "right_hand", "left', '"nose", "nose", "left_hand", "right_hand", "left',
-     "landmarks: 'nose' is there twice"),
-    ("landmarks = [", "landmark = [", "unknown key 'landmark'; did you mean 'landmarks'"),
-    ("lengths = [", "# lengths = [", "lengths are missing"),
-    ("lengths = [[", "lengths = [] # [[", "part body has no lengths"),
-    ('lengths = [["left_hand", "right_hand"], ["nose", ["left_foot", "right_foot"]]]',
-     'lengths = ["left_hand", "right_hand"]', "lengths take pairs of ends"),
-    ('["nose", ["left_foot"', '["noze", ["left_foot"', "lengths: 'noze' is not a landmark; did you mean"),
-    ('["nose", ["left_foot", "right_foot"]]', '["nose", ["nose"]]', "both ends are nose"),
-    ('["nose", ["left_foot", "right_foot"]]', '["nose", []]', "an end has no landmarks"),
-    ('["left_hand", "nose", "right_hand"]', '["left_hand"]', "is no edge"),
-    ('["left_hand", "nose", "right_hand"]', '["nose", "nose"]', "from 'nose' to itself"),
-    ('["left_hand", "nose", "right_hand"]', '["left_hand", "chin"]', "edges: 'chin' is not a landmark"),
-    ('feet = ["left_foot"', 'feet = ["left_fot"', "groups: feet: 'left_fot' is no landmark or part; did you"),
-    ('feet = ["left_foot", "right_foot"]', "feet = []", "group feet is empty"),
-    ("feet = [", "nose = [", "'nose' names a landmark and a group"),
-    ("feet = [", "all = [", "'all' names the word for all landmarks and a group"),
-    ('"nose", "left_hand", "right_hand", "left', '"1", "nose", "left_hand", "right_hand", "left',
-     "'1' cannot be the name of a landmark"),
-    ("[groups]", 'default = "legs"\n[groups]', "default: unknown landmark group 'legs'"),
-    ("[groups]", "default = 3\n[groups]", "default: it takes the name of a part or group, got 3"),
-    ("[groups]", '[parts.head]\nlandmarks = ["nose"]\n[groups]', "lengths belong to the parts"),
-    ("landmarks = [", "landmarks = 5 # [", "landmarks: it takes a list, got 5"),
-    ("landmarks = [", 'landmarks = ["p{5..3}"] # [', "runs backwards"),
-    ("landmarks = [", 'include = ["hnd-21"]\nlandmarks = [', "unknown skeleton 'hnd-21'; did you mean"),
-    ("landmarks = [", "landmarks = = [", "is not TOML"),
-])
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            '["left_hand", "right_hand"], ["left_foot"',
+            '["left_hnd", "right_hand"], ["left_foot"',
+            "pairs: 'left_hnd' is not a landmark; did you mean 'left_hand'",
+        ),
+        (
+            '["left_foot", "right_foot"]]\nlengths',
+            '["left_foot", "right_hand"]]\nlengths',
+            "pairs: 'right_hand' is paired twice, with 'left_hand' and 'left_foot'",
+        ),
+        ('["left_foot", "right_foot"]]\nlengths', '["nose", "nose"]]\nlengths', "'nose' is paired with itself"),
+        ('["left_foot", "right_foot"]]\nlengths', '["nose"]]\nlengths', "is no pair"),
+        (
+            '"nose", "left_hand", "right_hand", "left',
+            '"nose", "nose", "left_hand", "right_hand", "left',
+            "landmarks: 'nose' is there twice",
+        ),
+        ("landmarks = [", "landmark = [", "unknown key 'landmark'; did you mean 'landmarks'"),
+        ("lengths = [", "# lengths = [", "lengths are missing"),
+        ("lengths = [[", "lengths = [] # [[", "part body has no lengths"),
+        (
+            'lengths = [["left_hand", "right_hand"], ["nose", ["left_foot", "right_foot"]]]',
+            'lengths = ["left_hand", "right_hand"]',
+            "lengths take pairs of ends",
+        ),
+        ('["nose", ["left_foot"', '["noze", ["left_foot"', "lengths: 'noze' is not a landmark; did you mean"),
+        ('["nose", ["left_foot", "right_foot"]]', '["nose", ["nose"]]', "both ends are nose"),
+        ('["nose", ["left_foot", "right_foot"]]', '["nose", []]', "an end has no landmarks"),
+        ('["left_hand", "nose", "right_hand"]', '["left_hand"]', "is no edge"),
+        ('["left_hand", "nose", "right_hand"]', '["nose", "nose"]', "from 'nose' to itself"),
+        ('["left_hand", "nose", "right_hand"]', '["left_hand", "chin"]', "edges: 'chin' is not a landmark"),
+        ('feet = ["left_foot"', 'feet = ["left_fot"', "groups: feet: 'left_fot' is no landmark or part; did you"),
+        ('feet = ["left_foot", "right_foot"]', "feet = []", "group feet is empty"),
+        ("feet = [", "nose = [", "'nose' names a landmark and a group"),
+        ("feet = [", "all = [", "'all' names the word for all landmarks and a group"),
+        (
+            '"nose", "left_hand", "right_hand", "left',
+            '"1", "nose", "left_hand", "right_hand", "left',
+            "'1' cannot be the name of a landmark",
+        ),
+        ("[groups]", 'default = "legs"\n[groups]', "default: unknown landmark group 'legs'"),
+        ("[groups]", "default = 3\n[groups]", "default: it takes the name of a part or group, got 3"),
+        ("[groups]", '[parts.head]\nlandmarks = ["nose"]\n[groups]', "lengths belong to the parts"),
+        ("landmarks = [", "landmarks = 5 # [", "landmarks: it takes a list, got 5"),
+        ("landmarks = [", 'landmarks = ["p{5..3}"] # [', "runs backwards"),
+        ("landmarks = [", 'include = ["hnd-21"]\nlandmarks = [', "unknown skeleton 'hnd-21'; did you mean"),
+        ("landmarks = [", "landmarks = = [", "is not TOML"),
+    ],
+)
 def test_mistakes(old: str, new: str, message: str, tmp_path: Path) -> None:
     assert STICK.count(old) == 1
     path = written(tmp_path, STICK.replace(old, new))
@@ -241,18 +274,25 @@ def test_mistakes(old: str, new: str, message: str, tmp_path: Path) -> None:
 PARTS = 'lengths = [["nose", "tail"]]'
 
 
-@pytest.mark.parametrize(("parts", "message"), [
-    (f'[parts.a]\nlandmarks = ["nose"]\n{PARTS}\n[parts.b]\nlandmarks = ["nose", "tail"]\n{PARTS}',
-     "'nose' is in parts a and b"),
-    (f'[parts.a]\nlandmarks = ["nose", "nose", "tail"]\n{PARTS}', "'nose' is in part a twice"),
-    (f'[parts.a]\nlandmarks = ["nose"]\n{PARTS}', "tail in no part"),
-    (f'[parts.a]\nlandmarks = ["nose", "tail"]\n{PARTS}\n[parts.b]\nlandmarks = []\n{PARTS}',
-     "part b has no landmarks"),
-    (f'[parts.a]\n{PARTS}\n[parts.b]\nlandmarks = ["tail"]\n{PARTS}', "part a needs landmarks"),
-    (f'[parts.nose]\n{PARTS}', "'nose' names a landmark and a part"),
-    (f'[parts.a]\nedges = []\n{PARTS}', "part a: unknown key 'edges'"),
-    ("[parts.a]", "part a has no lengths"),
-])
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (
+            f'[parts.a]\nlandmarks = ["nose"]\n{PARTS}\n[parts.b]\nlandmarks = ["nose", "tail"]\n{PARTS}',
+            "'nose' is in parts a and b",
+        ),
+        (f'[parts.a]\nlandmarks = ["nose", "nose", "tail"]\n{PARTS}', "'nose' is in part a twice"),
+        (f'[parts.a]\nlandmarks = ["nose"]\n{PARTS}', "tail in no part"),
+        (
+            f'[parts.a]\nlandmarks = ["nose", "tail"]\n{PARTS}\n[parts.b]\nlandmarks = []\n{PARTS}',
+            "part b has no landmarks",
+        ),
+        (f'[parts.a]\n{PARTS}\n[parts.b]\nlandmarks = ["tail"]\n{PARTS}', "part a needs landmarks"),
+        (f"[parts.nose]\n{PARTS}", "'nose' names a landmark and a part"),
+        (f"[parts.a]\nedges = []\n{PARTS}", "part a: unknown key 'edges'"),
+        ("[parts.a]", "part a has no lengths"),
+    ],
+)
 def test_mistakes_in_parts(parts: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError) as error:
         skeleton(written(tmp_path, f'landmarks = ["nose", "tail"]\n{parts}'))
@@ -268,8 +308,7 @@ def test_missing_landmarks_and_name() -> None:
 
 def test_paired_parts_must_match() -> None:
     with pytest.raises(ValueError, match="21 and 468 landmarks"):
-        Skeleton.from_dict({"name": "x", "include": ["hand-21", "face-mesh-468"],
-                            "pairs": [["hand", "face"]]})
+        Skeleton.from_dict({"name": "x", "include": ["hand-21", "face-mesh-468"], "pairs": [["hand", "face"]]})
 
 
 def test_two_of_the_same_need_names() -> None:

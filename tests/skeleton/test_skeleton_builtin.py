@@ -11,9 +11,18 @@ import pytest
 
 from instar.skeleton import Skeleton, skeleton, skeletons
 
-SIZES = {"ap-10k": 17, "coco-17": 17, "face-mesh-468": 468, "face-mesh-478": 478, "flic-11": 11,
-         "hand-21": 21, "lsp-14": 14, "mediapipe-holistic": 553, "mediapipe-holistic-468": 543,
-         "mediapipe-pose-33": 33}
+SIZES = {
+    "ap-10k": 17,
+    "coco-17": 17,
+    "face-mesh-468": 468,
+    "face-mesh-478": 478,
+    "flic-11": 11,
+    "hand-21": 21,
+    "lsp-14": 14,
+    "mediapipe-holistic": 553,
+    "mediapipe-holistic-468": 543,
+    "mediapipe-pose-33": 33,
+}
 
 # On the midline of a body; a lone hand has no left and right of its own.
 MIDLINE = {"nose", "neck", "head_top", "root_of_tail"}
@@ -92,7 +101,8 @@ def test_hands_are_measured_from_wrist_to_middle_finger() -> None:
     assert skeleton("hand-21").parts[0].lengths == (((0,), (9,)),)
     for side in ("left_hand", "right_hand"):
         assert named_lengths(skeleton("mediapipe-holistic"), side) == [
-            [[f"{side}.wrist"], [f"{side}.middle_finger_mcp"]]]
+            [[f"{side}.wrist"], [f"{side}.middle_finger_mcp"]]
+        ]
 
 
 def test_faces_are_measured_from_iris_to_iris_else_between_the_eyes() -> None:
@@ -105,7 +115,11 @@ def test_holistic_is_body_hands_face_in_this_order() -> None:
     s = skeleton("mediapipe-holistic")
     assert s.default == "body"
     assert [(p.name, p.landmarks[0], len(p.landmarks)) for p in s.parts] == [
-        ("body", 0, 33), ("left_hand", 33, 21), ("right_hand", 54, 21), ("face", 75, 478)]
+        ("body", 0, 33),
+        ("left_hand", 33, 21),
+        ("right_hand", 54, 21),
+        ("face", 75, 478),
+    ]
     assert [part.name for part, _ in s.select("hands")] == ["left_hand", "right_hand"]
     assert s.swap[s.index("left_hand.thumb_tip")] == s.index("right_hand.thumb_tip")
 
@@ -120,7 +134,24 @@ def test_flic_in_mediapipe(name: str) -> None:
 def test_coco_and_lsp_in_mediapipe() -> None:
     pose = skeleton("mediapipe-pose-33")
     assert skeleton("coco-17").mapping(pose)[1].tolist() == [
-        0, 2, 5, 7, 8, 11, 12, 13, 14, 15, 16, 23, 24, 25, 26, 27, 28]
+        0,
+        2,
+        5,
+        7,
+        8,
+        11,
+        12,
+        13,
+        14,
+        15,
+        16,
+        23,
+        24,
+        25,
+        26,
+        27,
+        28,
+    ]
     mine, theirs = skeleton("lsp-14").mapping(pose)
     assert mine.tolist() == list(range(12))
     assert theirs.tolist() == [28, 26, 24, 23, 25, 27, 16, 14, 12, 11, 13, 15]
@@ -133,13 +164,17 @@ def test_faces_map_onto_holistic() -> None:
 
 
 def test_holistic_loads_fast_and_without_the_heavy_libraries() -> None:
-    code = ("import sys, time, numpy; from instar.skeleton import skeleton\n"
-            "start = time.perf_counter(); skeleton('mediapipe-holistic')\n"
-            "took = time.perf_counter() - start\n"
-            "heavy = {'cv2', 'scipy', 'mediapipe', 'polars', 'pydantic', 'torch'} & set(sys.modules)\n"
-            "print(took, *heavy)")
-    tries = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-             .stdout.split() for _ in range(3)]
+    code = (
+        "import sys, time, numpy; from instar.skeleton import skeleton\n"
+        "start = time.perf_counter(); skeleton('mediapipe-holistic')\n"
+        "took = time.perf_counter() - start\n"
+        "heavy = {'cv2', 'scipy', 'mediapipe', 'polars', 'pydantic', 'torch'} & set(sys.modules)\n"
+        "print(took, *heavy)"
+    )
+    tries = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(3)
+    ]
     took, *heavy = min(tries, key=lambda words: float(words[0]))
     assert heavy == []
     # 15 to 25 ms; the rest is for a busy machine.

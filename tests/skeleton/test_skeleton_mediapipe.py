@@ -29,9 +29,17 @@ def test_edges() -> None:
     assert as_edges(skeleton("face-mesh-478").edges) == as_edges(face_mesh_connections.FACEMESH_CONTOURS)
 
 
-@pytest.mark.parametrize(("group", "connections"), [
-    ("oval", "FACE_OVAL"), ("lips", "LIPS"), ("left_eye", "LEFT_EYE"), ("right_eye", "RIGHT_EYE"),
-    ("left_eyebrow", "LEFT_EYEBROW"), ("right_eyebrow", "RIGHT_EYEBROW")])
+@pytest.mark.parametrize(
+    ("group", "connections"),
+    [
+        ("oval", "FACE_OVAL"),
+        ("lips", "LIPS"),
+        ("left_eye", "LEFT_EYE"),
+        ("right_eye", "RIGHT_EYE"),
+        ("left_eyebrow", "LEFT_EYEBROW"),
+        ("right_eyebrow", "RIGHT_EYEBROW"),
+    ],
+)
 def test_face_groups(group: str, connections: str) -> None:
     [(_, chosen)] = skeleton("face-mesh-478").select(f"face.{group}")
     lines = getattr(face_mesh_connections, f"FACEMESH_{connections}")

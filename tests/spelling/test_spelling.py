@@ -11,8 +11,9 @@ from instar.spelling import Call, Parameter, bind, parse_call, spell, spell_valu
 from instar.transforms import transformation
 
 names = st.from_regex(r"[a-z][a-z_]{0,8}", fullmatch=True)
-scalars = st.one_of(st.integers(-10**6, 10**6), st.floats(allow_nan=False, allow_infinity=False), names,
-                    st.text(max_size=12))
+scalars = st.one_of(
+    st.integers(-(10**6), 10**6), st.floats(allow_nan=False, allow_infinity=False), names, st.text(max_size=12)
+)
 values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=5)
 
 
@@ -38,42 +39,48 @@ def test_ids_are_canonical_for_any_number(gamma: float) -> None:
     assert transformation(f"gamma( gamma = {gamma!r} )").id == one.id
 
 
-@pytest.mark.parametrize(("given", "canonical"), [
-    ("gamma(.50)", "gamma(0.5)"),
-    ("gamma(2.0)", "gamma(2)"),
-    ("mirror(axis=h)", "mirror(h)"),
-    ("greyscale()", "greyscale"),
-    ("rotation(5, centre=middle)", "rotation(5)"),
-    ("rotation(5,centre=swapped)", "rotation(5, centre=swapped)"),
-    ("gamma(0.5)|rotation(5)", "gamma(0.5) | rotation(5)"),
-    ("colour_wheel(180, hair)", "filtered(colour_wheel(180), hair)"),
-    ("filtered(gamma(.5) | greyscale, zone=skin)", "filtered(gamma(0.5) | greyscale, skin)"),
-    ("mirror(h) => poses()", "mirror(h) => poses"),
-    ("noise(16) => poses(draws=3, repeats=1)", "noise(16) => poses(draws=3)"),
-    ("[gamma(.5), gamma(.25)] => correlation", "[gamma(0.5), gamma(0.25)] => correlation"),
-    ("discs(n=1..21) => correlation(severity)", "discs(1..21) => correlation"),
-])
+@pytest.mark.parametrize(
+    ("given", "canonical"),
+    [
+        ("gamma(.50)", "gamma(0.5)"),
+        ("gamma(2.0)", "gamma(2)"),
+        ("mirror(axis=h)", "mirror(h)"),
+        ("greyscale()", "greyscale"),
+        ("rotation(5, centre=middle)", "rotation(5)"),
+        ("rotation(5,centre=swapped)", "rotation(5, centre=swapped)"),
+        ("gamma(0.5)|rotation(5)", "gamma(0.5) | rotation(5)"),
+        ("colour_wheel(180, hair)", "filtered(colour_wheel(180), hair)"),
+        ("filtered(gamma(.5) | greyscale, zone=skin)", "filtered(gamma(0.5) | greyscale, skin)"),
+        ("mirror(h) => poses()", "mirror(h) => poses"),
+        ("noise(16) => poses(draws=3, repeats=1)", "noise(16) => poses(draws=3)"),
+        ("[gamma(.5), gamma(.25)] => correlation", "[gamma(0.5), gamma(0.25)] => correlation"),
+        ("discs(n=1..21) => correlation(severity)", "discs(1..21) => correlation"),
+    ],
+)
 def test_one_spelling_for_one_thing(given: str, canonical: str) -> None:
     assert instar.rule(given).id == canonical
     assert instar.rule(canonical).id == canonical
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("gama(0.5)", "unknown transformation 'gama'; did you mean 'gamma'"),
-    ("gamma(0)", "it takes a number from above 0 to 100"),
-    ("gamma()", "needs gamma"),
-    ("gamma(1, 2, 3)", "takes 1 parameter"),
-    ("gamma(strength=1)", "has no parameter 'strength'"),
-    ("mirror(sideways)", "one of h, v, both"),
-    ("gamma(0.5", "expected ','"),
-    ("gamma(0.5) &", "cannot read '&'"),
-    ("gamma(0.5) => pose", "did you mean 'poses'"),
-    ("filtered(mirror(h), skin)", "takes photometric transformations"),
-    ("noise(1..5)", "needs a relation over many cases"),
-    ("noise(5..1) => correlation", "runs backwards"),
-    ("gamma(gamma=1, gamma=2)", "given twice"),
-    ("", "expected a name"),
-])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("gama(0.5)", "unknown transformation 'gama'; did you mean 'gamma'"),
+        ("gamma(0)", "it takes a number from above 0 to 100"),
+        ("gamma()", "needs gamma"),
+        ("gamma(1, 2, 3)", "takes 1 parameter"),
+        ("gamma(strength=1)", "has no parameter 'strength'"),
+        ("mirror(sideways)", "one of h, v, both"),
+        ("gamma(0.5", "expected ','"),
+        ("gamma(0.5) &", "cannot read '&'"),
+        ("gamma(0.5) => pose", "did you mean 'poses'"),
+        ("filtered(mirror(h), skin)", "takes photometric transformations"),
+        ("noise(1..5)", "needs a relation over many cases"),
+        ("noise(5..1) => correlation", "runs backwards"),
+        ("gamma(gamma=1, gamma=2)", "given twice"),
+        ("", "expected a name"),
+    ],
+)
 def test_errors_say_what_was_given_and_what_is_allowed(text: str, message: str) -> None:
     with pytest.raises((ValueError, KeyError)) as caught:
         instar.rule(text)

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from instar.stats import bootstrap, pearson, spearman, wilson
 
 
-@given(st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
-       st.sampled_from([0.8, 0.9, 0.95, 0.99]))
+@given(
+    st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
+    st.sampled_from([0.8, 0.9, 0.95, 0.99]),
+)
 def test_wilson_as_scipy_has_it(counts: tuple[int, int], confidence: float) -> None:
     hits, trials = counts
     expected = scipy.stats.binomtest(hits, trials).proportion_ci(confidence, method="wilson")
@@ -46,7 +48,8 @@ def test_correlations_as_scipy_has_them(pairs: list[tuple[int, int]]) -> None:
 
 def test_ties_take_their_mean_rank() -> None:
     assert spearman([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(
-        scipy.stats.spearmanr([1, 2, 2, 3], [1, 2, 3, 4]).statistic)
+        scipy.stats.spearmanr([1, 2, 2, 3], [1, 2, 3, 4]).statistic
+    )
     with pytest.raises(ValueError, match="two equal lists"):
         pearson([1], [1])
     with pytest.raises(ValueError, match="two equal lists"):
@@ -57,8 +60,9 @@ def test_bootstrap_holds_the_truth_about_as_often_as_it_says() -> None:
     rng = np.random.default_rng(5)
     held = 0
     for trial in range(200):
-        low, high = bootstrap(rng.normal(3, 2, (60, 1)), lambda rows: float(rows.mean()), confidence=0.9,
-                              resamples=300, seed=trial)
+        low, high = bootstrap(
+            rng.normal(3, 2, (60, 1)), lambda rows: float(rows.mean()), confidence=0.9, resamples=300, seed=trial
+        )
         held += low <= 3 <= high
     assert 0.83 <= held / 200 <= 0.95
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from instar.store import NoRun, Store, rows_frame
+from tests.manifests import manifest_of
 
 
 class StoreModel(RuleBasedStateMachine):
@@ -22,7 +23,7 @@ class StoreModel(RuleBasedStateMachine):
     def begin(self) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.store = Store(self.folder.name)
-        self.store.write_manifest({"system": {"kind": "poses"}})
+        self.store.write_manifest(manifest_of())
         self.rows: list[tuple[str, int, str]] = []
         self.number = 0
 
@@ -32,8 +33,16 @@ class StoreModel(RuleBasedStateMachine):
         for _ in range(count):
             self.number += 1
             points = np.arange(self.number % 3 * 2, dtype=np.float32)
-            rows.append({"case": f"c{self.number}", "follow_up": "source", "draw": 0, "repeat": self.number,
-                         "status": status, "points": points if status == "ok" else None})
+            rows.append(
+                {
+                    "case": f"c{self.number}",
+                    "follow_up": "source",
+                    "draw": 0,
+                    "repeat": self.number,
+                    "status": status,
+                    "points": points if status == "ok" else None,
+                }
+            )
             self.rows.append((f"c{self.number}", self.number, status))
         self.store.append_predictions(rows, "poses")
 
@@ -72,7 +81,7 @@ TestStoreModel.settings = settings(max_examples=25, stateful_step_count=15, dead
 
 def test_a_half_written_part_is_not_there(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    store.write_manifest({"system": {"kind": "poses"}})
+    store.write_manifest(manifest_of())
     (tmp_path / "predictions").mkdir()
     (tmp_path / "predictions" / ".0000000000-0000000000.parquet.part").write_bytes(b"half")
     assert store.predictions().is_empty()

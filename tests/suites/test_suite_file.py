@@ -15,7 +15,10 @@ def written(folder: Path, text: str, name: str = "mine.toml") -> str:
 
 
 def test_a_suite_file(tmp_path: Path) -> None:
-    found = suite(written(tmp_path, """
+    found = suite(
+        written(
+            tmp_path,
+            """
         name = "lighting"
         help = "What the night shift sees."
         include = ["met-pose/sub"]
@@ -28,7 +31,9 @@ def test_a_suite_file(tmp_path: Path) -> None:
         [judging]
         aggregate = "max"
         confidence = 0.5
-    """))
+    """,
+        )
+    )
     assert (found.name, found.help, found.output) == ("lighting", "What the night shift sees.", "poses")
     assert [one.id for one in found.rules[-2:]] == ["gamma(0.3)", "filtered(greyscale, skin)"]
     assert len(found) == 21  # rotation(5) is in the restricted set already
@@ -54,25 +59,26 @@ def test_includes_are_relative_to_the_file_and_carry_their_judging(tmp_path: Pat
     assert found.options == {"outside": "keep", "aggregate": "mean"}
 
 
-@pytest.mark.parametrize(("text", "why"), [
-    ('rule = ["gamma(0.5)"]', "unknown key 'rule'; did you mean 'rules'"),
-    ('name = "empty"', "it has no rules"),
-    ('rules = "gamma(0.5)"', "rules is a list"),
-    ('rules = ["gamma(0.5)", "gama(0.5)"]',
-     "rules, number 2: unknown transformation 'gama'; did you mean 'gamma'"),
-    ('rules = ["gamma(-1)"]', "rules, number 1: .*gamma=-1 is not allowed"),
-    ('rules = [3]', "expected a rule"),
-    ('rules = [{rule = "identity", treshold = 1}]', "unknown key 'treshold'; did you mean 'threshold'"),
-    ('rules = [{rule = "identity", threshold = "high"}]', "a threshold is a number"),
-    ('rules = ["gamma(0.5)"]\n[thresholds]\n"gamma(0.6)" = 1', "no rule 'gamma\\(0.6\\)'; did you mean"),
-    ('rules = ["gamma(0.5)"]\n[judging]\nagregate = "max"',
-     "unknown option 'agregate'; did you mean 'aggregate'"),
-    ('rules = ["gamma(0.5) => poses"]\n[judging]\nspace = "pixel"', "space=pixel is not allowed.*'pixels'"),
-    ('include = ["met-pos"]', "include: unknown suite 'met-pos'; did you mean 'met-pose'"),
-    ('rules = ["identity"]\noutput = "pose"', "unknown output 'pose'; did you mean 'poses'"),
-    ('rules = [', "not valid TOML"),
-    ('include = ["mine.toml"]', "includes itself"),
-])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('rule = ["gamma(0.5)"]', "unknown key 'rule'; did you mean 'rules'"),
+        ('name = "empty"', "it has no rules"),
+        ('rules = "gamma(0.5)"', "rules is a list"),
+        ('rules = ["gamma(0.5)", "gama(0.5)"]', "rules, number 2: unknown transformation 'gama'; did you mean 'gamma'"),
+        ('rules = ["gamma(-1)"]', "rules, number 1: .*gamma=-1 is not allowed"),
+        ("rules = [3]", "expected a rule"),
+        ('rules = [{rule = "identity", treshold = 1}]', "unknown key 'treshold'; did you mean 'threshold'"),
+        ('rules = [{rule = "identity", threshold = "high"}]', "a threshold is a number"),
+        ('rules = ["gamma(0.5)"]\n[thresholds]\n"gamma(0.6)" = 1', "no rule 'gamma\\(0.6\\)'; did you mean"),
+        ('rules = ["gamma(0.5)"]\n[judging]\nagregate = "max"', "unknown option 'agregate'; did you mean 'aggregate'"),
+        ('rules = ["gamma(0.5) => poses"]\n[judging]\nspace = "pixel"', "space=pixel is not allowed.*'pixels'"),
+        ('include = ["met-pos"]', "include: unknown suite 'met-pos'; did you mean 'met-pose'"),
+        ('rules = ["identity"]\noutput = "pose"', "unknown output 'pose'; did you mean 'poses'"),
+        ("rules = [", "not valid TOML"),
+        ('include = ["mine.toml"]', "includes itself"),
+    ],
+)
 def test_errors_name_the_file_the_key_and_what_is_near(tmp_path: Path, text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why) as found:
         suite(written(tmp_path, text))

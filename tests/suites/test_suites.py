@@ -13,14 +13,42 @@ from instar.relations import own_equivariance, rule
 from instar.suites import Suite, default_suite, suite, suites
 from instar.transforms import Transformation
 
-COUNTS = {"identity": 1, "stretch": 12, "mirror": 3, "rotation": 4, "resolution": 11, "gamma": 8,
-          "brightness": 9, "bilateral": 28, "motion": 16, "greyscale": 1, "colour_wheel": 10,
-          "colour_channels": 10, "colour_fill": 10}
+COUNTS = {
+    "identity": 1,
+    "stretch": 12,
+    "mirror": 3,
+    "rotation": 4,
+    "resolution": 11,
+    "gamma": 8,
+    "brightness": 9,
+    "bilateral": 28,
+    "motion": 16,
+    "greyscale": 1,
+    "colour_wheel": 10,
+    "colour_channels": 10,
+    "colour_fill": 10,
+}
 SUB = {
-    "identity", "stretch(1, 0.8)", "stretch(1, 0.6)", "stretch(1.25, 1)", "mirror(h)", "rotation(5)",
-    "rotation(10)", "resolution(0.2)", "resolution(0.7)", "gamma(0.5)", "brightness(20, 0.8)",
-    "bilateral(10, 3)", "bilateral(80, 7)", "bilateral(125, 5)", "motion(11, 0)", "motion(11, 100)",
-    "greyscale", "filtered(colour_wheel(90), hair)", "filtered(colour_wheel(90), background)"}
+    "identity",
+    "stretch(1, 0.8)",
+    "stretch(1, 0.6)",
+    "stretch(1.25, 1)",
+    "mirror(h)",
+    "rotation(5)",
+    "rotation(10)",
+    "resolution(0.2)",
+    "resolution(0.7)",
+    "gamma(0.5)",
+    "brightness(20, 0.8)",
+    "bilateral(10, 3)",
+    "bilateral(80, 7)",
+    "bilateral(125, 5)",
+    "motion(11, 0)",
+    "motion(11, 100)",
+    "greyscale",
+    "filtered(colour_wheel(90), hair)",
+    "filtered(colour_wheel(90), background)",
+}
 
 
 def ids(name: str) -> list[str]:
@@ -28,7 +56,7 @@ def ids(name: str) -> list[str]:
 
 
 def family_of(change: Transformation) -> str:
-    step, = change.steps
+    (step,) = change.steps
     return family_of(step.inner[0]) if step.inner else step.family.name
 
 
@@ -43,21 +71,37 @@ def test_met_pose_has_122_rules_and_identity(name: str) -> None:
 
 def test_met_pose_in_numbers() -> None:
     table = set(ids("met-pose"))
-    assert {f"bilateral({strength}, {size})" for strength in (10, 30, 50, 80, 125, 150, 180)
-            for size in (3, 5, 7, 9)} < table
-    assert {f"motion({size}, {direction})" for size in (5, 7, 9, 11)
-            for direction in (0, 40, 70, 100)} < table
-    assert {f"filtered(colour_wheel({turn}), {zone})" for turn in (10, 30, 90, -45)
-            for zone in ("skin", "clothes")} < table
-    assert {f"filtered(colour_fill({colour}), {zone})"
-            for colour in ((0, 0, 255), (255, 180, 120), (33, 28, 27))
-            for zone in ("background", "skin", "clothes")} < table
-    assert {"filtered(colour_fill((230, 120, 120)), skin)",
-            "filtered(colour_channels((1, 1, 1), encoding=bgr), skin)",
-            "filtered(colour_channels((1, 1, 1), encoding=xyz), skin)"} < table
-    assert {f"stretch({h}, {w})" for h, w in (
-        (0.6, 1), (0.8, 1), (0.9, 1.1), (0.95, 1.05), (1, 1.4), (1, 1.25), (1.05, 0.95), (1.1, 0.9),
-        (1.4, 1))} < table
+    assert {
+        f"bilateral({strength}, {size})" for strength in (10, 30, 50, 80, 125, 150, 180) for size in (3, 5, 7, 9)
+    } < table
+    assert {f"motion({size}, {direction})" for size in (5, 7, 9, 11) for direction in (0, 40, 70, 100)} < table
+    assert {
+        f"filtered(colour_wheel({turn}), {zone})" for turn in (10, 30, 90, -45) for zone in ("skin", "clothes")
+    } < table
+    assert {
+        f"filtered(colour_fill({colour}), {zone})"
+        for colour in ((0, 0, 255), (255, 180, 120), (33, 28, 27))
+        for zone in ("background", "skin", "clothes")
+    } < table
+    assert {
+        "filtered(colour_fill((230, 120, 120)), skin)",
+        "filtered(colour_channels((1, 1, 1), encoding=bgr), skin)",
+        "filtered(colour_channels((1, 1, 1), encoding=xyz), skin)",
+    } < table
+    assert {
+        f"stretch({h}, {w})"
+        for h, w in (
+            (0.6, 1),
+            (0.8, 1),
+            (0.9, 1.1),
+            (0.95, 1.05),
+            (1, 1.4),
+            (1, 1.25),
+            (1.05, 0.95),
+            (1.1, 0.9),
+            (1.4, 1),
+        )
+    } < table
 
 
 def test_the_restricted_set() -> None:
@@ -76,15 +120,20 @@ def test_the_three_classes_partition_the_table() -> None:
 
 def test_paper_mode_spells_the_original_s_behaviour() -> None:
     paper = set(ids("met-pose@paper"))
-    assert {"rotation(5, centre=swapped)", "motion(1, 40, kernel=unnormalised)",
-            "motion(11, 0, kernel=unnormalised)", "brightness(-20, 0.8, overflow=absolute)",
-            "filtered(colour_wheel(180), hair)",
-            "filtered(colour_wheel(-90), skin)", "mirror(v) => poses(handedness=kept)", "mirror(h)",
-            "mirror(both) => poses(handedness=swapped)",
-            "filtered(colour_channels((0.9, 1.1, 1.1), overflow=wrap), skin)"} < paper
+    assert {
+        "rotation(5, centre=swapped)",
+        "motion(1, 40, kernel=unnormalised)",
+        "motion(11, 0, kernel=unnormalised)",
+        "brightness(-20, 0.8, overflow=absolute)",
+        "filtered(colour_wheel(180), hair)",
+        "filtered(colour_wheel(-90), skin)",
+        "mirror(v) => poses(handedness=kept)",
+        "mirror(h)",
+        "mirror(both) => poses(handedness=swapped)",
+        "filtered(colour_channels((0.9, 1.1, 1.1), overflow=wrap), skin)",
+    } < paper
     assert not [text for text in paper if "motion(11, 40" in text or text == "rotation(5)"]
-    assert suite("met-pose@paper").options == {
-        "aggregate": "median+mean", "outside": "keep", "space": "normalised"}
+    assert suite("met-pose@paper").options == {"aggregate": "median+mean", "outside": "keep", "space": "normalised"}
     known = {option.name: option for option in own_equivariance("poses").relation.options}
     for name, value in suite("met-pose@paper").options.items():
         known[name].check(value, "met-pose@paper")
@@ -113,8 +162,17 @@ def test_an_output_kind_without_a_default() -> None:
 
 # --- naming ----------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("text", ["gamma(0.5)", "identity", "mirror(h) => poses", "gamma(0.5) | rotation(5)",
-                                  "[gamma(0.5), gamma(0.25)] => correlation"])
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gamma(0.5)",
+        "identity",
+        "mirror(h) => poses",
+        "gamma(0.5) | rotation(5)",
+        "[gamma(0.5), gamma(0.25)] => correlation",
+    ],
+)
 def test_one_rule_is_a_suite(text: str) -> None:
     found = suite(text)
     assert found.name == text
@@ -158,6 +216,7 @@ def test_unknown_names_say_what_is_near() -> None:
 
 
 def test_importing_suites_builds_none() -> None:
-    code = ("import instar.suites as s, sys; assert s._named.cache_info().currsize == 0; "
-            "assert 'scipy' not in sys.modules")
+    code = (
+        "import instar.suites as s, sys; assert s._named.cache_info().currsize == 0; assert 'scipy' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)

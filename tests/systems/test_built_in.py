@@ -56,15 +56,28 @@ def content(output: Any) -> npt.NDArray[Any]:
 
 
 def same(a: Any, b: Any) -> bool:
-    if isinstance(a, Poses) and not (np.array_equal(a.scores, b.scores)
-                                     and np.array_equal(a.visibility, b.visibility)):
+    if isinstance(a, Poses) and not (np.array_equal(a.scores, b.scores) and np.array_equal(a.visibility, b.visibility)):
         return False
     return np.array_equal(content(a), content(b), equal_nan=isinstance(a, Poses))
 
 
-ELSEWHERE = {"chain", "constant-velocity", "detector-captioner", "efficientdet-lite0", "efficientdet-lite1",
-             "efficientdet-lite2", "goalmap", "http", "huggingface-captioner", "huggingface-detector", "onnx-detector",
-             "onnx-landmarks", "process", "reference-detector", "social-force"}
+ELSEWHERE = {
+    "chain",
+    "constant-velocity",
+    "detector-captioner",
+    "efficientdet-lite0",
+    "efficientdet-lite1",
+    "efficientdet-lite2",
+    "goalmap",
+    "http",
+    "huggingface-captioner",
+    "huggingface-detector",
+    "onnx-detector",
+    "onnx-landmarks",
+    "process",
+    "reference-detector",
+    "social-force",
+}
 """Systems with a file of tests each."""
 
 
@@ -124,6 +137,7 @@ class TestContract:
 
 # --- Holistic --------------------------------------------------------------------------------------
 
+
 def holistic_points(name: str = "mediapipe-holistic") -> tuple[Poses, Image]:
     image = astronaut()
     [answer] = need(name).answer([image], [0])
@@ -131,9 +145,14 @@ def holistic_points(name: str = "mediapipe-holistic") -> tuple[Poses, Image]:
     return answer, image
 
 
-@pytest.mark.parametrize(("name", "bones_name"), [
-    ("mediapipe-holistic", "mediapipe-holistic"), ("mediapipe-holistic-lite", "mediapipe-holistic-468"),
-    ("mediapipe-holistic-heavy", "mediapipe-holistic-468")])
+@pytest.mark.parametrize(
+    ("name", "bones_name"),
+    [
+        ("mediapipe-holistic", "mediapipe-holistic"),
+        ("mediapipe-holistic-lite", "mediapipe-holistic-468"),
+        ("mediapipe-holistic-heavy", "mediapipe-holistic-468"),
+    ],
+)
 def test_holistic_finds_the_astronaut(name: str, bones_name: str) -> None:
     found, _ = holistic_points(name)
     bones = found.skeleton
@@ -179,8 +198,9 @@ def test_holistic_is_the_first_answer_of_a_new_one() -> None:
     with Holistic(static_image_mode=True) as fresh:
         theirs = fresh.process(image.pixels)
     assert isinstance(second, Poses)
-    expected = [(p.x * 512, p.y * 512) for part in (theirs.pose_landmarks, theirs.face_landmarks)
-                for p in part.landmark]
+    expected = [
+        (p.x * 512, p.y * 512) for part in (theirs.pose_landmarks, theirs.face_landmarks) for p in part.landmark
+    ]
     points = second.points[0]
     assert np.array_equal(points[np.isfinite(points[:, 0])], np.array(expected, np.float32))
 
@@ -207,6 +227,7 @@ def test_hands_of_holistic_are_the_persons_own() -> None:
 
 # --- hands -----------------------------------------------------------------------------------------
 
+
 def hand_photo(name: str) -> Image:
     return read_image(shared(f"data/hands/{name}"))
 
@@ -219,8 +240,12 @@ def hands_in(name: str, image: Image) -> Poses:
 
 def sides_of(answer: Poses) -> list[str]:
     """Which hand each subject is: one part is there, the other is not."""
-    return [part.name for points in answer.points for part, chosen in answer.skeleton.select("all")
-            if np.isfinite(points[list(chosen)]).all() and np.isnan(np.delete(points, chosen, 0)).all()]
+    return [
+        part.name
+        for points in answer.points
+        for part, chosen in answer.skeleton.select("all")
+        if np.isfinite(points[list(chosen)]).all() and np.isnan(np.delete(points, chosen, 0)).all()
+    ]
 
 
 @pytest.mark.parametrize("photo", ["00000355", "00017620", "00032915", "00082740", "00098035", "00115300"])
@@ -281,8 +306,10 @@ def test_a_side_that_is_wrong_is_a_hand_lost(tmp_path: Path) -> None:
 
     data = Dataset("one", "", lambda: iter([Case("a", input=image)]))
     need("mediapipe-hands-sides")
-    right, wrong = (instar.run(tried, "mirror(h)", data, out=tmp_path / name, workers=0).verdicts()
-                    for name, tried in (("right", SPELLINGS["mediapipe-hands-sides"]), ("wrong", stubborn)))
+    right, wrong = (
+        instar.run(tried, "mirror(h)", data, out=tmp_path / name, workers=0).verdicts()
+        for name, tried in (("right", SPELLINGS["mediapipe-hands-sides"]), ("wrong", stubborn))
+    )
     told = {target: severity for target, severity in right.select("target", "severity").iter_rows() if severity}
     assert set(told) == {"0/right_hand"}
     assert told["0/right_hand"] < 0.1
@@ -296,8 +323,12 @@ def test_hands_of_holistic_each_a_subject(photo: str) -> None:
     hands = hands_in("holistic-hands", image)
     [person] = system("mediapipe-holistic").answer([image], [0])
     assert isinstance(person, Poses)
-    there = [points[list(chosen)] for points in person.points for _, chosen in person.skeleton.select("hands")
-             if np.isfinite(points[list(chosen)]).all()]
+    there = [
+        points[list(chosen)]
+        for points in person.points
+        for _, chosen in person.skeleton.select("hands")
+        if np.isfinite(points[list(chosen)]).all()
+    ]
     assert hands.skeleton.name == "hand-21"
     assert np.array_equal(hands.points, np.reshape(there, (-1, 21, 2)))
     assert hands.scores.tolist() == person.scores.tolist() * len(there)
@@ -305,6 +336,7 @@ def test_hands_of_holistic_each_a_subject(photo: str) -> None:
 
 
 # --- Holistic's weights ----------------------------------------------------------------------------
+
 
 def test_missing_weights_say_what_to_pull(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     need("mediapipe-holistic")
@@ -317,8 +349,10 @@ def test_missing_weights_say_what_to_pull(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_fingerprints_differ_with_the_configuration() -> None:
     need("mediapipe-holistic")
-    a, b, c = (system(s).fingerprint for s in ("mediapipe-holistic", "mediapipe-holistic(detection=0.6)",
-                                               "mediapipe-holistic(refine_face=true)"))
+    a, b, c = (
+        system(s).fingerprint
+        for s in ("mediapipe-holistic", "mediapipe-holistic(detection=0.6)", "mediapipe-holistic(refine_face=true)")
+    )
     assert len({a, b, c}) == 3
 
 
@@ -365,11 +399,11 @@ def test_in_a_worker_process(name: str) -> None:
 
 # --- what is missing -------------------------------------------------------------------------------
 
+
 def _without(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.util.find_spec
     for room in ("instar.systems.mediapipe", "instar.systems.litert", "instar.systems.models"):
-        monkeypatch.setattr(sys.modules[room], "find_spec",
-                            lambda wanted: None if wanted == name else real(wanted))
+        monkeypatch.setattr(sys.modules[room], "find_spec", lambda wanted: None if wanted == name else real(wanted))
     monkeypatch.setitem(sys.modules, name, None)
 
 
@@ -418,6 +452,7 @@ def test_movenet_with_another_model() -> None:
 
 # --- MoveNet and zones -----------------------------------------------------------------------------
 
+
 def test_movenet_finds_the_astronaut_at_any_shape() -> None:
     found = need("movenet")
     image = astronaut()
@@ -462,6 +497,7 @@ def test_person_of_the_astronaut() -> None:
 
 
 # --- chatter ---------------------------------------------------------------------------------------
+
 
 def test_quiet_keeps_what_is_not_chatter(capfd: pytest.CaptureFixture[str]) -> None:
     with quiet():

@@ -26,17 +26,18 @@ BLUE = 200
 
 # --- the two stages --------------------------------------------------------------------------------
 
+
 def drawn(size: tuple[int, int], *corners: tuple[int, int], side: int = 12, seed: int = 0) -> Image:
     """Hands whose landmarks lie anywhere in a square from each corner, as far as that lies in the picture."""
     rng = np.random.default_rng(seed)
     pixels = rng.integers(0, BLUE, (size[1], size[0], 3), dtype=np.uint8)
     whole = np.zeros((size[1] + 4 * side, size[0] + 4 * side, 4), np.uint8)
     for number, (x, y) in enumerate(corners):
-        part = whole[y + 2 * side:y + 3 * side, x + 2 * side:x + 3 * side]
+        part = whole[y + 2 * side : y + 3 * side, x + 2 * side : x + 3 * side]
         part[:] = 0, number + 1, BLUE, 1
         spots = rng.permutation(side * side)[:21]
         part[spots // side, spots % side, 0] = np.arange(1, 22)
-    inner = whole[2 * side:-2 * side, 2 * side:-2 * side]
+    inner = whole[2 * side : -2 * side, 2 * side : -2 * side]
     pixels[inner[..., 3] > 0] = inner[inner[..., 3] > 0][:, :3]
     return Image(pixels)
 
@@ -50,8 +51,9 @@ def boxes(pixels: np.ndarray) -> Detections:
     hands = shown(pixels)
     places = [np.argwhere((pixels[..., 2] == BLUE) & (pixels[..., 1] == green)) for green in hands]
     corners = [[*place.min(0)[::-1], *(place.max(0)[::-1] + 1)] for place in places]
-    return Detections.from_xyxy(np.array(corners, float).reshape(-1, 4), ["hand"] * len(hands),
-                                [1 - green / 20 for green in hands])
+    return Detections.from_xyxy(
+        np.array(corners, float).reshape(-1, 4), ["hand"] * len(hands), [1 - green / 20 for green in hands]
+    )
 
 
 def spots(pixels: np.ndarray) -> Poses:
@@ -155,12 +157,15 @@ SHARES = st.tuples(*[st.floats(0, 1, width=32)] * 4)
 
 
 @given(SIZES, SHARES, st.floats(1, 3), PADS)
-def test_a_crop_is_the_square_about_its_box_pixel_for_pixel(size: tuple[int, int], shares: tuple[float, ...],
-                                                            margin: float, pad: Pad) -> None:
+def test_a_crop_is_the_square_about_its_box_pixel_for_pixel(
+    size: tuple[int, int], shares: tuple[float, ...], margin: float, pad: Pad
+) -> None:
     width, height = size
     image = Image(np.random.default_rng(0).integers(1, 256, (height, width, 3), dtype=np.uint8))
-    (x0, x1), (y0, y1) = ((low * 0.9 * side, low * 0.9 * side + 0.01 + high * 0.09 * side)
-                          for low, high, side in ((*shares[:2], width), (*shares[2:], height)))
+    (x0, x1), (y0, y1) = (
+        (low * 0.9 * side, low * 0.9 * side + 0.01 + high * 0.09 * side)
+        for low, high, side in ((*shares[:2], width), (*shares[2:], height))
+    )
     x1, y1 = min(x1, width), min(y1, height)
     crop, warp = cropped(image, (x0, y0, x1, y1), margin, pad)
     left, top, right, bottom = warp.inverse.boxes([0, 0, *crop.size]).astype(int).tolist()
@@ -225,9 +230,18 @@ def test_a_subject_is_as_sure_as_the_less_sure_of_its_stages() -> None:
     assert np.array_equal(more.points[:, 0, 0], [30, 31, 30, 31])
 
 
-@pytest.mark.parametrize(("more", "scores"), [
-    ({"label": "hand"}, [0.6, 0.3]), ({"label": "person"}, [0.7]), ({"label": "paw"}, []), ({}, [0.7, 0.6]),
-    ({"label": "hand", "most": 1}, [0.6]), ({"most": 3, "floor": 0.5}, [0.7, 0.6]), ({"floor": 1}, [])])
+@pytest.mark.parametrize(
+    ("more", "scores"),
+    [
+        ({"label": "hand"}, [0.6, 0.3]),
+        ({"label": "person"}, [0.7]),
+        ({"label": "paw"}, []),
+        ({}, [0.7, 0.6]),
+        ({"label": "hand", "most": 1}, [0.6]),
+        ({"most": 3, "floor": 0.5}, [0.7, 0.6]),
+        ({"floor": 1}, []),
+    ],
+)
 def test_which_boxes_are_looked_at(more: dict[str, object], scores: list[float]) -> None:
     image = Image(np.zeros((40, 60, 3), np.uint8))
     assert only(chain("everything", "middles", **more), image).scores.tolist() == pytest.approx(scores)
@@ -250,12 +264,21 @@ def test_boxes_are_cut_at_the_edge_of_the_image() -> None:
 
 # --- a stage fails ---------------------------------------------------------------------------------
 
-@pytest.mark.parametrize(("detector", "landmarks", "failed", "message"), [
-    ("blind", "spots", DetectorFailed, ":blind: OSError: the lens is dirty"),
-    ("babbling", "spots", DetectorFailed, ":babbling: TypeError: expected Detections"),
-    ("boxes", "clumsy", LandmarksFailed, ":clumsy: ZeroDivisionError: no such finger"),
-    ("boxes", "shapeless", LandmarksFailed, ":shapeless: ValueError: it answers with skeleton coco-17, and did with "
-                                            "hand-21 before")])
+
+@pytest.mark.parametrize(
+    ("detector", "landmarks", "failed", "message"),
+    [
+        ("blind", "spots", DetectorFailed, ":blind: OSError: the lens is dirty"),
+        ("babbling", "spots", DetectorFailed, ":babbling: TypeError: expected Detections"),
+        ("boxes", "clumsy", LandmarksFailed, ":clumsy: ZeroDivisionError: no such finger"),
+        (
+            "boxes",
+            "shapeless",
+            LandmarksFailed,
+            ":shapeless: ValueError: it answers with skeleton coco-17, and did with hand-21 before",
+        ),
+    ],
+)
 def test_the_stage_that_failed_is_named(detector: str, landmarks: str, failed: type[Exception], message: str) -> None:
     found = chain(detector, landmarks)
     with pytest.raises(failed, match=message):
@@ -267,11 +290,18 @@ def test_failures_cost_their_own_row_and_say_the_stage(tmp_path: Path) -> None:
     data = Dataset("hands", "", lambda: iter([Case(name, input=image) for name, image in images.items()]))
 
     def rows(detector: str, landmarks: str) -> dict[str, tuple[str, str]]:
-        run = instar.run(f"chain({__name__}:{detector}, {__name__}:{landmarks})", "mirror(h)", data,
-                         out=tmp_path / detector, workers=0)
+        run = instar.run(
+            f"chain({__name__}:{detector}, {__name__}:{landmarks})",
+            "mirror(h)",
+            data,
+            out=tmp_path / detector,
+            workers=0,
+        )
         frame = run.predictions().filter(follow_up="source")
-        return {case: (status, (message or "").partition(":")[0])
-                for case, status, message in frame.select("case", "status", "message").iter_rows()}
+        return {
+            case: (status, (message or "").partition(":")[0])
+            for case, status, message in frame.select("case", "status", "message").iter_rows()
+        }
 
     assert rows("boxes", "clumsy") == {"hand": ("error", "LandmarksFailed"), "none": ("ok", "")}
     assert rows("blind", "spots") == dict.fromkeys(images, ("error", "DetectorFailed"))
@@ -289,14 +319,21 @@ def test_a_right_chain_holds_under_every_turn(tmp_path: Path) -> None:
 
 # --- loading ---------------------------------------------------------------------------------------
 
+
 def test_what_cannot_be_chained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="spots answers with poses; a chain is a system that answers with detections, "
-                                         "then one that answers with poses"):
+    with pytest.raises(
+        ValueError,
+        match="spots answers with poses; a chain is a system that answers with detections, "
+        "then one that answers with poses",
+    ):
         chain("spots", "spots")
     with pytest.raises(ValueError, match="boxes answers with detections"):
         chain("boxes", "boxes")
-    with pytest.raises(ValueError, match=r"about an evenly grey image, and failed: .*:afraid: ValueError: nothing to "
-                                         "see"):
+    with pytest.raises(
+        ValueError,
+        match=r"about an evenly grey image, and failed: .*:afraid: ValueError: nothing to "
+        "see",
+    ):
         chain("boxes", "afraid")
     with pytest.raises(KeyError, match="did you mean 'spots'"):
         chain("boxes", "spot")
@@ -310,8 +347,16 @@ def test_fingerprint_and_determinism_are_those_of_both() -> None:
     plain = chain()
     assert plain.fingerprint == chain().fingerprint
     assert plain.deterministic
-    others = [chain("nothing"), chain(landmarks="picky"), chain(label="hand"), chain(floor=0.5), chain(most=1),
-              chain(each=2), chain(margin=2), chain(pad="edge")]
+    others = [
+        chain("nothing"),
+        chain(landmarks="picky"),
+        chain(label="hand"),
+        chain(floor=0.5),
+        chain(most=1),
+        chain(each=2),
+        chain(margin=2),
+        chain(pad="edge"),
+    ]
     assert len({plain.fingerprint, *(other.fingerprint for other in others)}) == 9
     seeded = chain("everything", "dice")
     assert (seeded.deterministic, seeded.seedable) == (False, True)
@@ -325,10 +370,20 @@ def test_fingerprint_and_determinism_are_those_of_both() -> None:
 
 
 CLOSED: list[str] = []
-FINDS = System("finds", "detections", lambda inputs, seeds: [nothing(one.pixels) for one in inputs], "1",
-               close=lambda: CLOSED.append("finds"))
-LOOKS = System("looks", "poses", lambda inputs, seeds: [spots(one.pixels) for one in inputs], "2",
-               close=lambda: CLOSED.append("looks"))
+FINDS = System(
+    "finds",
+    "detections",
+    lambda inputs, seeds: [nothing(one.pixels) for one in inputs],
+    "1",
+    close=lambda: CLOSED.append("finds"),
+)
+LOOKS = System(
+    "looks",
+    "poses",
+    lambda inputs, seeds: [spots(one.pixels) for one in inputs],
+    "2",
+    close=lambda: CLOSED.append("looks"),
+)
 
 
 def test_both_are_closed_also_where_the_second_does_not_load() -> None:

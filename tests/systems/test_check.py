@@ -25,9 +25,17 @@ COCO = skeleton("coco-17")
 
 # A figure that faces the viewer: its left is at the image's right. One hue for a landmark and its twin, so
 # that which of two is left must be told from where they are, as in a person.
-FIGURE = {"nose": (0.5, 0.14), "eye": (0.05, 0.10), "ear": (0.10, 0.13), "shoulder": (0.15, 0.28),
-          "elbow": (0.24, 0.42), "wrist": (0.30, 0.55), "hip": (0.10, 0.58), "knee": (0.12, 0.75),
-          "ankle": (0.14, 0.92)}
+FIGURE = {
+    "nose": (0.5, 0.14),
+    "eye": (0.05, 0.10),
+    "ear": (0.10, 0.13),
+    "shoulder": (0.15, 0.28),
+    "elbow": (0.24, 0.42),
+    "wrist": (0.30, 0.55),
+    "hip": (0.10, 0.58),
+    "knee": (0.12, 0.75),
+    "ankle": (0.14, 0.92),
+}
 HUES = {name: 10 + 40 * n for n, name in enumerate(FIGURE)}
 
 
@@ -47,8 +55,7 @@ def painted(width: int, height: int, lean: float = 0.0) -> Image:
     return Image(pixels)
 
 
-PHOTOS = [("tall", painted(180, 240)), ("wide", painted(250, 200, lean=0.06)),
-          ("other", painted(220, 230, -0.05))]
+PHOTOS = [("tall", painted(180, 240)), ("wide", painted(250, 200, lean=0.06)), ("other", painted(220, 230, -0.05))]
 
 
 _seen: dict[bytes, dict[str, list[tuple[float, float]]]] = {}
@@ -66,8 +73,7 @@ def blobs(pixels: Pixels) -> dict[str, list[tuple[float, float]]]:
         mask = ((chroma > 120) & (np.abs((hues - hue + 180) % 360 - 180) < 14)).astype(np.uint8)
         count, _, stats, middles = cv2.connectedComponentsWithStats(mask)
         large = sorted(range(1, count), key=lambda i: -stats[i, cv2.CC_STAT_AREA])
-        found[name] = [(middles[i][0] + 0.5, middles[i][1] + 0.5) for i in large
-                       if stats[i, cv2.CC_STAT_AREA] >= 9]
+        found[name] = [(middles[i][0] + 0.5, middles[i][1] + 0.5) for i in large if stats[i, cv2.CC_STAT_AREA] >= 9]
     _seen[key] = found
     return found
 
@@ -126,6 +132,7 @@ def bad(findings: dict[str, Finding]) -> dict[str, str]:
 
 
 # --- poses
+
 
 def test_a_perfect_system_has_nothing_against_it() -> None:
     findings, answers = check_system(PERFECT, PHOTOS)
@@ -262,6 +269,7 @@ def test_an_answer_whatever_the_image() -> None:
 
 # --- repeating
 
+
 def test_declared_deterministic_but_is_not() -> None:
     rng = np.random.default_rng(0)
     findings = checked(seeing(lambda points, _: points + rng.normal(0, 1, points.shape)))
@@ -313,6 +321,7 @@ def test_declared_stochastic_but_is_not(seedable: bool) -> None:
 
 # --- batches
 
+
 def test_answers_that_depend_on_the_batch() -> None:
     def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Any]:
         width, height = inputs[0].size  # every image is taken to have the size of the first
@@ -342,6 +351,7 @@ def test_too_few_answers_for_a_batch() -> None:
 
 
 # --- errors
+
 
 def test_a_system_that_raises() -> None:
     def broken(pixels: Pixels) -> Poses:
@@ -376,8 +386,9 @@ def test_an_answer_of_the_wrong_kind() -> None:
     assert "kind poses" in checked(System("none", "poses", silent, "0"))["answers"].message
 
 
-@pytest.mark.parametrize("draws", [lambda pixels: pixels.fill(0),
-                                   lambda pixels: cv2.circle(pixels, (9, 9), 3, (255, 0, 0))])
+@pytest.mark.parametrize(
+    "draws", [lambda pixels: pixels.fill(0), lambda pixels: cv2.circle(pixels, (9, 9), 3, (255, 0, 0))]
+)
 def test_a_system_that_writes_into_its_input(draws: Callable[[Pixels], Any]) -> None:
     def answer(pixels: Pixels) -> Poses:
         draws(pixels)
@@ -410,13 +421,20 @@ def test_arguments() -> None:
 
 # --- other kinds
 
+
 def boxes(change: Change) -> System:
     def answer(pixels: Pixels) -> Detections:
         found, labels = [], []
         for name, spots in blobs(pixels).items():
             for x, y in spots:
-                found.append([x - 0.05 * pixels.shape[1], y - 0.04 * pixels.shape[0],
-                              x + 0.05 * pixels.shape[1], y + 0.04 * pixels.shape[0]])
+                found.append(
+                    [
+                        x - 0.05 * pixels.shape[1],
+                        y - 0.04 * pixels.shape[0],
+                        x + 0.05 * pixels.shape[1],
+                        y + 0.04 * pixels.shape[0],
+                    ]
+                )
                 labels.append(name)
         return Detections.from_xyxy(change(np.array(found).reshape(-1, 4), pixels), labels)
 
@@ -429,11 +447,14 @@ def test_a_perfect_detector() -> None:
     assert findings["left/right"].state == "skipped"
 
 
-@pytest.mark.parametrize(("change", "name", "words"), [
-    (lambda found, pixels: found / [*pixels.shape[1::-1], *pixels.shape[1::-1]], "coordinates", "normalised"),
-    (lambda found, _: found[:, [1, 0, 3, 2]], "coordinates", "(y, x)"),
-    (lambda found, _: found + 3, "scale", "3 px too far right"),
-])
+@pytest.mark.parametrize(
+    ("change", "name", "words"),
+    [
+        (lambda found, pixels: found / [*pixels.shape[1::-1], *pixels.shape[1::-1]], "coordinates", "normalised"),
+        (lambda found, _: found[:, [1, 0, 3, 2]], "coordinates", "(y, x)"),
+        (lambda found, _: found + 3, "scale", "3 px too far right"),
+    ],
+)
 def test_detectors_with_a_defect(change: Callable[..., Any], name: str, words: str) -> None:
     findings = checked(boxes(change))
     assert list(bad(findings)) == [name]

@@ -38,6 +38,7 @@ def only(found: System, image: Image) -> Detections:
 
 # --- the frame -------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("fit", ["corner", "middle", "stretch"])
 @pytest.mark.parametrize("target", [(64, 64), (96, 64), (33, 47)])
 @pytest.mark.parametrize("size", SIZES)
@@ -79,6 +80,7 @@ def test_boxes_are_cut_at_the_edge() -> None:
 
 # --- non-maximum suppression -----------------------------------------------------------------------
 
+
 def one_by_one(boxes: Array, classes: Array, scores: Array, overlap: float) -> list[int]:
     kept: list[int] = []
     for i in sorted(range(len(boxes)), key=lambda i: -scores[i]):
@@ -93,7 +95,7 @@ def test_suppression_is_that_of_the_definition(count: int, overlap: float) -> No
     rng = np.random.default_rng(count)
     corner = rng.uniform(0, 60, (count, 2))
     boxes = np.concatenate([corner, corner + rng.uniform(0, 40, (count, 2))], 1)
-    boxes[: count // 5] = boxes[count // 2: count // 2 + count // 5]  # the same one twice
+    boxes[: count // 5] = boxes[count // 2 : count // 2 + count // 5]  # the same one twice
     classes = rng.integers(0, 3, count)
     scores = rng.integers(0, 50, count) / 50  # many are equal: the first one wins
     expected = one_by_one(boxes, classes, scores, overlap)
@@ -113,8 +115,16 @@ def test_a_higher_floor_only_shortens_the_list() -> None:
 
 # --- models made here ------------------------------------------------------------------------------
 
-def saved(path: Path, nodes: list[Any], inputs: list[Any], outputs: list[Any], constants: Mapping[str, Array],
-          names: str = "", imgsz: str = "") -> Path:
+
+def saved(
+    path: Path,
+    nodes: list[Any],
+    inputs: list[Any],
+    outputs: list[Any],
+    constants: Mapping[str, Array],
+    names: str = "",
+    imgsz: str = "",
+) -> Path:
     onnx = module("onnx")
     module("onnxruntime")
     held = [onnx.numpy_helper.from_array(value, name) for name, value in constants.items()]
@@ -125,15 +135,22 @@ def saved(path: Path, nodes: list[Any], inputs: list[Any], outputs: list[Any], c
     return path
 
 
-def says(path: Path, takes: tuple[Any, ...], names: str = "", imgsz: str = "", dtype: str = "FLOAT",
-         **answers: Array) -> Path:
+def says(
+    path: Path, takes: tuple[Any, ...], names: str = "", imgsz: str = "", dtype: str = "FLOAT", **answers: Array
+) -> Path:
     """A model that answers every image of shape `takes` with the same arrays."""
     onnx = module("onnx")
     make, kinds = onnx.helper, onnx.TensorProto
     nodes = [make.make_node("Identity", [f"{name}_held"], [name]) for name in answers]
-    return saved(path, nodes, [make.make_tensor_value_info("image", getattr(kinds, dtype), list(takes))],
-                 [make.make_tensor_value_info(name, kinds.FLOAT, list(value.shape)) for name, value in answers.items()],
-                 {f"{name}_held": value.astype(np.float32) for name, value in answers.items()}, names, imgsz)
+    return saved(
+        path,
+        nodes,
+        [make.make_tensor_value_info("image", getattr(kinds, dtype), list(takes))],
+        [make.make_tensor_value_info(name, kinds.FLOAT, list(value.shape)) for name, value in answers.items()],
+        {f"{name}_held": value.astype(np.float32) for name, value in answers.items()},
+        names,
+        imgsz,
+    )
 
 
 def finds_white(path: Path, size: tuple[int, int], *, top: float) -> Path:
@@ -141,34 +158,55 @@ def finds_white(path: Path, size: tuple[int, int], *, top: float) -> Path:
     that of the last channel at the top-left pixel of the frame."""
     onnx = module("onnx")
     make, kinds = onnx.helper, onnx.TensorProto
-    nodes = [make.make_node("Slice", ["image", "c0", "c1", "axis"], ["first"]),
-             make.make_node("Greater", ["first", "half"], ["white_"]),
-             make.make_node("Cast", ["white_"], ["white"], to=kinds.FLOAT)]
+    nodes = [
+        make.make_node("Slice", ["image", "c0", "c1", "axis"], ["first"]),
+        make.make_node("Greater", ["first", "half"], ["white_"]),
+        make.make_node("Cast", ["white_"], ["white"], to=kinds.FLOAT),
+    ]
     for axis, across in ((3, 2), (2, 3)):
-        nodes += [make.make_node("ReduceMax", ["white"], [f"line{axis}"], axes=[across], keepdims=1),
-                  make.make_node("ArgMax", [f"line{axis}"], [f"low{axis}_"], axis=axis),
-                  make.make_node("ArgMax", [f"line{axis}"], [f"high{axis}_"], axis=axis, select_last_index=1),
-                  make.make_node("Cast", [f"low{axis}_"], [f"low{axis}"], to=kinds.FLOAT),
-                  make.make_node("Cast", [f"high{axis}_"], [f"last{axis}"], to=kinds.FLOAT),
-                  make.make_node("Add", [f"last{axis}", "one"], [f"high{axis}"])]
-    nodes += [make.make_node("Slice", ["image", "from", "to", "axes"], ["corner_"]),
-              make.make_node("Div", ["corner_", "top"], ["corner"])]
+        nodes += [
+            make.make_node("ReduceMax", ["white"], [f"line{axis}"], axes=[across], keepdims=1),
+            make.make_node("ArgMax", [f"line{axis}"], [f"low{axis}_"], axis=axis),
+            make.make_node("ArgMax", [f"line{axis}"], [f"high{axis}_"], axis=axis, select_last_index=1),
+            make.make_node("Cast", [f"low{axis}_"], [f"low{axis}"], to=kinds.FLOAT),
+            make.make_node("Cast", [f"high{axis}_"], [f"last{axis}"], to=kinds.FLOAT),
+            make.make_node("Add", [f"last{axis}", "one"], [f"high{axis}"]),
+        ]
+    nodes += [
+        make.make_node("Slice", ["image", "from", "to", "axes"], ["corner_"]),
+        make.make_node("Div", ["corner_", "top"], ["corner"]),
+    ]
     parts = ["low3", "low2", "high3", "high2", "corner", "zero"]
     nodes += [make.make_node("Reshape", [part, "flat"], [f"{part}_flat"]) for part in parts]
     nodes += [make.make_node("Concat", [f"{part}_flat" for part in parts], ["found"], axis=2)]
-    whole = {"c0": [0], "c1": [1], "axis": [1], "from": [2, 0, 0], "to": [3, 1, 1], "axes": [1, 2, 3],
-             "flat": [1, 1, 1]}
+    whole = {
+        "c0": [0],
+        "c1": [1],
+        "axis": [1],
+        "from": [2, 0, 0],
+        "to": [3, 1, 1],
+        "axes": [1, 2, 3],
+        "flat": [1, 1, 1],
+    }
     numbers = {"half": [top / 2], "one": [1.0], "zero": [0.0], "top": [top]}
-    constants = {**{key: np.array(value, np.int64) for key, value in whole.items()},
-                 **{key: np.array(value, np.float32) for key, value in numbers.items()}}
-    return saved(path, nodes, [make.make_tensor_value_info("image", kinds.FLOAT, [1, 3, size[1], size[0]])],
-                 [make.make_tensor_value_info("found", kinds.FLOAT, [1, 1, 6])], constants)
+    constants = {
+        **{key: np.array(value, np.int64) for key, value in whole.items()},
+        **{key: np.array(value, np.float32) for key, value in numbers.items()},
+    }
+    return saved(
+        path,
+        nodes,
+        [make.make_tensor_value_info("image", kinds.FLOAT, [1, 3, size[1], size[0]])],
+        [make.make_tensor_value_info("found", kinds.FLOAT, [1, 1, 6])],
+        constants,
+    )
 
 
 def cells(size: tuple[int, int]) -> list[tuple[int, int, int]]:
     """Column, row and stride of every cell."""
-    return [(x, y, stride) for stride in (8, 16, 32) for y in range(size[1] // stride)
-            for x in range(size[0] // stride)]
+    return [
+        (x, y, stride) for stride in (8, 16, 32) for y in range(size[1] // stride) for x in range(size[0] // stride)
+    ]
 
 
 def answer_in(layout: str, boxes: Array, classes: list[int], size: tuple[int, int], count: int) -> Array:
@@ -200,8 +238,11 @@ def test_boxes_come_back_to_the_image(tmp_path: Path, layout: str, size: tuple[i
     classes = [0, 79, 17]
     boxes = warp.boxes(expected)
     rows = np.concatenate([boxes, np.full((3, 1), 0.8), np.array(classes)[:, None]], 1)
-    answer = np.concatenate([rows, np.zeros((5, 6))])[None] if layout == "nms" else answer_in(
-        layout, boxes, classes, target, 80)
+    answer = (
+        np.concatenate([rows, np.zeros((5, 6))])[None]
+        if layout == "nms"
+        else answer_in(layout, boxes, classes, target, 80)
+    )
     path = says(tmp_path / "made.onnx", (1, 3, 64, 96), found=answer)
     told = f", layout={layout}" if layout == "yolox-decoded" else ""
     found = only(system(f'onnx-detector("{path}"{told})'), plain(*size))
@@ -241,8 +282,15 @@ def test_colours_go_in_as_trained(tmp_path: Path, layout: str, value: float) -> 
 @pytest.mark.parametrize("takes", [(1, 40, 60, 3), (1, "height", "width", 3)])
 def test_tensorflow_layout(tmp_path: Path, takes: tuple[Any, ...], dtype: str) -> None:
     boxes = np.array([[[0.1, 0.2, 0.5, 0.6], [0, 0, 1, 1], [0, 0, 1, 1]]])
-    path = says(tmp_path / "tf.onnx", takes, dtype=dtype, num_detections=np.array([2.0]), detection_boxes=boxes,
-                detection_scores=np.array([[0.9, 0.5, 0.8]]), detection_classes=np.array([[1.0, 90, 1]]))
+    path = says(
+        tmp_path / "tf.onnx",
+        takes,
+        dtype=dtype,
+        num_detections=np.array([2.0]),
+        detection_boxes=boxes,
+        detection_scores=np.array([[0.9, 0.5, 0.8]]),
+        detection_classes=np.array([[1.0, 90, 1]]),
+    )
     found = only(system(f'onnx-detector("{path}")'), plain(200, 100))
     assert found.labels == ("person", "toothbrush")
     assert found.boxes == pytest.approx(np.array([[40, 10, 120, 50], [0, 0, 200, 100]]), rel=1e-5)
@@ -288,24 +336,43 @@ def test_fingerprint_names_what_decides(tmp_path: Path) -> None:
         return system(f'onnx-detector("{file}", names="{tmp_path}/{names}.txt"{more})').fingerprint
 
     assert printed(path) == printed(copy) == printed(path, more=", layout=yolov8")
-    assert len({printed(path), printed(path, "b"), printed(other), printed(path, more=", floor=0.2"),
-                printed(path, more=", overlap=0.5")}) == 5
+    assert (
+        len(
+            {
+                printed(path),
+                printed(path, "b"),
+                printed(other),
+                printed(path, more=", floor=0.2"),
+                printed(path, more=", overlap=0.5"),
+            }
+        )
+        == 5
+    )
     (tmp_path / "elsewhere.onnx.data").write_bytes(b"weights beside the file")
     assert printed(copy) != printed(path)
 
 
-@pytest.mark.parametrize(("takes", "shape", "more", "message"), [
-    ((1, 3, 64, 64), (1, 5, 7), "", r"no layout fits: for 64×64 pixels .* returns found \(1, 5, 7\).* 84 cells"),
-    ((1, 3, 64, 64), (1, 84, 84), ", layout=yolov5", "tells 79 classes apart"),
-    ((1, 3, 64, 64), (1, 83, 85), ", layout=yolox", r"layout=yolox does not fit.*yolov8: \(1, 4 \+ classes, cells\)"),
-    ((1, 3, 64, 64), (1, 84, 85), ", layout=tf", r"layout=tf does not fit: .*found \(1, 84, 85\)"),
-    ((1, 3, 64, 64), (1, 84, 85), ", size=32", "takes images of 64×64, not size=32"),
-    ((1, 3, "h", "w"), (1, 84, 85), "", "any size; say the one it was trained on, e.g. size=640"),
-    ((1, 4, 64, 64), (1, 84, 85), "", "a detector takes one image"),
-    ((8, 3, 64, 64), (1, 84, 85), "", "a detector takes one image"),
-])
-def test_models_that_do_not_fit(tmp_path: Path, takes: tuple[Any, ...], shape: tuple[int, ...], more: str,
-                                message: str) -> None:
+@pytest.mark.parametrize(
+    ("takes", "shape", "more", "message"),
+    [
+        ((1, 3, 64, 64), (1, 5, 7), "", r"no layout fits: for 64×64 pixels .* returns found \(1, 5, 7\).* 84 cells"),
+        ((1, 3, 64, 64), (1, 84, 84), ", layout=yolov5", "tells 79 classes apart"),
+        (
+            (1, 3, 64, 64),
+            (1, 83, 85),
+            ", layout=yolox",
+            r"layout=yolox does not fit.*yolov8: \(1, 4 \+ classes, cells\)",
+        ),
+        ((1, 3, 64, 64), (1, 84, 85), ", layout=tf", r"layout=tf does not fit: .*found \(1, 84, 85\)"),
+        ((1, 3, 64, 64), (1, 84, 85), ", size=32", "takes images of 64×64, not size=32"),
+        ((1, 3, "h", "w"), (1, 84, 85), "", "any size; say the one it was trained on, e.g. size=640"),
+        ((1, 4, 64, 64), (1, 84, 85), "", "a detector takes one image"),
+        ((8, 3, 64, 64), (1, 84, 85), "", "a detector takes one image"),
+    ],
+)
+def test_models_that_do_not_fit(
+    tmp_path: Path, takes: tuple[Any, ...], shape: tuple[int, ...], more: str, message: str
+) -> None:
     path = says(tmp_path / "odd.onnx", takes, found=np.zeros(shape))
     with pytest.raises(ValueError, match=message):
         system(f'onnx-detector("{path}"{more})')
@@ -338,8 +405,12 @@ def test_what_is_wrong_with_an_answer_is_said(tmp_path: Path) -> None:
 
 # --- real ones -------------------------------------------------------------------------------------
 
-REAL = {"efficientdet-lite0": "efficientdet-lite0", "efficientdet-lite1": "efficientdet-lite1",
-        "efficientdet-lite2": "efficientdet-lite2", "yolox": f'onnx-detector("{YOLOX}")'}
+REAL = {
+    "efficientdet-lite0": "efficientdet-lite0",
+    "efficientdet-lite1": "efficientdet-lite1",
+    "efficientdet-lite2": "efficientdet-lite2",
+    "yolox": f'onnx-detector("{YOLOX}")',
+}
 
 
 def need(name: str) -> System:
@@ -423,15 +494,24 @@ def test_files_that_are_no_efficientdet(tmp_path: Path) -> None:
 
 # --- Hugging Face ----------------------------------------------------------------------------------
 
+
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
     """A detector of Hugging Face's with random weights."""
     transformers, torch = module("transformers"), module("torch")
     torch.manual_seed(0)
     config = transformers.YolosConfig(
-        hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=37, image_size=[64, 64],
-        patch_size=16, num_detection_tokens=10, num_labels=3, id2label={0: "ant", 1: "bee", 2: "fly"},
-        initializer_range=0.2)
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=37,
+        image_size=[64, 64],
+        patch_size=16,
+        num_detection_tokens=10,
+        num_labels=3,
+        id2label={0: "ant", 1: "bee", 2: "fly"},
+        initializer_range=0.2,
+    )
     transformers.YolosForObjectDetection(config).save_pretrained(tmp_path / "tiny")
     transformers.YolosImageProcessor(size={"shortest_edge": 64, "longest_edge": 96}).save_pretrained(tmp_path / "tiny")
     return tmp_path / "tiny"
@@ -445,8 +525,7 @@ def test_hugging_face(tiny: Path) -> None:
     from PIL.Image import fromarray
 
     pipeline = module("transformers").pipeline("object-detection", model=str(tiny))
-    inside = [(each["label"], each["score"], each["box"])
-              for each in pipeline(fromarray(image.pixels), threshold=0.05)]
+    inside = [(each["label"], each["score"], each["box"]) for each in pipeline(fromarray(image.pixels), threshold=0.05)]
     assert len(answer) == len(inside) > 0
     by_score = sorted(zip(answer.scores, answer.labels, answer.boxes, strict=True), key=lambda each: -each[0])
     theirs = sorted(inside, key=lambda each: -each[1])

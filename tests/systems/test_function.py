@@ -112,9 +112,11 @@ def test_functions_that_cannot_be_systems() -> None:
 
 
 def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = ("import numpy as np\nfrom instar.outputs import Poses\n"
-            "def estimate(image) -> Poses:\n"
-            "    return Poses.from_array(np.zeros((1, 17, 2)), skeleton='coco-17')\nnumber = 3\n")
+    code = (
+        "import numpy as np\nfrom instar.outputs import Poses\n"
+        "def estimate(image) -> Poses:\n"
+        "    return Poses.from_array(np.zeros((1, 17, 2)), skeleton='coco-17')\nnumber = 3\n"
+    )
     (tmp_path / "my_toy_system.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))
     first = system("my_toy_system:estimate")

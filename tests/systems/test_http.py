@@ -45,8 +45,11 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         begun = time.monotonic()
         self.given = self.rfile.read(int(self.headers["Content-Length"]))
-        step = self.server.noted({key.lower(): value for key, value in self.headers.items()},  # type: ignore[attr-defined]
-                                 self.given, begun)
+        step = self.server.noted(
+            {key.lower(): value for key, value in self.headers.items()},  # type: ignore[attr-defined]
+            self.given,
+            begun,
+        )
         try:
             step(self)
         except OSError:  # nobody listens any more
@@ -136,8 +139,9 @@ score = "result.confidence"
 JSON = 'json = \'{"image": "{image_base64}"}\''
 
 
-def template(server: Server, folder: Path, more: str = JSON, *, timeout: float = 5, text: str = PLAIN,
-             name: str = "service.toml") -> str:
+def template(
+    server: Server, folder: Path, more: str = JSON, *, timeout: float = 5, text: str = PLAIN, name: str = "service.toml"
+) -> str:
     (folder / name).write_text(text.format(url=server.url, more=more, timeout=timeout), "utf-8")
     return f'http("{folder / name}")'
 
@@ -167,9 +171,15 @@ def failure(found: System) -> str:
 
 # --- what is sent ----------------------------------------------------------------------------------
 
+
 def test_json_request(server: Server, tmp_path: Path) -> None:
-    body = {"prompt": "say {\"caption\": …} for {width}×{height}", "size": ["{width}", "{height}"], "n": 1,
-            "image": {"url": "{image_data_url}"}, "{width}": None}
+    body = {
+        "prompt": 'say {"caption": …} for {width}×{height}',
+        "size": ["{width}", "{height}"],
+        "n": 1,
+        "image": {"url": "{image_data_url}"},
+        "{width}": None,
+    }
     server.steps = [DOG]
     found = system(template(server, tmp_path, f"json = '''{json.dumps(body)}'''"))
     caption = only(found)
@@ -178,7 +188,7 @@ def test_json_request(server: Server, tmp_path: Path) -> None:
     assert headers["authorization"] == f"Bearer {KEY}"
     assert headers["content-type"] == "application/json"
     told = json.loads(sent)
-    assert (told["prompt"], told["size"], told["n"]) == ("say {\"caption\": …} for 40×30", [40, 30], 1)
+    assert (told["prompt"], told["size"], told["n"]) == ('say {"caption": …} for 40×30', [40, 30], 1)
     assert "{width}" in told
     start, _, data = told["image"]["url"].partition(",")
     assert start == "data:image/png;base64"
@@ -188,8 +198,9 @@ def test_json_request(server: Server, tmp_path: Path) -> None:
 
 
 def test_multipart_request(server: Server, tmp_path: Path) -> None:
-    text = PLAIN + ('[multipart]\nfile = "{{image}}"\nmodel = "größer"\nsize = "{{width}}x{{height}}"\n'
-                    'again = "{{image_base64}}"\n')
+    text = PLAIN + (
+        '[multipart]\nfile = "{{image}}"\nmodel = "größer"\nsize = "{{width}}x{{height}}"\nagain = "{{image_base64}}"\n'
+    )
     server.steps = [DOG]
     assert only(system(template(server, tmp_path, "", text=text))).text == "a dog"
     headers, sent, _ = server.seen[0]
@@ -204,7 +215,7 @@ def test_multipart_request(server: Server, tmp_path: Path) -> None:
 
 
 def test_raw_request(server: Server, tmp_path: Path) -> None:
-    text = PLAIN.replace("[headers]", "[headers]\nContent-Type = \"application/octet-stream\"")
+    text = PLAIN.replace("[headers]", '[headers]\nContent-Type = "application/octet-stream"')
     server.steps = [DOG]
     more = 'raw = true\nmethod = "PUT"'
     smooth = Image(np.full((30, 40, 3), (200, 100, 30), np.uint8))
@@ -219,8 +230,9 @@ def test_raw_request(server: Server, tmp_path: Path) -> None:
 
 
 def test_detections(server: Server, tmp_path: Path) -> None:
-    text = PLAIN.split("[answer]")[0] + ('[answer]\nboxes = "objects.*.box"\nlabels = "objects.*.name"\n'
-                                         'scores = "objects.*.sure"\n')
+    text = PLAIN.split("[answer]")[0] + (
+        '[answer]\nboxes = "objects.*.box"\nlabels = "objects.*.name"\nscores = "objects.*.sure"\n'
+    )
     objects = [{"box": [1, 2, 3.5, 4], "name": "dog", "sure": 0.5}, {"box": [0, 0, 9, 9], "name": "cat", "sure": 1}]
     wrong = ({"box": [1, "2"]}, {"name": 7}, {"box": [9, 2, 3, 4]})
     server.steps = [says({"objects": each}) for each in (objects, [], *([{**objects[0], **one}] for one in wrong))]
@@ -234,12 +246,13 @@ def test_detections(server: Server, tmp_path: Path) -> None:
     [empty] = found.answer([PICTURE], [0])
     assert isinstance(empty, Detections)
     assert len(empty) == 0
-    assert "boxes are lists [x0, y0, x1, y1] in pixels, and objects.*.box is [[1, \"2\"]]" in failure(found)
+    assert 'boxes are lists [x0, y0, x1, y1] in pixels, and objects.*.box is [[1, "2"]]' in failure(found)
     assert "a label is text, and objects.*.name is 7" in failure(found)
     assert "x1 < x0" in failure(found)
 
 
 # --- what goes wrong and comes right ---------------------------------------------------------------
+
 
 def closes(to: Handler) -> None:
     to.connection.shutdown(socket.SHUT_RDWR)
@@ -267,10 +280,22 @@ def speaks_no_http(to: Handler) -> None:
     closes(to)
 
 
-@pytest.mark.parametrize("first", [
-    says(b"oops", 500), says(b"oops", 503), says(b"slow down", 429, Retry_After="0"), says(b"", 408), says(b"", 425),
-    says(b"", 429, Retry_After="Wed, 21 Oct 2015 07:28:00 GMT"), says(b"", 503, Retry_After="soon"), closes, breaks_off,
-    breaks_off_in_a_chunk, speaks_no_http])
+@pytest.mark.parametrize(
+    "first",
+    [
+        says(b"oops", 500),
+        says(b"oops", 503),
+        says(b"slow down", 429, Retry_After="0"),
+        says(b"", 408),
+        says(b"", 425),
+        says(b"", 429, Retry_After="Wed, 21 Oct 2015 07:28:00 GMT"),
+        says(b"", 503, Retry_After="soon"),
+        closes,
+        breaks_off,
+        breaks_off_in_a_chunk,
+        speaks_no_http,
+    ],
+)
 def test_what_may_pass_is_tried_again(server: Server, loaded: Callable[..., System], first: Step) -> None:
     server.steps = [first, first, DOG]
     assert only(loaded()).text == "a dog"
@@ -278,12 +303,18 @@ def test_what_may_pass_is_tried_again(server: Server, loaded: Callable[..., Syst
     assert len({sent for _, sent, _ in server.seen}) == 1
 
 
-@pytest.mark.parametrize(("step", "message"), [
-    (says(b"oops", 500), "no answer after 3 tries in .* s; the service answered 500 Internal Server Error: 'oops'"),
-    (says(b"", 503), "answered 503"), (says(b"", 429), "answered 429"),
-    (closes, "the connection failed: RemoteDisconnected"),
-    (breaks_off, "the answer broke off 973 bytes before its end"),
-    (breaks_off_in_a_chunk, "the connection failed: IncompleteRead"), (speaks_no_http, "BadStatusLine: SSH-2.0")])
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (says(b"oops", 500), "no answer after 3 tries in .* s; the service answered 500 Internal Server Error: 'oops'"),
+        (says(b"", 503), "answered 503"),
+        (says(b"", 429), "answered 429"),
+        (closes, "the connection failed: RemoteDisconnected"),
+        (breaks_off, "the answer broke off 973 bytes before its end"),
+        (breaks_off_in_a_chunk, "the connection failed: IncompleteRead"),
+        (speaks_no_http, "BadStatusLine: SSH-2.0"),
+    ],
+)
 def test_in_the_end_it_is_given_up(server: Server, loaded: Callable[..., System], step: Step, message: str) -> None:
     server.steps = [step]
     found = loaded("retries = 2")
@@ -295,30 +326,48 @@ def test_in_the_end_it_is_given_up(server: Server, loaded: Callable[..., System]
     assert only(found).text == "a dog"  # one input's failure is not the next one's
 
 
-@pytest.mark.parametrize(("step", "message"), [
-    (says(b"who?", 400), "the service answered 400 Bad Request: 'who\\?'"), (says(b"", 401), "answered 401"),
-    (says(b"", 403), "403"), (says(b"", 404), "404 Not Found"), (says(b"x" * 500, 413), "413 .*: 'x{200}…'$"),
-    (says(b"<html>hello</html>", Content_Type="text/html"), "the answer is no JSON: .*answered '<html>hello</html>'"),
-    (says(b""), "the answer is no JSON"), (says(b"\xff\xfe\x00"), "the answer is no JSON"),
-    (says(b"[" * 100_000), "the answer is no JSON"), (says({}), "there is no 'result' in the answer: it has no fields"),
-    (says({"error": "out of credit"}), "no 'result' in the answer: it has error; .*out of credit"),
-    (says({"result": [1, 2]}), "there is no 'caption' in result: it is a list of 2"),
-    (says({"result": "a dog"}), "no 'caption' in result: it is neither an object nor a list"),
-    (says({"result": {"caption": None, "confidence": 1}}), "a caption is text, and result.caption is null"),
-    (says({"result": {"caption": ["a dog"], "confidence": 1}}),
-     r'a caption is text, and result.caption is \["a dog"\]'),
-    (says({"result": {"caption": " \n", "confidence": 1}}), "the caption at result.caption is empty"),
-    (says(b'{"result": {"caption": "\\ud83d", "confidence": 1}}'), "a caption is text"),
-    (says({"result": {"caption": "a dog"}}), "there is no 'confidence' in result: it has caption"),
-    (says({"result": {"caption": "a dog", "confidence": "high"}}),
-     'a score is a number, and result.confidence is "high"'),
-    (says({"result": {"caption": "a dog", "confidence": float("nan")}}),
-     "a score is a number, and result.confidence is NaN"),
-    (says({"result": {"caption": "a dog", "confidence": 10**400}}), "int too large to convert to float"),
-    (says({"result": {"caption": "a dog", "confidence": 1}, "more": "x" * 5000}), "longer than most_bytes = 2000"),
-])
-def test_what_will_not_pass_is_said_at_once(server: Server, loaded: Callable[..., System], step: Step,
-                                            message: str) -> None:
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (says(b"who?", 400), "the service answered 400 Bad Request: 'who\\?'"),
+        (says(b"", 401), "answered 401"),
+        (says(b"", 403), "403"),
+        (says(b"", 404), "404 Not Found"),
+        (says(b"x" * 500, 413), "413 .*: 'x{200}…'$"),
+        (
+            says(b"<html>hello</html>", Content_Type="text/html"),
+            "the answer is no JSON: .*answered '<html>hello</html>'",
+        ),
+        (says(b""), "the answer is no JSON"),
+        (says(b"\xff\xfe\x00"), "the answer is no JSON"),
+        (says(b"[" * 100_000), "the answer is no JSON"),
+        (says({}), "there is no 'result' in the answer: it has no fields"),
+        (says({"error": "out of credit"}), "no 'result' in the answer: it has error; .*out of credit"),
+        (says({"result": [1, 2]}), "there is no 'caption' in result: it is a list of 2"),
+        (says({"result": "a dog"}), "no 'caption' in result: it is neither an object nor a list"),
+        (says({"result": {"caption": None, "confidence": 1}}), "a caption is text, and result.caption is null"),
+        (
+            says({"result": {"caption": ["a dog"], "confidence": 1}}),
+            r'a caption is text, and result.caption is \["a dog"\]',
+        ),
+        (says({"result": {"caption": " \n", "confidence": 1}}), "the caption at result.caption is empty"),
+        (says(b'{"result": {"caption": "\\ud83d", "confidence": 1}}'), "a caption is text"),
+        (says({"result": {"caption": "a dog"}}), "there is no 'confidence' in result: it has caption"),
+        (
+            says({"result": {"caption": "a dog", "confidence": "high"}}),
+            'a score is a number, and result.confidence is "high"',
+        ),
+        (
+            says({"result": {"caption": "a dog", "confidence": float("nan")}}),
+            "a score is a number, and result.confidence is NaN",
+        ),
+        (says({"result": {"caption": "a dog", "confidence": 10**400}}), "int too large to convert to float"),
+        (says({"result": {"caption": "a dog", "confidence": 1}, "more": "x" * 5000}), "longer than most_bytes = 2000"),
+    ],
+)
+def test_what_will_not_pass_is_said_at_once(
+    server: Server, loaded: Callable[..., System], step: Step, message: str
+) -> None:
     server.steps = [step]
     found = loaded("most_bytes = 2000" if "most_bytes" in message else "")
     with pytest.raises((RuntimeError, ValueError), match=message):
@@ -344,12 +393,14 @@ def test_captions_in_any_script(server: Server, loaded: Callable[..., System]) -
 
 # --- time ------------------------------------------------------------------------------------------
 
+
 def hangs(server: Server) -> Step:
     return lambda to: server.over.wait(20) and None  # type: ignore[return-value]
 
 
 def drips(server: Server, head: bool) -> Step:
     """One byte at a time, each well within a socket's own timeout."""
+
     def step(to: Handler) -> None:
         if not head:
             to.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
@@ -416,6 +467,7 @@ def test_rate_is_kept_over_threads_and_retries(server: Server, loaded: Callable[
 
 # --- secrets ---------------------------------------------------------------------------------------
 
+
 def echo(to: Handler) -> None:
     says({"error": f"no such key: {to.headers['Authorization']}"}, 401)(to)
 
@@ -450,8 +502,19 @@ def echo_as_a_number(to: Handler) -> None:
     says({"result": {"caption": "a dog", "confidence": "x" * 60 + to.headers["Authorization"]}})(to)
 
 
-@pytest.mark.parametrize("step", [echo, echo_as_others_write_it, echo_at_the_cut, echo_for_ever, echo_as_a_field,
-                                  echo_as_a_place, echo_as_a_caption, echo_as_a_number])
+@pytest.mark.parametrize(
+    "step",
+    [
+        echo,
+        echo_as_others_write_it,
+        echo_at_the_cut,
+        echo_for_ever,
+        echo_as_a_field,
+        echo_as_a_place,
+        echo_as_a_caption,
+        echo_as_a_number,
+    ],
+)
 def test_a_key_that_comes_back_is_not_told(server: Server, loaded: Callable[..., System], step: Step) -> None:
     server.steps = [step]
     said = failure(loaded("retries = 1"))
@@ -473,20 +536,27 @@ def test_redirects_are_not_followed(server: Server, loaded: Callable[..., System
         other.close()
 
 
-def test_secrets_are_nowhere_to_be_seen(server: Server, loaded: Callable[..., System],
-                                        monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_are_nowhere_to_be_seen(
+    server: Server, loaded: Callable[..., System], monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = loaded()
     assert KEY not in repr(first) + str(first) + repr(first.predict) + first.fingerprint + first.name
     monkeypatch.setenv("CAPTION_KEY", "another")
     assert loaded().fingerprint == first.fingerprint
 
 
-@pytest.mark.parametrize(("value", "message"), [
-    (None, "the environment variable CAPTION_KEY is not set or empty"), ("", "is not set or empty"),
-    ("tail\nInjected: yes", "the value of the environment variable CAPTION_KEY cannot be sent as a header"),
-    ("schlüssel", "cannot be sent as a header")])
-def test_secrets_that_cannot_be_sent(loaded: Callable[..., System], monkeypatch: pytest.MonkeyPatch,
-                                     value: str | None, message: str) -> None:
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (None, "the environment variable CAPTION_KEY is not set or empty"),
+        ("", "is not set or empty"),
+        ("tail\nInjected: yes", "the value of the environment variable CAPTION_KEY cannot be sent as a header"),
+        ("schlüssel", "cannot be sent as a header"),
+    ],
+)
+def test_secrets_that_cannot_be_sent(
+    loaded: Callable[..., System], monkeypatch: pytest.MonkeyPatch, value: str | None, message: str
+) -> None:
     if value is None:
         monkeypatch.delenv("CAPTION_KEY")
     else:
@@ -496,8 +566,9 @@ def test_secrets_that_cannot_be_sent(loaded: Callable[..., System], monkeypatch:
     assert not value or value not in str(raised.value)
 
 
-def test_a_line_break_after_a_key_is_no_part_of_it(server: Server, loaded: Callable[..., System],
-                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_break_after_a_key_is_no_part_of_it(
+    server: Server, loaded: Callable[..., System], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CAPTION_KEY", f"{KEY}\n")
     server.steps = [DOG]
     only(loaded())
@@ -507,9 +578,31 @@ def test_a_line_break_after_a_key_is_no_part_of_it(server: Server, loaded: Calla
 def test_certificates_are_verified(server: Server, tmp_path: Path) -> None:
     if shutil.which("openssl") is None:
         absent("needs openssl")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                    "-keyout", "key.pem", "-out", "cert.pem", "-days", "1", "-subj", "/CN=localhost", "-addext",
-                    "subjectAltName=IP:127.0.0.1"], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-keyout",
+            "key.pem",
+            "-out",
+            "cert.pem",
+            "-days",
+            "1",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+        ],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
     server.http.socket = context.wrap_socket(server.http.socket, server_side=True)
@@ -524,37 +617,52 @@ def test_certificates_are_verified(server: Server, tmp_path: Path) -> None:
 
 # --- templates -------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize(("old", "new", "message"), [
-    ("version =", "versoin =", "unknown key 'versoin'; did you mean 'version'.*and the tables headers, multipart"),
-    ("[headers]", "[header]", "unknown key 'header'; did you mean 'headers'"),
-    ('version = "1"', "", "needs version: text"), ("deterministic = true", "", "needs deterministic: true or false"),
-    ('version = "1"', "version = 1", "version=1 is not allowed; it takes text"),
-    ("timeout = 5", "timeout = 0", "timeout=0 is not allowed; it takes a number above 0"),
-    ("timeout = 5", "timeout = 5\nretries = 1.5", "retries=1.5 is not allowed"),
-    ("timeout = 5", 'timeout = 5\nkind = "captoin"', "did you mean 'caption'"),
-    ("score =", "scoer =", r"\[answer\] has no parameter 'scoer'; did you mean 'score'"),
-    ('caption = "result.caption"', "", r"\[answer\] needs caption: text"),
-    ("timeout = 5", "timeout = 5\nanswer = 7", r"not valid TOML|answer is a table"),
-    ('"Bearer ${CAPTION_KEY}"', "7", r"\[headers\] Authorization is text, got 7"),
-    ('"Bearer ${CAPTION_KEY}"', '"Bearer abc"', "Authorization holds its value itself; name an environment variable"),
-    ('Authorization = "Bearer ${CAPTION_KEY}"', 'X-Api-Key = "abc"', "X-Api-Key holds its value itself"),
-    ('"Bearer ${CAPTION_KEY}"', '"Bearer ${CAPTION KEY}"', r"\$\{CAPTION KEY\} names no environment variable"),
-    ('"Bearer ${CAPTION_KEY}"', '"Bearer ${CAPTION_KEY}\\n"', "a header is one line of plain characters"),
-    ("Authorization", "Content-Length", "Content-Length is set by Instar"),
-    ("http://127.0.0.1", "http://captions.example", "would send a secret in the clear; write the url with https://"),
-    ("http://127.0.0.1", "http://93.184.216.34", "would send a secret in the clear"),
-    ("http://127.0.0.1", "ftp://127.0.0.1", "url is 'ftp://.*it takes http:// or https://"),
-    ("http://127.0.0.1", "http://127.0.0.1:x", "it takes http:// or https://"),
-    ("/caption", "/{caption}", "it takes http:// or https://"), ("/caption", "/cap tion", "it takes http:// or https://"),
-    ("http://127.0.0.1", "http://me:word@127.0.0.1", "the url holds a user's name or password"),
-    (JSON, "", r"it says 0 of json, \[multipart\] and raw; a request has exactly one body"),
-    (JSON, f"{JSON}\nraw = true", "it says 2 of json"), (JSON, "json = '{'", "json is no valid JSON"),
-    (JSON, "json = '{}'", "json mentions neither .*: the service would never see the image"),
-    (JSON, 'json = \'{"image": "{image_base46}"}\'', "no placeholder {image_base46}; did you mean 'image_base64'"),
-    (JSON, "multipart = {a = '{width}'}", r"\[multipart\] has no field that is \"{image}\""),
-    (JSON, "multipart = {a = 'the {image}'}", "and nothing beside it"),
-    ("url", "url =", "not valid TOML"),
-])
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("version =", "versoin =", "unknown key 'versoin'; did you mean 'version'.*and the tables headers, multipart"),
+        ("[headers]", "[header]", "unknown key 'header'; did you mean 'headers'"),
+        ('version = "1"', "", "needs version: text"),
+        ("deterministic = true", "", "needs deterministic: true or false"),
+        ('version = "1"', "version = 1", "version=1 is not allowed; it takes text"),
+        ("timeout = 5", "timeout = 0", "timeout=0 is not allowed; it takes a number above 0"),
+        ("timeout = 5", "timeout = 5\nretries = 1.5", "retries=1.5 is not allowed"),
+        ("timeout = 5", 'timeout = 5\nkind = "captoin"', "did you mean 'caption'"),
+        ("score =", "scoer =", r"\[answer\] has no parameter 'scoer'; did you mean 'score'"),
+        ('caption = "result.caption"', "", r"\[answer\] needs caption: text"),
+        ("timeout = 5", "timeout = 5\nanswer = 7", r"not valid TOML|answer is a table"),
+        ('"Bearer ${CAPTION_KEY}"', "7", r"\[headers\] Authorization is text, got 7"),
+        (
+            '"Bearer ${CAPTION_KEY}"',
+            '"Bearer abc"',
+            "Authorization holds its value itself; name an environment variable",
+        ),
+        ('Authorization = "Bearer ${CAPTION_KEY}"', 'X-Api-Key = "abc"', "X-Api-Key holds its value itself"),
+        ('"Bearer ${CAPTION_KEY}"', '"Bearer ${CAPTION KEY}"', r"\$\{CAPTION KEY\} names no environment variable"),
+        ('"Bearer ${CAPTION_KEY}"', '"Bearer ${CAPTION_KEY}\\n"', "a header is one line of plain characters"),
+        ("Authorization", "Content-Length", "Content-Length is set by Instar"),
+        (
+            "http://127.0.0.1",
+            "http://captions.example",
+            "would send a secret in the clear; write the url with https://",
+        ),
+        ("http://127.0.0.1", "http://93.184.216.34", "would send a secret in the clear"),
+        ("http://127.0.0.1", "ftp://127.0.0.1", "url is 'ftp://.*it takes http:// or https://"),
+        ("http://127.0.0.1", "http://127.0.0.1:x", "it takes http:// or https://"),
+        ("/caption", "/{caption}", "it takes http:// or https://"),
+        ("/caption", "/cap tion", "it takes http:// or https://"),
+        ("http://127.0.0.1", "http://me:word@127.0.0.1", "the url holds a user's name or password"),
+        (JSON, "", r"it says 0 of json, \[multipart\] and raw; a request has exactly one body"),
+        (JSON, f"{JSON}\nraw = true", "it says 2 of json"),
+        (JSON, "json = '{'", "json is no valid JSON"),
+        (JSON, "json = '{}'", "json mentions neither .*: the service would never see the image"),
+        (JSON, 'json = \'{"image": "{image_base46}"}\'', "no placeholder {image_base46}; did you mean 'image_base64'"),
+        (JSON, "multipart = {a = '{width}'}", r"\[multipart\] has no field that is \"{image}\""),
+        (JSON, "multipart = {a = 'the {image}'}", "and nothing beside it"),
+        ("url", "url =", "not valid TOML"),
+    ],
+)
 def test_templates_that_are_wrong(server: Server, tmp_path: Path, old: str, new: str, message: str) -> None:
     spelling = template(server, tmp_path)
     path = tmp_path / "service.toml"
@@ -583,9 +691,9 @@ def test_templates_of_the_documentation(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_prompt_may_hold_braces(server: Server, tmp_path: Path) -> None:
     server.steps = [DOG]
-    body = json.dumps({"image": "{image_base64}", "prompt": "as {answer} or {\"x\": {}}, for $5 and ${HOME}"})
+    body = json.dumps({"image": "{image_base64}", "prompt": 'as {answer} or {"x": {}}, for $5 and ${HOME}'})
     only(system(template(server, tmp_path, f"json = '''{body}'''")))
-    assert json.loads(server.seen[0][1])["prompt"] == "as {answer} or {\"x\": {}}, for $5 and ${HOME}"
+    assert json.loads(server.seen[0][1])["prompt"] == 'as {answer} or {"x": {}}, for $5 and ${HOME}'
 
 
 def test_fingerprint_is_what_decides(server: Server, tmp_path: Path) -> None:
@@ -595,9 +703,16 @@ def test_fingerprint_is_what_decides(server: Server, tmp_path: Path) -> None:
         return system(spelling).fingerprint
 
     assert printed() == printed(name="copy.toml") == printed("timeout = 5", "timeout = 9\nper_second = 3\nretries = 1")
-    changes = (("", ""), ('version = "1"', 'version = "2"'), ("/caption", "/v2"), ("image_base64", "image_data_url"),
-               ("result.caption", "result.text"), ("Bearer ", "Token "), ("= true", "= false"),
-               ("[answer]", "[image]\nformat='jpeg'\n[answer]"))
+    changes = (
+        ("", ""),
+        ('version = "1"', 'version = "2"'),
+        ("/caption", "/v2"),
+        ("image_base64", "image_data_url"),
+        ("result.caption", "result.text"),
+        ("Bearer ", "Token "),
+        ("= true", "= false"),
+        ("[answer]", "[image]\nformat='jpeg'\n[answer]"),
+    )
     assert len({printed(*change) for change in changes}) == len(changes)
 
 
@@ -609,6 +724,7 @@ def test_what_the_template_declares(server: Server, tmp_path: Path) -> None:
 
 
 # --- in a run --------------------------------------------------------------------------------------
+
 
 def test_a_run_with_two_workers(server: Server, tmp_path: Path) -> None:
     """One photo that is refused and one that takes too long cost their own rows; no file of the run holds the key."""
@@ -629,12 +745,18 @@ def test_a_run_with_two_workers(server: Server, tmp_path: Path) -> None:
     server.steps = [step]
     text = PLAIN.split("[answer]")[0] + '[answer]\nboxes = "objects.*.box"\nlabels = "objects.*.name"\n'
     more = 'kind = "detections"\nretries = 0\njson = \'{"image": "{image_base64}", "width": "{width}"}\''
-    done = instar.run(template(server, tmp_path, more, text=text, timeout=0.5), Suite("one", (rule("mirror(h)"),)),
-                      photos, out=tmp_path / "run", workers=2)
+    done = instar.run(
+        template(server, tmp_path, more, text=text, timeout=0.5),
+        Suite("one", (rule("mirror(h)"),)),
+        photos,
+        out=tmp_path / "run",
+        workers=2,
+    )
     rows = {(row["case"], row["follow_up"]): row for row in done.predictions().to_dicts()}
-    assert {case: {rows[case, name]["status"] for name in ("source", "mirror(h)")}
-            for case in ("0.png", "1.png", "2.png", "3.png")} == {
-        "0.png": {"ok"}, "1.png": {"error"}, "2.png": {"timeout"}, "3.png": {"ok"}}
+    assert {
+        case: {rows[case, name]["status"] for name in ("source", "mirror(h)")}
+        for case in ("0.png", "1.png", "2.png", "3.png")
+    } == {"0.png": {"ok"}, "1.png": {"error"}, "2.png": {"timeout"}, "3.png": {"ok"}}
     assert "401 Unauthorized" in rows["1.png", "source"]["message"]
     assert KEY not in json.dumps(done.manifest) + "".join(str(row["message"]) for row in rows.values())
     files = [file for file in (tmp_path / "run").rglob("*") if file.is_file()]

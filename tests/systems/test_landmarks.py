@@ -28,6 +28,7 @@ SHIFTS = np.stack(np.meshgrid(*[np.linspace(-1.37, 1.37, 8)] * 2), -1).reshape(-
 
 # --- pictures and models ---------------------------------------------------------------------------
 
+
 def spotted(size: tuple[int, int], at: Array, width: float, channels: tuple[int, ...] = (0, 1, 2)) -> Image:
     """Black, with one soft bright spot in some of the channels."""
     x, y = np.meshgrid(np.arange(size[0]) + 0.5, np.arange(size[1]) + 0.5)
@@ -41,15 +42,25 @@ def noise(width: int, height: int) -> Image:
     return Image(np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8))
 
 
-def saved(path: Path, takes: tuple[Any, ...], nodes: list[Any], outputs: dict[str, tuple[Any, ...]],
-          constants: dict[str, Array], dtype: str = "FLOAT") -> Path:
+def saved(
+    path: Path,
+    takes: tuple[Any, ...],
+    nodes: list[Any],
+    outputs: dict[str, tuple[Any, ...]],
+    constants: dict[str, Array],
+    dtype: str = "FLOAT",
+) -> Path:
     onnx = module("onnx")
     module("onnxruntime")
     make, kinds = onnx.helper, onnx.TensorProto
     held = [onnx.numpy_helper.from_array(value, name) for name, value in constants.items()]
     graph = make.make_graph(
-        nodes, "made", [make.make_tensor_value_info("image", getattr(kinds, dtype), list(takes))],
-        [make.make_tensor_value_info(name, kinds.FLOAT, list(shape)) for name, shape in outputs.items()], held)
+        nodes,
+        "made",
+        [make.make_tensor_value_info("image", getattr(kinds, dtype), list(takes))],
+        [make.make_tensor_value_info(name, kinds.FLOAT, list(shape)) for name, shape in outputs.items()],
+        held,
+    )
     made = make.make_model(graph, opset_imports=[make.make_opsetid("", 17)], ir_version=9)
     path.write_bytes(made.SerializeToString())
     return path
@@ -58,54 +69,84 @@ def saved(path: Path, takes: tuple[Any, ...], nodes: list[Any], outputs: dict[st
 def says(path: Path, takes: tuple[Any, ...] = (1, 3, SIDE, SIDE), dtype: str = "FLOAT", **answers: Array) -> Path:
     """Answers every image with the same arrays."""
     make = module("onnx").helper
-    return saved(path, takes, [make.make_node("Identity", [f"{name}_held"], [name]) for name in answers],
-                 {name: value.shape for name, value in answers.items()},
-                 {f"{name}_held": value.astype(np.float32) for name, value in answers.items()}, dtype)
+    return saved(
+        path,
+        takes,
+        [make.make_node("Identity", [f"{name}_held"], [name]) for name in answers],
+        {name: value.shape for name, value in answers.items()},
+        {f"{name}_held": value.astype(np.float32) for name, value in answers.items()},
+        dtype,
+    )
 
 
 def heating(path: Path, stride: int, *, last: bool = False, gain: float = 1.0) -> Path:
     """Heat maps of 21 landmarks, each the first channel averaged over cells; `last`: images as (1, h, w, 3)."""
     make = module("onnx").helper
     first = make.make_node("Transpose", ["image"], ["turned"], perm=[0, 3, 1, 2] if last else [0, 1, 2, 3])
-    nodes = [first, make.make_node("Slice", ["turned", "from", "to", "axis"], ["one"]),
-             make.make_node("AveragePool", ["one"], ["heat"], kernel_shape=[stride] * 2, strides=[stride] * 2),
-             make.make_node("Mul", ["heat", "gain"], ["hot"]),
-             make.make_node("Tile", ["hot", "times"], ["maps"])]
+    nodes = [
+        first,
+        make.make_node("Slice", ["turned", "from", "to", "axis"], ["one"]),
+        make.make_node("AveragePool", ["one"], ["heat"], kernel_shape=[stride] * 2, strides=[stride] * 2),
+        make.make_node("Mul", ["heat", "gain"], ["hot"]),
+        make.make_node("Tile", ["hot", "times"], ["maps"]),
+    ]
     whole = {"from": [0], "to": [1], "axis": [1], "times": [1, 21, 1, 1]}
     cells = SIDE // stride
-    return saved(path, (1, SIDE, SIDE, 3) if last else (1, 3, SIDE, SIDE), nodes, {"maps": (1, 21, cells, cells)},
-                 {**{key: np.array(value, np.int64) for key, value in whole.items()},
-                  "gain": np.array([gain], np.float32)})
+    return saved(
+        path,
+        (1, SIDE, SIDE, 3) if last else (1, 3, SIDE, SIDE),
+        nodes,
+        {"maps": (1, 21, cells, cells)},
+        {**{key: np.array(value, np.int64) for key, value in whole.items()}, "gain": np.array([gain], np.float32)},
+    )
 
 
 def weighing(path: Path, unit: float, shape: tuple[int, ...]) -> Path:
     """The middle of the first channel's weight as the coordinates of 21 landmarks, in parts of `unit` pixels."""
     make = module("onnx").helper
-    nodes = [make.make_node("Slice", ["image", "from", "to", "axis"], ["one"]),
-             make.make_node("ReduceSum", ["one"], ["weight"], keepdims=1)]
+    nodes = [
+        make.make_node("Slice", ["image", "from", "to", "axis"], ["one"]),
+        make.make_node("ReduceSum", ["one"], ["weight"], keepdims=1),
+    ]
     for name in ("x", "y"):
-        nodes += [make.make_node("Mul", ["one", f"{name}_at"], [f"{name}_all"]),
-                  make.make_node("ReduceSum", [f"{name}_all"], [f"{name}_sum"], keepdims=1),
-                  make.make_node("Div", [f"{name}_sum", "weight"], [name])]
-    nodes += [make.make_node("Concat", ["x", "y"], ["xy"], axis=3), make.make_node("Tile", ["xy", "times"], ["all"]),
-              make.make_node("Reshape", ["all", "shape"], ["points"])]
+        nodes += [
+            make.make_node("Mul", ["one", f"{name}_at"], [f"{name}_all"]),
+            make.make_node("ReduceSum", [f"{name}_all"], [f"{name}_sum"], keepdims=1),
+            make.make_node("Div", [f"{name}_sum", "weight"], [name]),
+        ]
+    nodes += [
+        make.make_node("Concat", ["x", "y"], ["xy"], axis=3),
+        make.make_node("Tile", ["xy", "times"], ["all"]),
+        make.make_node("Reshape", ["all", "shape"], ["points"]),
+    ]
     places = ((np.arange(SIDE) + 0.5) / unit).astype(np.float32)
     whole = {"from": [0], "to": [1], "axis": [1], "times": [1, 1, 21, 1], "shape": list(shape)}
-    return saved(path, (1, 3, SIDE, SIDE), nodes, {"points": shape},
-                 {**{key: np.array(value, np.int64) for key, value in whole.items()},
-                  "x_at": places[None, None, None, :], "y_at": places[None, None, :, None]})
+    return saved(
+        path,
+        (1, 3, SIDE, SIDE),
+        nodes,
+        {"points": shape},
+        {
+            **{key: np.array(value, np.int64) for key, value in whole.items()},
+            "x_at": places[None, None, None, :],
+            "y_at": places[None, None, :, None],
+        },
+    )
 
 
 def repeating(path: Path, takes: tuple[int, ...], dtype: str = "FLOAT") -> Path:
     """The first 42 numbers that it was given, as coordinates."""
     onnx = module("onnx")
     make = onnx.helper
-    nodes = [make.make_node("Cast", ["image"], ["numbers"], to=onnx.TensorProto.FLOAT),
-             make.make_node("Reshape", ["numbers", "flat"], ["line"]),
-             make.make_node("Slice", ["line", "from", "to", "axis"], ["points"])]
+    nodes = [
+        make.make_node("Cast", ["image"], ["numbers"], to=onnx.TensorProto.FLOAT),
+        make.make_node("Reshape", ["numbers", "flat"], ["line"]),
+        make.make_node("Slice", ["line", "from", "to", "axis"], ["points"]),
+    ]
     whole = {"flat": [1, -1], "from": [0], "to": [42], "axis": [1]}
-    return saved(path, takes, nodes, {"points": (1, 42)},
-                 {key: np.array(value, np.int64) for key, value in whole.items()}, dtype)
+    return saved(
+        path, takes, nodes, {"points": (1, 42)}, {key: np.array(value, np.int64) for key, value in whole.items()}, dtype
+    )
 
 
 def loaded(path: Path, **more: object) -> System:
@@ -150,8 +191,13 @@ def test_coarse_heat_maps_are_off_by_less_than_half_a_cell_and_to_no_side(tmp_pa
     found = loaded(heating(tmp_path / "a.onnx", stride))
     middle = SIDE / 2
     shifts = np.linspace(-stride, stride, 33)
-    missed = np.array([only(found, spotted((SIDE, SIDE), np.array([middle + s, middle - s]), stride)).points[0, 0]
-                       - (middle + s, middle - s) for s in shifts])
+    missed = np.array(
+        [
+            only(found, spotted((SIDE, SIDE), np.array([middle + s, middle - s]), stride)).points[0, 0]
+            - (middle + s, middle - s)
+            for s in shifts
+        ]
+    )
     assert np.abs(missed).max() < stride / 2
     assert np.abs(missed.mean(0)).max() < stride / 16
 
@@ -194,8 +240,9 @@ def dark_squares(pixels: Array) -> Detections:
 
 @pytest.mark.parametrize("corner", [(60, 30), (-9, 20), (170, 110), (3, -20)])
 @pytest.mark.parametrize("margin", [1, 1.5])
-def test_behind_a_detector_the_spot_is_found_in_its_crop(tmp_path: Path, corner: tuple[int, int],
-                                                         margin: float) -> None:
+def test_behind_a_detector_the_spot_is_found_in_its_crop(
+    tmp_path: Path, corner: tuple[int, int], margin: float
+) -> None:
     """Also where the crop reaches beyond the border. The rest of the image is white in a channel it does not see."""
     path = heating(tmp_path / "a.onnx", 1)
     chained = system(f'chain({__name__}:dark_squares, "onnx-landmarks(\\"{path}\\")", margin={margin})')
@@ -203,7 +250,7 @@ def test_behind_a_detector_the_spot_is_found_in_its_crop(tmp_path: Path, corner:
     whole = spotted((220, 160), at, 3, (0,)).pixels.copy()
     whole[..., 1] = 255
     x, y = corner
-    whole[max(y, 0):y + 60, max(x, 0):x + 60, 1] = 0
+    whole[max(y, 0) : y + 60, max(x, 0) : x + 60, 1] = 0
     answer = only(chained, Image(whole))
     box = dark_squares(whole).boxes[0]
     pixel = margin * (box[2:] - box[:2]).max() / SIDE
@@ -213,14 +260,26 @@ def test_behind_a_detector_the_spot_is_found_in_its_crop(tmp_path: Path, corner:
 
 # --- into the network ------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("last", [False, True])
-@pytest.mark.parametrize(("told", "bgr", "mean", "std"), [
-    ({}, False, 0, 255), ({"std": "(1, 1, 1)"}, False, 0, 1), ({"bgr": "true"}, True, 0, 255),
-    ({"mean": "(123.675, 116.28, 103.53)", "std": "(58.395, 57.12, 57.375)"}, False, (123.675, 116.28, 103.53),
-     (58.395, 57.12, 57.375)),
-    ({"bgr": "true", "mean": "(1, 2, 3)", "std": "(127.5, 100, 50)"}, True, (1, 2, 3), (127.5, 100, 50))])
-def test_colours_go_in_as_trained(tmp_path: Path, last: bool, told: dict[str, str], bgr: bool, mean: Any,
-                                  std: Any) -> None:
+@pytest.mark.parametrize(
+    ("told", "bgr", "mean", "std"),
+    [
+        ({}, False, 0, 255),
+        ({"std": "(1, 1, 1)"}, False, 0, 1),
+        ({"bgr": "true"}, True, 0, 255),
+        (
+            {"mean": "(123.675, 116.28, 103.53)", "std": "(58.395, 57.12, 57.375)"},
+            False,
+            (123.675, 116.28, 103.53),
+            (58.395, 57.12, 57.375),
+        ),
+        ({"bgr": "true", "mean": "(1, 2, 3)", "std": "(127.5, 100, 50)"}, True, (1, 2, 3), (127.5, 100, 50)),
+    ],
+)
+def test_colours_go_in_as_trained(
+    tmp_path: Path, last: bool, told: dict[str, str], bgr: bool, mean: Any, std: Any
+) -> None:
     image = noise(SIDE, SIDE)
     path = repeating(tmp_path / "a.onnx", (1, SIDE, SIDE, 3) if last else (1, 3, SIDE, SIDE))
     given = (image.pixels[..., ::-1] if bgr else image.pixels).astype(float)
@@ -242,11 +301,14 @@ def test_around_the_image_it_is_black(tmp_path: Path) -> None:
     white = Image(np.full((40, 80, 3), 255, np.uint8))
     warp = Warp(np.array([[SIDE / 80, 0, 0], [0, SIDE / 80, 16], [0, 0, 1]]), (80, 40), (SIDE, SIDE))
     assert np.allclose(warp.points(only(loaded(path, unit="pixels"), white).points[0]), 0, atol=1e-5)
-    assert np.allclose(only(loaded(path, unit="pixels", fit="stretch"), white).points[0],
-                       Warp.resize((SIDE, SIDE), (80, 40)).points([[1.0, 1.0]]))
+    assert np.allclose(
+        only(loaded(path, unit="pixels", fit="stretch"), white).points[0],
+        Warp.resize((SIDE, SIDE), (80, 40)).points([[1.0, 1.0]]),
+    )
 
 
 # --- out of it -------------------------------------------------------------------------------------
+
 
 def one_hot(shape: tuple[int, ...], *cell: int, height: float = 0.8) -> Array:
     maps = np.zeros(shape)
@@ -270,8 +332,9 @@ def test_a_peak_goes_a_quarter_towards_the_hotter_neighbour(height: int, width: 
     assert heights == pytest.approx([0.9, 0.9])
 
 
-@pytest.mark.parametrize(("cells", "first", "last"), [
-    ("centre", 2.0, 254.0), ("corner", 0.5, 252.5), ("ends", 0.5, 255.5)])
+@pytest.mark.parametrize(
+    ("cells", "first", "last"), [("centre", 2.0, 254.0), ("corner", 0.5, 252.5), ("ends", 0.5, 255.5)]
+)
 def test_what_a_cell_stands_for(cells: Cells, first: float, last: float) -> None:
     """Of 64 cells for 256 pixels: the middle of the first and of the last."""
     warp = cells_onto(cells, (64, 64), (256, 256))
@@ -285,10 +348,16 @@ def test_cells_in_the_image(tmp_path: Path, cells: Cells) -> None:
     assert np.allclose(only(loaded(path, cells=cells), noise(128, 128)).points[0], expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("maps", [
-    one_hot((1, 21, 16, 16), 5, 9), one_hot((1, 22, 16, 16), 5, 9), np.moveaxis(one_hot((1, 21, 16, 16), 5, 9), 1, 3),
-    np.concatenate([one_hot((1, 2, 21, 16, 16), 1, 1), one_hot((1, 1, 21, 16, 16), 5, 9)], 1)],
-    ids=["plain", "with background", "channels last", "three stages"])
+@pytest.mark.parametrize(
+    "maps",
+    [
+        one_hot((1, 21, 16, 16), 5, 9),
+        one_hot((1, 22, 16, 16), 5, 9),
+        np.moveaxis(one_hot((1, 21, 16, 16), 5, 9), 1, 3),
+        np.concatenate([one_hot((1, 2, 21, 16, 16), 1, 1), one_hot((1, 1, 21, 16, 16), 5, 9)], 1),
+    ],
+    ids=["plain", "with background", "channels last", "three stages"],
+)
 def test_maps_of_every_shape(tmp_path: Path, maps: Array) -> None:
     """Beside them maps of something else, as a network has that knows limbs, too."""
     path = says(tmp_path / "a.onnx", limbs=np.zeros((1, 3, 7, 16, 16)), maps=maps)
@@ -327,20 +396,33 @@ def test_other_skeletons(tmp_path: Path) -> None:
 MAPS = (1, 21, 16, 16)
 
 
-@pytest.mark.parametrize(("takes", "answers", "more", "message"), [
-    ((1, 3, 64, 64), {"a": (1, 20, 16, 16)}, {}, r"returns a \(1, 20, 16, 16\); for the 21 landmarks of hand-21 that "
-                                                 r"should be heat maps \(1, 21, h, w\).* coordinates \(1, 21, 2\)"),
-    ((1, 3, 64, 64), {"a": MAPS, "b": MAPS}, {}, "several outputs .* could be the landmarks: a .*; say which, e.g. "
-                                                 "output=b"),
-    ((1, 3, 64, 64), {"a": MAPS}, {"output": "c"}, "has no output 'c'; there are: a"),
-    ((1, 3, 64, 64), {"a": MAPS, "b": (1, 5)}, {"output": "b"}, r"returns a .*, b \(1, 5\); for the 21 landmarks"),
-    ((1, 3, 64, 64), {"a": MAPS}, {"size": 128}, "takes images of 64×64, not size=128"),
-    ((1, 3, "h", "w"), {"a": MAPS}, {}, "any size; say the one it was trained on, e.g. size=256"),
-    ((1, 4, 64, 64), {"a": MAPS}, {}, "a landmark model takes one image"),
-    ((1, 3, 64, 64), {"a": (1, 21, 1, 16)}, {}, "should be heat maps"),
-])
-def test_models_that_do_not_fit(tmp_path: Path, takes: tuple[Any, ...], answers: dict[str, tuple[int, ...]],
-                                more: dict[str, object], message: str) -> None:
+@pytest.mark.parametrize(
+    ("takes", "answers", "more", "message"),
+    [
+        (
+            (1, 3, 64, 64),
+            {"a": (1, 20, 16, 16)},
+            {},
+            r"returns a \(1, 20, 16, 16\); for the 21 landmarks of hand-21 that "
+            r"should be heat maps \(1, 21, h, w\).* coordinates \(1, 21, 2\)",
+        ),
+        (
+            (1, 3, 64, 64),
+            {"a": MAPS, "b": MAPS},
+            {},
+            "several outputs .* could be the landmarks: a .*; say which, e.g. output=b",
+        ),
+        ((1, 3, 64, 64), {"a": MAPS}, {"output": "c"}, "has no output 'c'; there are: a"),
+        ((1, 3, 64, 64), {"a": MAPS, "b": (1, 5)}, {"output": "b"}, r"returns a .*, b \(1, 5\); for the 21 landmarks"),
+        ((1, 3, 64, 64), {"a": MAPS}, {"size": 128}, "takes images of 64×64, not size=128"),
+        ((1, 3, "h", "w"), {"a": MAPS}, {}, "any size; say the one it was trained on, e.g. size=256"),
+        ((1, 4, 64, 64), {"a": MAPS}, {}, "a landmark model takes one image"),
+        ((1, 3, 64, 64), {"a": (1, 21, 1, 16)}, {}, "should be heat maps"),
+    ],
+)
+def test_models_that_do_not_fit(
+    tmp_path: Path, takes: tuple[Any, ...], answers: dict[str, tuple[int, ...]], more: dict[str, object], message: str
+) -> None:
     path = says(tmp_path / "a.onnx", takes, **{name: np.zeros(shape) for name, shape in answers.items()})
     with pytest.raises(ValueError, match=message):
         loaded(path, **more)
@@ -377,8 +459,21 @@ def test_fingerprints(tmp_path: Path) -> None:
     other = says(tmp_path / "b.onnx", maps=one_hot(MAPS, 5, 8))
     plain: Callable[..., str] = lambda file=path, **more: loaded(file, **more).fingerprint  # noqa: E731
     assert plain() == plain(copy) == plain(output="maps")
-    assert len({plain(), plain(other), plain(peak="soft"), plain(cells="corner"), plain(fit="stretch"),
-                plain(bgr="true"), plain(mean="(1, 1, 1)"), plain(std="(1, 1, 1)")}) == 8
+    assert (
+        len(
+            {
+                plain(),
+                plain(other),
+                plain(peak="soft"),
+                plain(cells="corner"),
+                plain(fit="stretch"),
+                plain(bgr="true"),
+                plain(mean="(1, 1, 1)"),
+                plain(std="(1, 1, 1)"),
+            }
+        )
+        == 8
+    )
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 50), (3, 2), (2000, 1500)])

@@ -48,16 +48,17 @@ def archive(path: Path, *members: tuple[str, bytes | None]) -> Path:
     return path
 
 
-def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, packs: Path | None = None,
-        fails: str = "") -> Path:
+def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, packs: Path | None = None, fails: str = "") -> Path:
     """Put a fake npm first on PATH; it writes its arguments down and leaves `packs` where it was started."""
     place = tmp_path / "bin"
     place.mkdir()
     script = place / "npm"
     copy = f"import shutil; shutil.copy({str(packs)!r}, 'toy-package-1.0.0.tgz')" if packs else ""
-    script.write_text(f"#!{sys.executable}\nimport json, sys\n"
-                      f"open({str(tmp_path / 'asked.json')!r}, 'w').write(json.dumps(sys.argv[1:]))\n{copy}\n"
-                      + (f"sys.stderr.write({fails!r}); sys.exit(1)\n" if fails else ""))
+    script.write_text(
+        f"#!{sys.executable}\nimport json, sys\n"
+        f"open({str(tmp_path / 'asked.json')!r}, 'w').write(json.dumps(sys.argv[1:]))\n{copy}\n"
+        + (f"sys.stderr.write({fails!r}); sys.exit(1)\n" if fails else "")
+    )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{place}{os.pathsep}{os.environ['PATH']}")
     return place
@@ -96,16 +97,24 @@ def test_damaged_file_is_pulled_again(toy: Model, tmp_path: Path, monkeypatch: p
     assert verify("toy") == "ok"
 
 
-@pytest.mark.parametrize(("members", "why"), [
-    ([(MEMBER, b"x" * len(CONTENT))], "SHA-256"),
-    ([(MEMBER, b"short")], "not a file of 7,000 bytes"),
-    ([(MEMBER, None)], "not a file of 7,000 bytes"),
-    ([("package/other", b"x")], "there is no package/files/toy.tflite"),
-    ([(f"../../{MEMBER}", CONTENT)], "there is no package/files/toy.tflite"),
-])
-def test_wrong_content_is_not_kept(toy: Model, folder: Path, tmp_path: Path,
-                                   monkeypatch: pytest.MonkeyPatch,
-                                   members: list[tuple[str, bytes | None]], why: str) -> None:
+@pytest.mark.parametrize(
+    ("members", "why"),
+    [
+        ([(MEMBER, b"x" * len(CONTENT))], "SHA-256"),
+        ([(MEMBER, b"short")], "not a file of 7,000 bytes"),
+        ([(MEMBER, None)], "not a file of 7,000 bytes"),
+        ([("package/other", b"x")], "there is no package/files/toy.tflite"),
+        ([(f"../../{MEMBER}", CONTENT)], "there is no package/files/toy.tflite"),
+    ],
+)
+def test_wrong_content_is_not_kept(
+    toy: Model,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    members: list[tuple[str, bytes | None]],
+    why: str,
+) -> None:
     npm(tmp_path, monkeypatch, packs=archive(tmp_path / "a.tgz", *members))
     with pytest.raises(ModelError, match=why):
         pull("toy")
@@ -165,9 +174,14 @@ def test_the_table() -> None:
         assert model.member.startswith("package/")
         assert "@" in model.package[1:]
         assert model.state == "missing"
-    assert [model.name for model in models()] == ["efficientdet-lite0", "efficientdet-lite1",
-                                                  "efficientdet-lite2", "pose-landmark-heavy",
-                                                  "pose-landmark-lite", "selfie-multiclass"]
+    assert [model.name for model in models()] == [
+        "efficientdet-lite0",
+        "efficientdet-lite1",
+        "efficientdet-lite2",
+        "pose-landmark-heavy",
+        "pose-landmark-lite",
+        "selfie-multiclass",
+    ]
 
 
 def test_which_segmenter(monkeypatch: pytest.MonkeyPatch) -> None:

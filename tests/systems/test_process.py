@@ -88,7 +88,8 @@ def told(tmp_path: Path, start: Callable[..., System]) -> Callable[..., System]:
 def written(folder: Path, body: str, kind: str = "poses", first: str = "") -> Path:
     path = folder / "program.py"
     greeting = {"instar": 1, "kind": kind, "deterministic": True}
-    path.write_text(f"""\
+    path.write_text(
+        f"""\
 import json, os, signal, sys, time
 def say(thing): print(json.dumps(thing), flush=True)
 POSE = {POSE!r}
@@ -99,7 +100,9 @@ for line in sys.stdin:
     n = request["id"]
     def answer(output=POSE): say({{"id": n, "output": output}})
 {textwrap.indent(textwrap.dedent(body), "    ")}
-""", "utf-8")
+""",
+        "utf-8",
+    )
     return path
 
 
@@ -127,6 +130,7 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
 
 
 # --- the examples, one of each kind -----------------------------------------------------------------
+
 
 def test_poses_answer_as_the_same_function_in_this_process(start: Any, example: Any) -> None:
     found = start(sys.executable, EXAMPLES / "poses.py")
@@ -179,8 +183,16 @@ def test_forecasts_answer_as_the_same_function_in_this_process(start: Any, examp
 def test_examples_run_in_any_python(start: Any) -> None:
     """Also in one that knows nothing of Instar or NumPy, as a program of its own would."""
     for name, given in (("poses", PICTURE), ("zones", PICTURE), ("forecast", MAP)):
-        ask(start(sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = [{str(EXAMPLES)!r}]; "
-                  f"import {name}; {name}.main()"), given)
+        ask(
+            start(
+                sys.executable,
+                "-I",
+                "-S",
+                "-c",
+                f"import sys; sys.path[:0] = [{str(EXAMPLES)!r}]; import {name}; {name}.main()",
+            ),
+            given,
+        )
 
 
 def test_the_small_reader_of_png_reads_every_filter(example: Any) -> None:
@@ -192,6 +204,7 @@ def test_the_small_reader_of_png_reads_every_filter(example: Any) -> None:
 
 
 # --- what is sent ------------------------------------------------------------------------------------
+
 
 def test_an_image_arrives_pixel_for_pixel(told: Any, tmp_path: Path) -> None:
     kept = tmp_path / "request.json"
@@ -214,8 +227,16 @@ def test_a_scene_arrives_cell_for_cell(told: Any, tmp_path: Path) -> None:
     sent = json.loads(kept.read_text())["input"]
     data = np.frombuffer(base64.b64decode(sent.pop("classes")), np.uint8)
     np.testing.assert_array_equal(cv2.imdecode(data, cv2.IMREAD_UNCHANGED), classes)
-    assert sent == {"kind": "scene", "width": 5, "height": 7, "names": ["background", "Gehweg", "草"],
-                    "past": [[1.5, 2.0], [2.25, 3.0]], "steps": 2, "rate": 4.0, "metres_per_pixel": None}
+    assert sent == {
+        "kind": "scene",
+        "width": 5,
+        "height": 7,
+        "names": ["background", "Gehweg", "草"],
+        "past": [[1.5, 2.0], [2.25, 3.0]],
+        "steps": 2,
+        "rate": 4.0,
+        "metres_per_pixel": None,
+    }
 
 
 def test_repeats_are_given_the_input_again(told: Any) -> None:
@@ -255,6 +276,7 @@ def test_spelling() -> None:
 
 # --- what is answered --------------------------------------------------------------------------------
 
+
 def test_absent_landmarks_visibility_and_scores(told: Any) -> None:
     points = [[None] + [[1.5, 2]] * 16, [[1, 2]] * 17]
     output = {"skeleton": "coco-17", "points": points, "visibility": [[0.5] * 17] * 2, "scores": [0.25, 1]}
@@ -289,7 +311,7 @@ def png(array: np.ndarray) -> str:
 CELLS = png(np.ones((40, 60), np.uint8))
 
 RUBBISH: list[tuple[str, Any, str]] = [
-    ("poses", "a person, I guess", "poses is an object with skeleton, points, visibility, scores; got \"a person"),
+    ("poses", "a person, I guess", 'poses is an object with skeleton, points, visibility, scores; got "a person'),
     ("poses", None, "poses is an object with .* got null"),
     ("poses", {"points": []}, "poses needs skeleton"),
     ("poses", {**POSE, "score": [1]}, "no field 'score'; did you mean 'scores'"),
@@ -316,7 +338,7 @@ RUBBISH: list[tuple[str, Any, str]] = [
     ("detections", {"boxes": [[1, 2, 3, 4], [1, 2]], "labels": ["a", "b"]}, "boxes is"),
     ("caption", {"text": " "}, "empty"),
     ("caption", {"text": 3}, "text is 3; it takes a text"),
-    ("caption", {"text": "a dog", "score": "high"}, "score is \"high\""),
+    ("caption", {"text": "a dog", "score": "high"}, 'score is "high"'),
     ("caption", {"caption": "a dog"}, "no field 'caption'"),
     ("zones", {"labels": "???", "names": {}}, "labels is a PNG in base64"),
     ("zones", {"labels": base64.b64encode(b"GIF89a").decode(), "names": {}}, "something else"),
@@ -341,17 +363,25 @@ def test_rubbish_is_described_and_costs_its_own_answer_alone(kind: str, told: An
     cases = [(output, says) for of, output, says in RUBBISH if of == kind]
     path = tmp_path / "outputs.json"
     path.write_text(json.dumps([output for output, _ in cases]))
-    system = told("answer(OUTPUTS[n - 1])", kind, f"OUTPUTS = json.load(open({str(path)!r}))\nprint(os.getpid(), "
-                  f"file=open({str(tmp_path / 'pids')!r}, 'a'))")
+    system = told(
+        "answer(OUTPUTS[n - 1])",
+        kind,
+        f"OUTPUTS = json.load(open({str(path)!r}))\nprint(os.getpid(), file=open({str(tmp_path / 'pids')!r}, 'a'))",
+    )
     for _, says in cases:
         with pytest.raises(ValueError, match=says):
             ask(system, MAP if kind == "forecast" else GREY)
     assert len((tmp_path / "pids").read_text().split()) == 1
 
 
-@pytest.mark.parametrize(("number", "says"), [
-    ("NaN", "holds NaN, which is not JSON; an absent landmark is null"), ("-Infinity", "-Infinity"),
-    ("1e999", "too large")])
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [
+        ("NaN", "holds NaN, which is not JSON; an absent landmark is null"),
+        ("-Infinity", "-Infinity"),
+        ("1e999", "too large"),
+    ],
+)
 def test_numbers_that_are_none(number: str, says: str, told: Any) -> None:
     line = json.dumps({"id": 7, "output": POSE}).replace("3", number).replace('"id": 7', '"id": %d')
     system = told(f"print({line!r} % n if n == 1 else json.dumps(dict(id=n, output=POSE)), flush=True)")
@@ -374,16 +404,23 @@ def test_an_input_of_the_wrong_type_is_not_sent(told: Any) -> None:
 
 # --- programs that lose step --------------------------------------------------------------------------
 
-@pytest.mark.parametrize(("body", "says"), [
-    ("print('loading weights …', flush=True); answer()", "wrote 'loading weights …' to stdout.*print logs to stderr"),
-    ("print('50 %', end=' ', flush=True); answer()", "wrote '50 % {"),
-    ("print('[1, 2]', flush=True)", r"wrote '\[1, 2\]' to stdout"),
-    ("print('', flush=True)", "wrote '' to stdout"),
-    ("print('[' * 100000, flush=True)", r"wrote '\[\["),
-    ("sys.stdout.buffer.write(b'\\xff\\xfe{}\\n'); sys.stdout.flush()", "which is no answer"),
-    ("say({'id': n + 1, 'output': POSE})", "the answer has id 2, the request has 1"),
-    ("say({'output': POSE})", "the answer has id null"),
-])
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (
+            "print('loading weights …', flush=True); answer()",
+            "wrote 'loading weights …' to stdout.*print logs to stderr",
+        ),
+        ("print('50 %', end=' ', flush=True); answer()", "wrote '50 % {"),
+        ("print('[1, 2]', flush=True)", r"wrote '\[1, 2\]' to stdout"),
+        ("print('', flush=True)", "wrote '' to stdout"),
+        ("print('[' * 100000, flush=True)", r"wrote '\[\["),
+        ("sys.stdout.buffer.write(b'\\xff\\xfe{}\\n'); sys.stdout.flush()", "which is no answer"),
+        ("say({'id': n + 1, 'output': POSE})", "the answer has id 2, the request has 1"),
+        ("say({'output': POSE})", "the answer has id null"),
+    ],
+)
 def test_a_program_that_loses_step_is_started_again(body: str, says: str, told: Any) -> None:
     system = told(f"if n != 1: answer(); continue\n{body}")
     with pytest.raises(ValueError, match=says):
@@ -407,14 +444,18 @@ def test_a_line_without_an_end(told: Any, monkeypatch: pytest.MonkeyPatch) -> No
 
 # --- programs that die --------------------------------------------------------------------------------
 
-@pytest.mark.parametrize(("deed", "says"), [
-    ("sys.exit(3)", "ended with exit status 3 instead of its answer"),
-    ("print('out of memory', file=sys.stderr); os._exit(1)", "exit status 1 instead of its answer: out of memory"),
-    ("os.kill(os.getpid(), signal.SIGSEGV)", "was killed by SIGSEGV"),
-    ("os.kill(os.getpid(), signal.SIGKILL)", "was killed by SIGKILL"),
-    ("raise ZeroDivisionError('by zero')", "exit status 1 .*ZeroDivisionError: by zero"),
-    ("os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)", "was killed by SIGKILL"),
-])
+
+@pytest.mark.parametrize(
+    ("deed", "says"),
+    [
+        ("sys.exit(3)", "ended with exit status 3 instead of its answer"),
+        ("print('out of memory', file=sys.stderr); os._exit(1)", "exit status 1 instead of its answer: out of memory"),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", "was killed by SIGSEGV"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "was killed by SIGKILL"),
+        ("raise ZeroDivisionError('by zero')", "exit status 1 .*ZeroDivisionError: by zero"),
+        ("os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)", "was killed by SIGKILL"),
+    ],
+)
 def test_a_program_that_dies_on_the_third_input(deed: str, says: str, told: Any) -> None:
     system = told(f"if n == 3: {deed}\nanswer()", timeout=60)
     for number in range(1, 6):
@@ -492,6 +533,7 @@ def test_a_program_that_is_another_when_it_starts_again(told: Any, tmp_path: Pat
 
 # --- programs that hang -------------------------------------------------------------------------------
 
+
 def test_a_program_that_hangs_on_one_input(told: Any) -> None:
     system = told("print('thinking', file=sys.stderr, flush=True)\nif n == 2: time.sleep(600)\nanswer()", timeout=2)
     assert len(ask(system)) == 1
@@ -544,6 +586,7 @@ def test_an_interrupted_answer_is_not_that_to_the_next_input(told: Any) -> None:
 
 # --- much to say --------------------------------------------------------------------------------------
 
+
 def test_megabytes_on_stderr(told: Any) -> None:
     body = "sys.stderr.write(('chatter ' * 100 + '\\n') * 5000)\nif n == 3: sys.exit('the end')\nanswer()"
     system = told(body)
@@ -577,6 +620,7 @@ while True:
 
 # --- starting -----------------------------------------------------------------------------------------
 
+
 def test_there_is_no_such_program(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"no program 'pythn4' on the PATH.*install it, or give its path"):
         built('process("pythn4 model.py")')
@@ -598,20 +642,31 @@ def test_a_file_that_is_no_program(tmp_path: Path) -> None:
         built(spelled(str(odd)))
 
 
-@pytest.mark.parametrize(("first", "error", "says"), [
-    ("sys.exit('no weights: model.pt')", Crashed, "exit status 1 instead of its greeting: no weights: model.pt"),
-    ("sys.exit(0)", Crashed, "exit status 0 instead of its greeting"),
-    ("print('Loading model …', flush=True)", ValueError, "wrote 'Loading model …' to stdout; its first line"),
-    ("say({'kind': 'poses'})", ValueError, "its first line is a greeting"),
-    ("say({'instar': 2, 'kind': 'poses', 'deterministic': True})", ValueError, "speaks version 2 .* speaks 1"),
-    ("say({'instar': 1, 'deterministic': True})", ValueError, "a greeting needs kind"),
-    ("say({'instar': 1, 'kind': 'poses'})", ValueError, "a greeting needs deterministic"),
-    ("say({'instar': 1, 'kind': 'pose', 'deterministic': True})", ValueError, "kind is .*did you mean 'poses'"),
-    ("say({'instar': 1, 'kind': 'poses', 'deterministic': 'yes'})", ValueError, "it takes true or false"),
-    ("say({'instar': 1, 'kind': 'poses', 'deterministic': True, 'takes': 'video'})", ValueError, "one of image, scene"),
-    ("say({'instar': 1, 'kind': 'poses', 'determinstic': True})", ValueError, "did you mean 'deterministic'"),
-    ("say({'instar': 1, 'kind': 'poses', 'deterministic': True, 'version': 3})", ValueError, "version is 3; it takes"),
-])
+@pytest.mark.parametrize(
+    ("first", "error", "says"),
+    [
+        ("sys.exit('no weights: model.pt')", Crashed, "exit status 1 instead of its greeting: no weights: model.pt"),
+        ("sys.exit(0)", Crashed, "exit status 0 instead of its greeting"),
+        ("print('Loading model …', flush=True)", ValueError, "wrote 'Loading model …' to stdout; its first line"),
+        ("say({'kind': 'poses'})", ValueError, "its first line is a greeting"),
+        ("say({'instar': 2, 'kind': 'poses', 'deterministic': True})", ValueError, "speaks version 2 .* speaks 1"),
+        ("say({'instar': 1, 'deterministic': True})", ValueError, "a greeting needs kind"),
+        ("say({'instar': 1, 'kind': 'poses'})", ValueError, "a greeting needs deterministic"),
+        ("say({'instar': 1, 'kind': 'pose', 'deterministic': True})", ValueError, "kind is .*did you mean 'poses'"),
+        ("say({'instar': 1, 'kind': 'poses', 'deterministic': 'yes'})", ValueError, "it takes true or false"),
+        (
+            "say({'instar': 1, 'kind': 'poses', 'deterministic': True, 'takes': 'video'})",
+            ValueError,
+            "one of image, scene",
+        ),
+        ("say({'instar': 1, 'kind': 'poses', 'determinstic': True})", ValueError, "did you mean 'deterministic'"),
+        (
+            "say({'instar': 1, 'kind': 'poses', 'deterministic': True, 'version': 3})",
+            ValueError,
+            "version is 3; it takes",
+        ),
+    ],
+)
 def test_bad_starts_are_told_at_once(first: str, error: type[Exception], says: str, told: Any) -> None:
     with pytest.raises(error, match=says) as caught:
         told("answer()", first=first)
@@ -629,8 +684,9 @@ def test_what_a_greeting_leaves_out(told: Any) -> None:
     assert (system.deterministic, system.seedable, system.takes) == (False, False, "image")
 
 
-def test_the_import_path_of_a_worker_is_not_the_programs(told: Any, monkeypatch: pytest.MonkeyPatch,
-                                                         tmp_path: Path) -> None:
+def test_the_import_path_of_a_worker_is_not_the_programs(
+    told: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A worker process has all of its sys.path in PYTHONPATH; the user's own part of it stays."""
     show = "say({'id': n, 'error': os.environ.get('PYTHONPATH', '')})"
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
@@ -656,7 +712,7 @@ def test_a_run_in_this_process(start: Any, tmp_path: Path) -> None:
     done = instar.run(system, RULES, photos, out=tmp_path / "run", workers=0)
     assert done.predictions()["status"].unique().to_list() == ["ok"]
     assert {row["rule"]: row["rate"] for row in done.rates(0.05).to_dicts()}["mirror(h) => poses"] == 0
-    told = done.manifest["system"]
+    told = done.manifest.system
     assert (told["name"], told["kind"], told["fingerprint"]) == (system.name, "poses", system.fingerprint)
 
 
@@ -669,20 +725,23 @@ def test_a_run_with_workers_records_deaths_and_hangs(tmp_path: Path, monkeypatch
     """
     path = written(tmp_path, body, first=f"sys.path.insert(0, {str(EXAMPLES)!r}); import png")
     spelling = spelled(shlex.join([sys.executable, str(path)]), timeout=3)
-    (tmp_path / "held_program.py").write_text("from tests.systems.test_process import built\n"
-                                              f"SYSTEM = built({spelling!r})\n")
+    (tmp_path / "held_program.py").write_text(
+        f"from tests.systems.test_process import built\nSYSTEM = built({spelling!r})\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     photos = write_scenes(tmp_path / "photos", 2)
     done = instar.run("held_program:SYSTEM", RULES, photos, out=tmp_path / "run", workers=1)
     rows = {(row["case"], row["follow_up"]): row for row in done.predictions().to_dicts()}
-    assert {name: {rows[case, name]["status"] for case in ("000.png", "001.png")}
-            for name in ("source", "mirror(h)", "gamma(0.2)", "gamma(4)")} == {
-        "source": {"ok"}, "mirror(h)": {"ok"}, "gamma(0.2)": {"timeout"}, "gamma(4)": {"crashed"}}
+    assert {
+        name: {rows[case, name]["status"] for case in ("000.png", "001.png")}
+        for name in ("source", "mirror(h)", "gamma(0.2)", "gamma(4)")
+    } == {"source": {"ok"}, "mirror(h)": {"ok"}, "gamma(0.2)": {"timeout"}, "gamma(4)": {"crashed"}}
     assert "killed after 3 s without its answer" in rows["000.png", "gamma(0.2)"]["message"]
     assert "killed by SIGSEGV" in rows["000.png", "gamma(4)"]["message"]
 
 
 # --- the fingerprint ----------------------------------------------------------------------------------
+
 
 def test_the_fingerprint_changes_with_what_is_known_of_the_program(tmp_path: Path, start: Any) -> None:
     path, weights = written(tmp_path, "answer()"), tmp_path / "weights"
@@ -701,6 +760,7 @@ def test_the_fingerprint_changes_with_what_is_known_of_the_program(tmp_path: Pat
 
 
 # --- the end ------------------------------------------------------------------------------------------
+
 
 def gone(pid: int, within: float = 2.0) -> bool:
     """No such process any more, or only what is left of a dead one until its parent looks."""
@@ -728,8 +788,12 @@ if sys.argv[2] == "hang": system.predict([GREY], [0])
 def owner(tmp_path: Path, command: list[str], then: str) -> tuple[subprocess.Popen[str], int]:
     """Another process that owns a program, and the program's process id."""
     path = os.pathsep.join([str(SOURCE), str(SOURCE.parent)])
-    process = subprocess.Popen([sys.executable, "-c", OWNER, spelled(shlex.join(command)), then], text=True,
-                               stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path})
+    process = subprocess.Popen(
+        [sys.executable, "-c", OWNER, spelled(shlex.join(command)), then],
+        text=True,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": path},
+    )
     assert process.stdout is not None
     return process, int(process.stdout.readline())
 

@@ -52,8 +52,9 @@ def test_walkers_do_not_enter_obstacles(cases: list[simulate.Case]) -> None:
     """They may come from inside of one that has just appeared, or from under a crown."""
     entered = walked = 0
     for case in cases:
-        rows, columns = (np.clip(case.futures[..., axis].astype(int), 0, case.classes.shape[1 - axis] - 1)
-                         for axis in (1, 0))
+        rows, columns = (
+            np.clip(case.futures[..., axis].astype(int), 0, case.classes.shape[1 - axis] - 1) for axis in (1, 0)
+        )
         inside = np.isin(case.classes[rows, columns], OBSTACLES)
         now = case.classes[int(case.past[-1, 1]), int(case.past[-1, 0])]
         if now not in OBSTACLES:
@@ -108,8 +109,14 @@ def test_a_mirrored_map_has_the_mirrored_patch(cases: list[simulate.Case], axis:
 def test_a_training_of_a_few_seconds(tmp_path: Path) -> None:
     for name in ("torch", "onnx", "onnxruntime"):
         module(name)
-    done = subprocess.run([sys.executable, "-m", "training.goalmap.train", "--quick", "--out", str(tmp_path)],
-                          cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "training.goalmap.train", "--quick", "--out", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     assert metrics["difference"] < 1e-4

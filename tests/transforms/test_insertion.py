@@ -37,6 +37,7 @@ def grey(size: tuple[int, int]) -> Image:
 
 # --- where -----------------------------------------------------------------------------------------
 
+
 def in_frame(box: Box, frame: tuple[int, int]) -> Box:
     x0, y0, x1, y1 = box
     return (min(max(x0, 0), frame[0]), min(max(y0, 0), frame[1]), min(max(x1, 0), frame[0]), min(max(y1, 0), frame[1]))
@@ -66,10 +67,15 @@ def grounds(draw: st.DrawFn) -> tuple[tuple[int, int], list[Box]]:
 
 
 @settings(max_examples=300)
-@given(ground=grounds(), shape=st.tuples(st.integers(5, 300), st.integers(5, 300)), seed=st.integers(0, 2**32),
-       intervals=st.sampled_from([(0.45, 4), (0.3, 3), (0.1, 2), (1.0, 6)]))
-def test_every_placement_keeps_every_condition(ground: tuple[tuple[int, int], list[Box]], shape: tuple[int, int],
-                                               seed: int, intervals: tuple[float, int]) -> None:
+@given(
+    ground=grounds(),
+    shape=st.tuples(st.integers(5, 300), st.integers(5, 300)),
+    seed=st.integers(0, 2**32),
+    intervals=st.sampled_from([(0.45, 4), (0.3, 3), (0.1, 2), (1.0, 6)]),
+)
+def test_every_placement_keeps_every_condition(
+    ground: tuple[tuple[int, int], list[Box]], shape: tuple[int, int], seed: int, intervals: tuple[float, int]
+) -> None:
     frame, boxes = ground
     spans = spans_of(*intervals)
     try:
@@ -136,8 +142,11 @@ def test_the_largest_object_decides_about_the_range_of_sizes() -> None:
 
 def test_what_the_ray_misses_is_searched_for_and_said() -> None:
     """All rays lead down from the largest object, at the top left; the free place is at the right, behind another."""
-    boxes = [(0.0, 0.0, 120.0, 105.0), (120.0, 0.0, 230.0, 105.0),
-             *((x, 190.0, x + 110, 300.0) for x in (0.0, 110.0, 220.0))]
+    boxes = [
+        (0.0, 0.0, 120.0, 105.0),
+        (120.0, 0.0, 230.0, 105.0),
+        *((x, 190.0, x + 110, 300.0) for x in (0.0, 110.0, 220.0)),
+    ]
     for seed in range(10):
         _, found = place(boxes, (400, 300), [item(100, 100)], np.random.default_rng(seed), spans_of(0.1, 2))
         assert [one.ray for one in found] == [False, True]
@@ -145,13 +154,18 @@ def test_what_the_ray_misses_is_searched_for_and_said() -> None:
         assert found[0].box[3] <= 190
 
 
-@pytest.mark.parametrize(("boxes", "reason"), [
-    ([], "no objects"),
-    ([(700.0, 0.0, 800.0, 50.0), (5.0, 5.0, 5.0, 90.0)], "no objects"),
-    ([(0.0, 0.0, 640.0, 480.0)], "no place found that covers no object"),
-    ([(0.0, 0.0, 300.0, 400.0), *[(400.0 + x, 400.0, 410.0 + x, 410.0) for x in range(0, 200, 20)]],
-     r"covers no more than 30% of the largest one"),
-])
+@pytest.mark.parametrize(
+    ("boxes", "reason"),
+    [
+        ([], "no objects"),
+        ([(700.0, 0.0, 800.0, 50.0), (5.0, 5.0, 5.0, 90.0)], "no objects"),
+        ([(0.0, 0.0, 640.0, 480.0)], "no place found that covers no object"),
+        (
+            [(0.0, 0.0, 300.0, 400.0), *[(400.0 + x, 400.0, 410.0 + x, 410.0) for x in range(0, 200, 20)]],
+            r"covers no more than 30% of the largest one",
+        ),
+    ],
+)
 def test_where_nothing_fits_the_reason_is_told(boxes: list[Box], reason: str) -> None:
     with pytest.raises(NotApplicable, match=reason):
         place(boxes, (640, 480), [item(90, 60)], np.random.default_rng(0), SPANS)
@@ -166,6 +180,7 @@ def test_an_item_that_does_not_fit_gives_way_to_another() -> None:
 
 
 # --- as a transformation ---------------------------------------------------------------------------
+
 
 def test_levels_of_a_draw_share_everything_but_the_place() -> None:
     image = grey((320, 240))
@@ -233,6 +248,7 @@ def test_on_real_pictures_one_pair_in_three_can_be_placed() -> None:
 
 
 # --- how -------------------------------------------------------------------------------------------
+
 
 def test_pasting_is_exact_inside_and_outside_and_soft_at_the_edge() -> None:
     ground = np.full((60, 80, 3), (10, 20, 30), np.uint8)

@@ -66,6 +66,7 @@ def example(parameter: Parameter, turn: int) -> str:
 
 def examples(family: TransformationFamily) -> list[Transformation]:
     """Three with the family's defaults, and one for each other value of a choice that has a default."""
+
     def spelled(turn: int, **named: str) -> str:
         values = [example(p, turn) for p in family.parameters if p.default is REQUIRED]
         values += [f"{key}={value}" for key, value in named.items()]
@@ -87,8 +88,14 @@ def for_images(family: TransformationFamily) -> bool:
 FAMILIES = sorted(filter(for_images, families().values()), key=lambda family: family.name)
 OF_FAMILIES = [one for family in FAMILIES for one in examples(family)]
 RULES: list[Rule] = list(dict.fromkeys(one for suite in suites().values() for one in suite.rules))
-EVERYTHING = list(dict.fromkeys([*OF_FAMILIES, *(t for one in RULES for t in one.transformations
-                                                 if all(for_images(step.family) for step in t.steps))]))
+EVERYTHING = list(
+    dict.fromkeys(
+        [
+            *OF_FAMILIES,
+            *(t for one in RULES for t in one.transformations if all(for_images(step.family) for step in t.steps)),
+        ]
+    )
+)
 
 every = pytest.mark.parametrize("change", EVERYTHING, ids=str)
 every_example = pytest.mark.parametrize("change", OF_FAMILIES, ids=str)
@@ -110,8 +117,8 @@ def needs_of(size: Size) -> dict[str, object]:
     labels = np.zeros((height, width), np.uint8)
     roomy = min(size) >= 100
     if roomy:
-        labels[height // 5:-height // 5, width // 5:-width // 5] = 2
-        labels[:height // 8, :width // 8], labels[:height // 8, -width // 8:] = 1, 3
+        labels[height // 5 : -height // 5, width // 5 : -width // 5] = 2
+        labels[: height // 8, : width // 8], labels[: height // 8, -width // 8 :] = 1, 3
     names = {name: (number if roomy else 0,) for number, name in enumerate(ZONES)}
     corners = [(0.02 + 0.035 * i, 0.02, 0.05 + 0.035 * i, 0.21) for i in range(5)]
     corners += [(0.8 + 0.035 * i, 0.75, 0.83 + 0.035 * i, 0.98) for i in range(5)]
@@ -122,9 +129,14 @@ def needs_of(size: Size) -> dict[str, object]:
     for mask, (x0, y0, x1, y1) in zip(masks, boxes.astype(int), strict=True):
         mask[y0:y1, x0:x1] = True
     spots = np.linspace([0.05, 0.75], [0.15, 0.95], 21) if roomy else np.full((21, 2), 0.5)
-    return {"zones": Zones(labels, names), "landmarks": Poses.from_array(spots * size, skeleton="hand-21"),
-            "objects": Detections.from_xyxy(boxes, ["dog"] * len(boxes), ids=[str(17 + n) for n in range(len(boxes))],
-                                            masks=masks), "pool": POOL}
+    return {
+        "zones": Zones(labels, names),
+        "landmarks": Poses.from_array(spots * size, skeleton="hand-21"),
+        "objects": Detections.from_xyxy(
+            boxes, ["dog"] * len(boxes), ids=[str(17 + n) for n in range(len(boxes))], masks=masks
+        ),
+        "pool": POOL,
+    }
 
 
 @cache
@@ -142,6 +154,7 @@ def picture(size: Size = FRAME) -> Image:
 
 
 # --- the contract ----------------------------------------------------------------------------------
+
 
 @every
 def test_a_follow_up_is_decided_by_its_seed_and_leaves_its_source_alone(change: Transformation) -> None:
@@ -216,8 +229,9 @@ def large_needs() -> dict[str, object]:
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-def test_a_large_picture_takes_few_copies(family: TransformationFamily, large: Image,
-                                          large_needs: dict[str, object]) -> None:
+def test_a_large_picture_takes_few_copies(
+    family: TransformationFamily, large: Image, large_needs: dict[str, object]
+) -> None:
     tracemalloc.start()
     try:
         follow, did = examples(family)[0](large, needs=large_needs, seed=1)
@@ -267,7 +281,7 @@ def test_what_was_touched_is_in_the_declared_regions(change: Transformation) -> 
     for x0, y0, x1, y1 in did.regions:
         assert 0 <= x0 < x1 <= FRAME[0]
         assert 0 <= y0 < y1 <= FRAME[1]
-        touched[int(y0):int(np.ceil(y1)), int(x0):int(np.ceil(x1))] = True
+        touched[int(y0) : int(np.ceil(y1)), int(x0) : int(np.ceil(x1))] = True
     assert np.array_equal(follow.pixels[~touched], picture().pixels[~touched])
 
 
@@ -294,14 +308,19 @@ def landed(change: Transformation) -> Iterator[tuple[npt.NDArray[np.float64], np
     """Where each marker is said to go and where it is found, as the centroid of the difference it makes."""
     empty, did = change(Image(np.full((FRAME[1], FRAME[0], 3), 60, np.uint8)), needs=needs(), seed=4)
     for marker in MARKERS:
-        if did.added and any(x0 - 20 < marker[0] < x1 + 20 and y0 - 20 < marker[1] < y1 + 20
-                             for x0, y0, x1, y1 in did.regions):
+        if did.added and any(
+            x0 - 20 < marker[0] < x1 + 20 and y0 - 20 < marker[1] < y1 + 20 for x0, y0, x1, y1 in did.regions
+        ):
             continue  # what was put there hides part of it
         follow, _ = change(spotted(*marker), needs=needs(), seed=4)
         seen = np.abs(follow.pixels.astype(np.float64) - empty.pixels).sum(-1)
         if seen.sum() > 0:
-            places = np.array([seen.sum(0) @ (np.arange(seen.shape[1]) + 0.5),
-                               seen.sum(1) @ (np.arange(seen.shape[0]) + 0.5)]) / seen.sum()
+            places = (
+                np.array(
+                    [seen.sum(0) @ (np.arange(seen.shape[1]) + 0.5), seen.sum(1) @ (np.arange(seen.shape[0]) + 0.5)]
+                )
+                / seen.sum()
+            )
             yield did.warp.points(marker), places
 
 

@@ -31,12 +31,35 @@ def needs() -> dict[str, Forecast]:
     return {"source": Forecast.from_array(np.stack([ahead, ahead + 1, ahead - 1]))}
 
 
-ONLY_SCENES = list(dict.fromkeys(
-    t for suite in suites().values() for rule in suite.rules for t in rule.transformations
-    if all(step.family.inputs == ("scene",) for step in t.steps)))
-SPATIAL = [transformation(text) for text in (
-    "identity", "mirror(h)", "mirror(v)", "mirror(both)", "rotate90(1)", "rotate90(2)", "rotate90(3)", "rescale(0.8)",
-    "rescale(1.2)", "rescale(2)", "resolution(0.5)", "stretch(1, 0.8)", "shear(0.1)", "rotation(10)", "rotation(-5)")]
+ONLY_SCENES = list(
+    dict.fromkeys(
+        t
+        for suite in suites().values()
+        for rule in suite.rules
+        for t in rule.transformations
+        if all(step.family.inputs == ("scene",) for step in t.steps)
+    )
+)
+SPATIAL = [
+    transformation(text)
+    for text in (
+        "identity",
+        "mirror(h)",
+        "mirror(v)",
+        "mirror(both)",
+        "rotate90(1)",
+        "rotate90(2)",
+        "rotate90(3)",
+        "rescale(0.8)",
+        "rescale(1.2)",
+        "rescale(2)",
+        "resolution(0.5)",
+        "stretch(1, 0.8)",
+        "shear(0.1)",
+        "rotation(10)",
+        "rotation(-5)",
+    )
+]
 every = pytest.mark.parametrize("change", [*ONLY_SCENES, *SPATIAL], ids=str)
 
 
@@ -46,9 +69,11 @@ def equal(a: Scene, b: Scene) -> bool:
 
 def test_nothing_is_missing_here() -> None:
     assert {t.steps[0].family.name for t in ONLY_SCENES} == {
-        name for name, family in families().items() if family.inputs == ("scene",)}
+        name for name, family in families().items() if family.inputs == ("scene",)
+    }
     assert {t.steps[0].family.name for t in SPATIAL} >= {
-        name for name, family in families().items() if family.form == "spatial"}
+        name for name, family in families().items() if family.form == "spatial"
+    }
 
 
 @every
@@ -73,7 +98,7 @@ def test_the_person_goes_where_the_warp_says(change: Transformation) -> None:
 @every
 def test_every_cell_takes_the_class_of_the_place_it_came_from(change: Transformation) -> None:
     follow, did = change(scene(), needs=needs())
-    y, x = np.mgrid[:follow.size[1], :follow.size[0]] + 0.5
+    y, x = np.mgrid[: follow.size[1], : follow.size[0]] + 0.5
     came = did.warp.inverse.points(np.stack([x, y], -1))
     # a place right between two cells may belong to either
     between = (np.abs(came - np.rint(came)) < 0.02).any(-1)
@@ -141,8 +166,10 @@ def test_a_class_that_is_gone_or_never_was() -> None:
     follow, _ = transformation("class_change(pavement, road)")(scene())
     assert not follow.mask("pavement").any()
     assert follow.mask("road").sum() == scene().mask("pavement", "road").sum()
-    for text, message in (("class_change(water, road)", "no cell of class water.*pavement"),
-                          ("class_change(road, road)", "nothing would change")):
+    for text, message in (
+        ("class_change(water, road)", "no cell of class water.*pavement"),
+        ("class_change(road, road)", "nothing would change"),
+    ):
         with pytest.raises(NotApplicable, match=message):
             transformation(text)(scene())
     new, _ = transformation("class_change(pavement, ice)")(scene())

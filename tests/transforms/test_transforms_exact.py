@@ -44,6 +44,7 @@ def done(text: str, pixels: Pixels, seed: int = 0, **needs: object) -> Change:
 
 # --- pointwise -------------------------------------------------------------------------------------
 
+
 def clamped(value: float) -> int:
     return min(255, max(0, round(value)))
 
@@ -116,8 +117,7 @@ def test_colour_channels() -> None:
 
 
 def test_colour_channels_in_xyz() -> None:
-    matrix = np.array([[0.412453, 0.357580, 0.180423], [0.212671, 0.715160, 0.072169],
-                       [0.019334, 0.119193, 0.950227]])
+    matrix = np.array([[0.412453, 0.357580, 0.180423], [0.212671, 0.715160, 0.072169], [0.019334, 0.119193, 0.950227]])
     expected = np.clip(noisy() @ matrix.T, 0, 255)
     found = after("colour_channels((1, 1, 1), encoding=xyz)", noisy()).astype(float)
     assert np.abs(found - expected).max() < 1
@@ -128,6 +128,7 @@ def test_colour_fill() -> None:
 
 
 # --- resampling and blur ---------------------------------------------------------------------------
+
 
 def test_resolution_by_half_is_the_mean_of_blocks() -> None:
     found = after("resolution(0.5)", noisy(40, 30)).astype(float)
@@ -163,13 +164,14 @@ def test_swapped_rotation_is_the_original_s() -> None:
     place = np.array([found.sum(0) @ (np.arange(80) + 0.5), found.sum(1) @ (np.arange(40) + 0.5)])
     assert np.linalg.norm(place / found.sum() - (20, 39)) < 1.2
     assert done("rotation(30, centre=swapped)", noisy(50, 50)).warp.points([10, 20]) == pytest.approx(
-        done("rotation(30)", noisy(50, 50)).warp.points([10, 20]))
+        done("rotation(30)", noisy(50, 50)).warp.points([10, 20])
+    )
 
 
 @given(st.integers(1, 60), st.floats(-360, 360))
 def test_motion_kernels_are_lines_of_sum_one_about_their_centre(size: int, direction: float) -> None:
     line = line_kernel(size, direction)
-    rows, columns = np.mgrid[:line.shape[0], :line.shape[1]]
+    rows, columns = np.mgrid[: line.shape[0], : line.shape[1]]
     x, y = columns - (line.shape[1] - 1) / 2, (line.shape[0] - 1) / 2 - rows  # y up
     assert line.sum() == pytest.approx(1)
     assert line.min() >= 0
@@ -236,13 +238,15 @@ def test_bilateral_is_the_weighted_mean_it_says() -> None:
             if math.hypot(down, right) > radius:
                 continue
             other = pixels[3 + down, 3 + right].astype(float)
-            weight = math.exp(-(down**2 + right**2) / (2 * strength**2)
-                              - np.abs(other - centre).sum() ** 2 / (2 * strength**2))
+            weight = math.exp(
+                -(down**2 + right**2) / (2 * strength**2) - np.abs(other - centre).sum() ** 2 / (2 * strength**2)
+            )
             total, weights = total + weight * other, weights + weight
     assert np.abs(found - total / weights).max() <= 1
 
 
 # --- zones -----------------------------------------------------------------------------------------
+
 
 def zones(width: int = 40, height: int = 30) -> Zones:
     labels = np.zeros((height, width), np.uint8)
@@ -250,8 +254,7 @@ def zones(width: int = 40, height: int = 30) -> Zones:
     return Zones(labels, {"background": (0,), "skin": (2, 3), "hair": (1,)})
 
 
-@pytest.mark.parametrize("inner", [
-    "gamma(0.2)", "colour_fill((1, 2, 3))", "noise(20)", "motion(7, 40) | greyscale"])
+@pytest.mark.parametrize("inner", ["gamma(0.2)", "colour_fill((1, 2, 3))", "noise(20)", "motion(7, 40) | greyscale"])
 def test_filtered_touches_the_zone_and_nothing_else(inner: str) -> None:
     inside = zones().mask("skin") > 0
     found = after(f"filtered({inner}, skin)", noisy(), zones=zones())
@@ -270,16 +273,18 @@ def test_a_zone_that_is_empty_or_unknown_is_not_applicable() -> None:
         after("filtered(gamma(0.5), sky)", noisy(), zones=zones())
 
 
-@pytest.mark.parametrize(("short", "long"), [
-    ("colour_wheel(90, hair)", "filtered(colour_wheel(90), hair)"),
-    ("brightness(20, 0.8, skin)", "filtered(brightness(20, 0.8), skin)"),
-    ("brightness(20, 0.8, absolute)", "brightness(20, 0.8, overflow=absolute)"),
-    ("brightness(20, 0.8, absolute, skin)", "filtered(brightness(20, 0.8, overflow=absolute), skin)"),
-    ("colour_channels((1, 1, 1), xyz, skin)", "filtered(colour_channels((1, 1, 1), encoding=xyz), skin)"),
-    ("motion(11, 0, background, kernel=unnormalised)",
-     "filtered(motion(11, 0, kernel=unnormalised), background)"),
-    ("greyscale(skin)", "filtered(greyscale, skin)"),
-])
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ("colour_wheel(90, hair)", "filtered(colour_wheel(90), hair)"),
+        ("brightness(20, 0.8, skin)", "filtered(brightness(20, 0.8), skin)"),
+        ("brightness(20, 0.8, absolute)", "brightness(20, 0.8, overflow=absolute)"),
+        ("brightness(20, 0.8, absolute, skin)", "filtered(brightness(20, 0.8, overflow=absolute), skin)"),
+        ("colour_channels((1, 1, 1), xyz, skin)", "filtered(colour_channels((1, 1, 1), encoding=xyz), skin)"),
+        ("motion(11, 0, background, kernel=unnormalised)", "filtered(motion(11, 0, kernel=unnormalised), background)"),
+        ("greyscale(skin)", "filtered(greyscale, skin)"),
+    ],
+)
 def test_a_zone_may_follow_the_values(short: str, long: str) -> None:
     assert transformation(short).id == long
 
@@ -290,6 +295,7 @@ def test_a_misspelt_choice_is_no_zone() -> None:
 
 
 # --- noise and occlusion ---------------------------------------------------------------------------
+
 
 def test_noise_is_normal() -> None:
     grey = np.full((200, 300, 3), 128, np.uint8)
@@ -329,11 +335,11 @@ def test_erase_takes_the_centred_share_of_the_box(ratio: float) -> None:
     one = Detections.from_xyxy(BOXES[:1], ["dog"], ids=["17"])
     found, source = after(f"erase({ratio})", noisy(), seed=3, objects=one), noisy()
     change = done(f"erase({ratio})", noisy(), objects=one)
-    (x0, y0, x1, y1), = change.regions
+    ((x0, y0, x1, y1),) = change.regions
     assert ((x0 + x1) / 2, (y0 + y1) / 2) == (14, 13)
     assert (x1 - x0) * (y1 - y0) == pytest.approx(400 * ratio, abs=20)
     outside = np.ones(source.shape[:2], bool)
-    outside[int(y0):int(y1), int(x0):int(x1)] = False
+    outside[int(y0) : int(y1), int(x0) : int(x1)] = False
     assert np.array_equal(found[outside], source[outside])
     assert (found[~outside] != source[~outside]).mean() > 0.9
     assert change.removed == ("17",)
@@ -344,13 +350,14 @@ def test_erase_takes_the_centred_share_of_the_box(ratio: float) -> None:
 def test_levels_of_ratio_are_nested(family: str) -> None:
     """What a smaller part shows, a larger one shows too, also where objects overlap."""
     rows, columns = np.mgrid[:30, :40] + 0.5
-    masks = np.stack([(columns - 14) ** 2 + (rows - 13) ** 2 < 81,
-                      (columns - 28) ** 2 + (rows - 19) ** 2 < 49])
+    masks = np.stack([(columns - 14) ** 2 + (rows - 13) ** 2 < 81, (columns - 28) ** 2 + (rows - 19) ** 2 < 49])
     source = np.full((30, 40, 3), 128, np.uint8)
     seed = draw_seed(0, "case", transformation(family.format(0.5)), 0)
     assert seed == draw_seed(0, "case", transformation(family.format(0.9)), 0)
-    levels = [after(family.format(ratio), source, seed=seed, objects=objects(masks=masks))
-              for ratio in (0.1, 0.3, 0.5, 0.7, 0.9, 1)]
+    levels = [
+        after(family.format(ratio), source, seed=seed, objects=objects(masks=masks))
+        for ratio in (0.1, 0.3, 0.5, 0.7, 0.9, 1)
+    ]
     for small, large in pairwise(levels):
         changed = (small != source).any(-1)
         assert np.array_equal(small[changed], large[changed])
@@ -384,8 +391,9 @@ def test_background_noise_spares_the_objects() -> None:
 
 
 def test_objects_outside_the_frame_are_left_out() -> None:
-    far = Detections.from_xyxy([[-30, -30, -5, -5], [4, 4, 10, 10], [50, 2, 60, 9]], ["a", "b", "c"],
-                               ids=["1", "2", "3"])
+    far = Detections.from_xyxy(
+        [[-30, -30, -5, -5], [4, 4, 10, 10], [50, 2, 60, 9]], ["a", "b", "c"], ids=["1", "2", "3"]
+    )
     assert done("erase(1)", noisy(), objects=far).removed == ("2",)
     assert np.array_equal(after("erase(1)", noisy(), objects=far)[12:], noisy()[12:])
     with pytest.raises(NotApplicable, match="no objects"):
@@ -443,13 +451,25 @@ def test_needs_follow_the_change_so_far() -> None:
 
 # --- parameters ------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize(("text", "why"), [
-    ("resolution(1)", "from above 0 to below 1"), ("resolution(0)", "from above 0 to below 1"),
-    ("stretch(0, 1)", "above 0"), ("bilateral(10, 2.5)", "a whole number"), ("motion(0, 0)", "from 1"),
-    ("mirror(horizontal)", "one of h, v, both"), ("gamma(-1)", "above 0"), ("erase(1.1)", "to 1"),
-    ("shear(1)", "below 1"), ("rotate90(4)", "from 1 to 3"), ("colour_fill((0, 0, 300))", "each 0 to 255"),
-    ("colour_channels((1, 2))", "3 numbers"), ("finger_discs(pinky)", "thumb, index, middle, ring, little"),
-])
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("resolution(1)", "from above 0 to below 1"),
+        ("resolution(0)", "from above 0 to below 1"),
+        ("stretch(0, 1)", "above 0"),
+        ("bilateral(10, 2.5)", "a whole number"),
+        ("motion(0, 0)", "from 1"),
+        ("mirror(horizontal)", "one of h, v, both"),
+        ("gamma(-1)", "above 0"),
+        ("erase(1.1)", "to 1"),
+        ("shear(1)", "below 1"),
+        ("rotate90(4)", "from 1 to 3"),
+        ("colour_fill((0, 0, 300))", "each 0 to 255"),
+        ("colour_channels((1, 2))", "3 numbers"),
+        ("finger_discs(pinky)", "thumb, index, middle, ring, little"),
+    ],
+)
 def test_values_out_of_range_say_what_is_allowed(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         transformation(text)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -91,6 +92,7 @@ def total(answer: Any) -> int:
 
 # --- pages -----------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("run", [0, 1, 2])
 def test_every_page_of_every_kind_of_run(client: Any, base: Path, run: int) -> None:
     opened_run = instar.open_run([base / "poses", base / "steady", base / "walks"][run].as_posix())
@@ -113,8 +115,12 @@ def test_filters_count_as_rates_do(client: Any, base: Path, name: str, threshold
     for row in instar.open_run(base / name).rates(threshold).iter_rows(named=True):
         if "correlation" in row["rule"]:
             continue
-        expected = {"violated": row["violated"], "kept": row["judged"] - row["violated"],
-                    "not applicable": row["not_applicable"], "failed": row["failed"]}
+        expected = {
+            "violated": row["violated"],
+            "kept": row["judged"] - row["violated"],
+            "not applicable": row["not_applicable"],
+            "failed": row["failed"],
+        }
         for status, count in expected.items():
             asked = Filters(run=run, rule=row["rule"], threshold=threshold, status=status)
             assert total(client.get(address("/gallery", asked.query()))) == count, (row["rule"], status)
@@ -125,9 +131,10 @@ def test_filters_by_landmark_group_count_as_rates_do(base: Path, tmp_path: Path)
     store, rng = Store(tmp_path / "run"), np.random.default_rng(0)
     info = {name: value for name, value in (store.judging_info("default") or {}).items() if name != "parts"}
     whole = store.verdicts("default")
-    parts = [whole.with_columns(target=pl.lit(target), severity=pl.Series(rng.choice(choices, len(whole))))
-             for target, choices in (("0/body", [0, 0.1, 0.3]), ("0/left_hand", [0, 0.5, np.inf]),
-                                     ("whole", [0, 0.25]))]
+    parts = [
+        whole.with_columns(target=pl.lit(target), severity=pl.Series(rng.choice(choices, len(whole))))
+        for target, choices in (("0/body", [0, 0.1, 0.3]), ("0/left_hand", [0, 0.5, np.inf]), ("whole", [0, 0.25]))
+    ]
     store.replace_verdicts("default", iter(parts), info)
     run = instar.open_run(tmp_path / "run")
     with opened(tmp_path / "run") as client:
@@ -173,7 +180,7 @@ def test_the_gallery_sorts_by_severity_and_pages(base: Path) -> None:
     assert (np.diff(least.pairs.severity[least.order]) >= 0).all()
     every = matches(index, Filters())
     bare = np.isnan(every.pairs.severity[every.order])
-    assert not bare[:-bare.sum()].any() and bare[-bare.sum():].all()
+    assert not bare[: -bare.sum()].any() and bare[-bare.sum() :].all()
     by_case = matches(index, Filters(sort="case"))
     assert (np.diff(by_case.pairs.case[by_case.order]) >= 0).all()
 
@@ -191,8 +198,9 @@ def test_pages_of_the_gallery_hold_every_pair_once(client: Any) -> None:
 
 
 def test_a_form_with_empty_fields_leads_to_the_canonical_address(client: Any) -> None:
-    answer = client.get("/gallery?run=0&rule=&family=&threshold=0.50&status=violated&q=&sort=&bogus=1",
-                        follow_redirects=False)
+    answer = client.get(
+        "/gallery?run=0&rule=&family=&threshold=0.50&status=violated&q=&sort=&bogus=1", follow_redirects=False
+    )
     assert answer.status_code == 302
     assert answer.headers["location"] == "/gallery?run=0&threshold=0.5&status=violated"
     assert client.get(answer.headers["location"], follow_redirects=False).status_code == 200
@@ -241,15 +249,24 @@ def test_comparison_counts_pairs(client: Any, base: Path) -> None:
         hits = [held.violated({rule: 0.1})[0] for held in (one, two)]
         both = ~np.isnan(one.severity[0]) & ~np.isnan(two.severity[0])
         row = next(part for part in text.split("<tr>") if f">{rule.partition(' =')[0]}</a>" in part)
-        numbers = {name: int(re.search(rf'data-name="{name}">(\d+)<', row)[1])  # type: ignore[index]
-                   for name in ("only A", "only B", "both", "judged")}
-        assert numbers == {"only A": (hits[0] & ~hits[1] & both).sum(), "only B": (hits[1] & ~hits[0] & both).sum(),
-                           "both": (hits[0] & hits[1] & both).sum(), "judged": both.sum()}
-    assert "no rules in common" in client.get("/compare?a=0&b=2").text or "no cases in common" in client.get(
-        "/compare?a=0&b=2").text
+        numbers = {
+            name: int(re.search(rf'data-name="{name}">(\d+)<', row)[1])  # type: ignore[index]
+            for name in ("only A", "only B", "both", "judged")
+        }
+        assert numbers == {
+            "only A": (hits[0] & ~hits[1] & both).sum(),
+            "only B": (hits[1] & ~hits[0] & both).sum(),
+            "both": (hits[0] & hits[1] & both).sum(),
+            "judged": both.sum(),
+        }
+    assert (
+        "no rules in common" in client.get("/compare?a=0&b=2").text
+        or "no cases in common" in client.get("/compare?a=0&b=2").text
+    )
 
 
 # --- hostile names ---------------------------------------------------------------------------------
+
 
 def test_a_hostile_case_id_is_text_and_its_addresses_work(client: Any) -> None:
     text = client.get(address("/gallery", {"run": 0, "q": "große"})).text
@@ -271,16 +288,36 @@ def test_hostile_search_text_and_reasons_are_text(client: Any) -> None:
     assert SCRIPT not in text and "&lt;script&gt;alert" in text
 
 
-@pytest.mark.parametrize("path", [
-    "/picture?run=0&case=../../etc/passwd&w=240", "/picture?run=0&case=..%2F..%2Fetc%2Fpasswd&w=240",
-    "/picture?run=0&case=%2Fetc%2Fpasswd&w=240", "/picture?run=7&case=00.png&w=240",
-    "/picture?run=0&case=00.png&w=241", "/picture?run=0&case=00.png&w=99999999", "/picture?run=0&case=00.png&side=up",
-    "/picture?run=0&case=00.png&side=follow-up&w=240", "/picture?run=0&case=00.png&rule=mirror(v)&w=240",
-    "/picture?run=0&case=00.png&rule=__import__(%27os%27)&w=240", "/static/../index.py", "/static/..%2Findex.py",
-    "/static/%2e%2e/viewer/app.py", "/static//etc/passwd", "/static/viewer.css/..", "/static/report.js%00",
-    "/etc/passwd",
-    "/case?run=0&case=../../etc/passwd", "/case?run=9&case=00.png", "/rule?run=0&rule=nonsense", "/rule?run=0",
-    "/gallery?run=99", "/compare?a=5&b=0", "/manifest.json", "/..%2f..%2fetc%2fpasswd"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/picture?run=0&case=../../etc/passwd&w=240",
+        "/picture?run=0&case=..%2F..%2Fetc%2Fpasswd&w=240",
+        "/picture?run=0&case=%2Fetc%2Fpasswd&w=240",
+        "/picture?run=7&case=00.png&w=240",
+        "/picture?run=0&case=00.png&w=241",
+        "/picture?run=0&case=00.png&w=99999999",
+        "/picture?run=0&case=00.png&side=up",
+        "/picture?run=0&case=00.png&side=follow-up&w=240",
+        "/picture?run=0&case=00.png&rule=mirror(v)&w=240",
+        "/picture?run=0&case=00.png&rule=__import__(%27os%27)&w=240",
+        "/static/../index.py",
+        "/static/..%2Findex.py",
+        "/static/%2e%2e/viewer/app.py",
+        "/static//etc/passwd",
+        "/static/viewer.css/..",
+        "/static/report.js%00",
+        "/etc/passwd",
+        "/case?run=0&case=../../etc/passwd",
+        "/case?run=9&case=00.png",
+        "/rule?run=0&rule=nonsense",
+        "/rule?run=0",
+        "/gallery?run=99",
+        "/compare?a=5&b=0",
+        "/manifest.json",
+        "/..%2f..%2fetc%2fpasswd",
+    ],
+)
 def test_what_is_not_in_the_run_is_not_there(client: Any, path: str) -> None:
     answer = client.get(path)
     assert answer.status_code == 404, answer.text
@@ -295,8 +332,20 @@ def test_static_files_are_those_of_the_table(client: Any) -> None:
 
 # --- who may ask -----------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("host", ["evil.example", f"evil.example:{PORT}", "127.0.0.1", f"127.0.0.1:{PORT + 1}",
-                                  f"127.0.0.1.evil.example:{PORT}", "", f"[::1]:{PORT}", f"0.0.0.0:{PORT}"])
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        f"evil.example:{PORT}",
+        "127.0.0.1",
+        f"127.0.0.1:{PORT + 1}",
+        f"127.0.0.1.evil.example:{PORT}",
+        "",
+        f"[::1]:{PORT}",
+        f"0.0.0.0:{PORT}",
+    ],
+)
 def test_another_host_is_refused(client: Any, host: str) -> None:
     assert client.get("/", headers={"Host": host}).status_code == 403
 
@@ -307,10 +356,16 @@ def test_this_host_is_answered(client: Any) -> None:
         assert client.get("/pulse", headers={"Host": host, "Origin": f"http://{host}"}).status_code == 200
 
 
-@pytest.mark.parametrize("headers", [
-    {"Origin": "https://evil.example"}, {"Origin": "null"}, {"Origin": f"http://127.0.0.1:{PORT + 1}"},
-    {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
-    {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": f"http://127.0.0.1:{PORT + 1}"},
+        {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
+        {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"},
+    ],
+)
 def test_another_site_is_refused(client: Any, headers: dict[str, str]) -> None:
     for path in ("/", "/gallery?run=0", "/picture?run=0&case=00.png&w=240", "/pulse"):
         assert client.get(path, headers=headers).status_code == 403
@@ -330,8 +385,16 @@ def test_every_answer_keeps_others_out(client: Any) -> None:
     for path in ("/", "/gallery?run=0", "/nothing", "/pulse", "/static/viewer.js", "/picture?run=0&case=00.png&w=240"):
         answer = client.get(path)
         policy = answer.headers["content-security-policy"]
-        for part in ("default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:",
-                     "connect-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"):
+        for part in (
+            "default-src 'none'",
+            "script-src 'self'",
+            "style-src 'self'",
+            "img-src 'self' data:",
+            "connect-src 'self'",
+            "frame-ancestors 'none'",
+            "base-uri 'none'",
+            "form-action 'self'",
+        ):
             assert part in policy
         assert "unsafe" not in policy
         assert answer.headers["x-content-type-options"] == "nosniff"
@@ -342,14 +405,20 @@ def test_every_answer_keeps_others_out(client: Any) -> None:
 
 
 def test_no_page_has_inline_script_or_style(client: Any) -> None:
-    for path in ("/", "/gallery?run=0", f"/rule?run=0&rule={quote(MIRROR)}", "/compare?a=0&b=1",
-                 "/case?run=0&case=00.png"):
+    for path in (
+        "/",
+        "/gallery?run=0",
+        f"/rule?run=0&rule={quote(MIRROR)}",
+        "/compare?a=0&b=1",
+        "/case?run=0&case=00.png",
+    ):
         text = client.get(path).text
         assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:|<script(?! src=)", text)
         assert not re.search(r"""(src|href|action)=["'](https?:)?//""", text)
 
 
 # --- pictures --------------------------------------------------------------------------------------
+
 
 def test_both_sides_in_every_width(client: Any) -> None:
     for width in (240, 480, 960):
@@ -415,21 +484,23 @@ def test_what_is_held_stays_within_bounds(base: Path, monkeypatch: pytest.Monkey
 
 # --- folders that change ---------------------------------------------------------------------------
 
+
 def test_a_run_that_goes_on_shows_what_is_new(tmp_path: Path) -> None:
     write_scenes(tmp_path / "data", 3)
     instar.run(steady, suite("mirror(h)"), tmp_path / "data", out=tmp_path / "run", workers=0, zones="none")
     with opened(tmp_path / "run") as client:
         assert total(client.get("/gallery?run=0")) == 3
         before = client.get("/pulse").json()
-        assert not before["live"] and "data-live role=\"status\" hidden" in client.get("/").text
+        assert not before["live"] and 'data-live role="status" hidden' in client.get("/").text
         write_scenes(tmp_path / "data", 5)
-        instar.run(steady, suite("mirror(h)", "gamma(0.5)"), tmp_path / "data", out=tmp_path / "run", workers=0,
-                   zones="none")
+        instar.run(
+            steady, suite("mirror(h)", "gamma(0.5)"), tmp_path / "data", out=tmp_path / "run", workers=0, zones="none"
+        )
         client.app.state.viewer.runs[0].look()
         assert total(client.get("/gallery?run=0")) == 10
         after = client.get("/pulse").json()
         assert after["live"] and after["version"] != before["version"] and after["age"] < 60
-        assert "data-live role=\"status\" hidden" not in client.get("/").text
+        assert 'data-live role="status" hidden' not in client.get("/").text
 
 
 def test_a_run_folder_that_vanishes(tmp_path: Path) -> None:
@@ -438,8 +509,13 @@ def test_a_run_folder_that_vanishes(tmp_path: Path) -> None:
     with opened(tmp_path / "run") as client:
         assert client.get("/").status_code == 200
         (tmp_path / "run").rename(tmp_path / "elsewhere")
-        for path in ("/", "/gallery?run=0", "/rule?run=0&rule=mirror(h)%20%3D%3E%20poses", "/case?run=0&case=000.png",
-                     "/compare?a=0&b=0"):
+        for path in (
+            "/",
+            "/gallery?run=0",
+            "/rule?run=0&rule=mirror(h)%20%3D%3E%20poses",
+            "/case?run=0&case=000.png",
+            "/compare?a=0&b=0",
+        ):
             answer = client.get(path)
             assert answer.status_code == 200 and "holds no run" in answer.text, path
         assert client.get("/picture?run=0&case=000.png&w=240").headers["content-type"] == "image/svg+xml"
@@ -453,8 +529,7 @@ def test_a_run_folder_that_vanishes(tmp_path: Path) -> None:
 def test_a_folder_without_a_run_and_a_run_without_predictions(tmp_path: Path, base: Path) -> None:
     (tmp_path / "empty").mkdir()
     begun = Store(tmp_path / "begun")
-    manifest = {name: value for name, value in Store(base / "poses").manifest().items() if name != "format"}
-    begun.write_manifest({**manifest, "output": None})
+    begun.write_manifest(replace(Store(base / "poses").manifest(), output=None))
     with opened(tmp_path / "empty", tmp_path / "begun") as client:
         text = client.get("/").text
         assert "holds no run" in text and "holds no predictions yet" in text
@@ -474,8 +549,14 @@ def test_a_run_in_which_everything_failed(tmp_path: Path) -> None:
     def never(pixels: np.ndarray) -> instar.Poses:
         raise RuntimeError("never")
 
-    instar.run(instar.declare(kind="poses")(never), suite("gamma(0.5)"), tmp_path / "data", out=tmp_path / "run",
-               workers=0, zones="none")
+    instar.run(
+        instar.declare(kind="poses")(never),
+        suite("gamma(0.5)"),
+        tmp_path / "data",
+        out=tmp_path / "run",
+        workers=0,
+        zones="none",
+    )
     with opened(tmp_path / "run") as client:
         text = client.get("/").text
         assert "No case has a severity yet" in text and "1 unreadable" in text and "no identity rule" in text
@@ -494,10 +575,18 @@ def test_an_unknown_judging_says_which_there_are(client: Any) -> None:
 
 # --- charts ----------------------------------------------------------------------------------------
 
+
 def test_bins_hold_every_severity_once() -> None:
     rng = np.random.default_rng(0)
-    for severity in (rng.lognormal(-3, 2, 500), np.zeros(5), np.full(4, np.inf), np.array([]), np.array([0.2]),
-                     np.array([1e-12, 1e9, 0, np.inf]), np.array([0.3, 0.3 - 1e-12, 1.0])):
+    for severity in (
+        rng.lognormal(-3, 2, 500),
+        np.zeros(5),
+        np.full(4, np.inf),
+        np.array([]),
+        np.array([0.2]),
+        np.array([1e-12, 1e9, 0, np.inf]),
+        np.array([0.3, 0.3 - 1e-12, 1.0]),
+    ):
         for threshold in (0.0, 0.2, 0.3, 0.37, 1.0, np.inf):
             edges, counts, zeros, infinite = bins(severity, threshold)
             assert sum(counts) + zeros + infinite == len(severity)
@@ -516,9 +605,14 @@ def test_a_histogram_of_anything_can_be_drawn(client: Any) -> None:
 
 # --- the command -----------------------------------------------------------------------------------
 
+
 def test_the_command_serves_loopback_and_ends_with_one_line(base: Path) -> None:
-    begun = subprocess.Popen([sys.executable, "-m", "instar", "view", str(base / "steady"), "--no-browser"],
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    begun = subprocess.Popen(
+        [sys.executable, "-m", "instar", "view", str(base / "steady"), "--no-browser"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert begun.stdout is not None
         found = re.match(r"http://127\.0\.0\.1:\d+/", begun.stdout.readline())
@@ -533,14 +627,20 @@ def test_the_command_serves_loopback_and_ends_with_one_line(base: Path) -> None:
 
 
 def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "instar", "view", str(tmp_path / "nothing"), "--no-browser"],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "instar", "view", str(tmp_path / "nothing"), "--no-browser"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 2 and "no such run folder" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 def test_instar_does_not_load_the_viewer() -> None:
-    code = ("import sys, instar.api, instar.report; "
-            "print(*(m for m in ('jinja2', 'starlette', 'uvicorn', 'vl_convert') if m in sys.modules))")
+    code = (
+        "import sys, instar.api, instar.report; "
+        "print(*(m for m in ('jinja2', 'starlette', 'uvicorn', 'vl_convert') if m in sys.modules))"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() == []
 
 

@@ -14,17 +14,23 @@ sides = st.integers(1, 12)
 
 
 @settings(deadline=None)
-@given(size=st.tuples(sides, sides), target=st.tuples(sides, sides), quarters=st.integers(0, 3),
-       mirrored=st.booleans(), seed=st.integers(0, 2**32 - 1))
-def test_whole_frames_keep_their_mass(size: tuple[int, int], target: tuple[int, int], quarters: int, mirrored: bool,
-                                      seed: int) -> None:
+@given(
+    size=st.tuples(sides, sides),
+    target=st.tuples(sides, sides),
+    quarters=st.integers(0, 3),
+    mirrored=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_whole_frames_keep_their_mass(
+    size: tuple[int, int], target: tuple[int, int], quarters: int, mirrored: bool, seed: int
+) -> None:
     cells = np.random.default_rng(seed).random(size[::-1])
     turn = Warp.rotate90(size, quarters)
     turn = turn.then(Warp.mirror(turn.target, "h")) if mirrored else turn
     carried = carried_mass(cells, turn.then(Warp.resize(turn.target, target)))
     assert carried.shape == target[::-1]
     assert carried.sum() == pytest.approx(cells.sum(), rel=1e-12)
-    expected = np.rot90(cells, quarters)[:, ::-1 if mirrored else 1]
+    expected = np.rot90(cells, quarters)[:, :: -1 if mirrored else 1]
     assert np.array_equal(carried_mass(cells, turn), expected)
     # the same, cell by cell: how much of each lies in each
     down = _overlap(expected.shape[0], target[1])
@@ -59,8 +65,9 @@ def test_a_rotation_keeps_about_as_much() -> None:
 
 
 @settings(deadline=None, max_examples=30)
-@given(box=st.tuples(st.floats(-30, 50), st.floats(-30, 50), st.floats(2, 60), st.floats(2, 60)),
-       seed=st.integers(0, 1000))
+@given(
+    box=st.tuples(st.floats(-30, 50), st.floats(-30, 50), st.floats(2, 60), st.floats(2, 60)), seed=st.integers(0, 1000)
+)
 def test_the_share_of_a_cell_that_a_mask_covers(box: tuple[float, float, float, float], seed: int) -> None:
     """Against the same, looked at in many places of each cell."""
     mask = np.kron(np.random.default_rng(seed).random((8, 10)) > 0.5, np.ones((5, 5))) > 0

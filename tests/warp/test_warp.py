@@ -101,11 +101,15 @@ def test_flips_and_quarter_turns_move_every_pixel_exactly(size: tuple[int, int],
 @given(st.tuples(st.integers(12, 40), st.integers(12, 40)), st.data())
 def test_pixels_land_where_points_do(size: tuple[int, int], data: st.DataObject) -> None:
     """Bilinear resampling by the definition, pixel by pixel: this is where a half-pixel error would show."""
-    warp = data.draw(st.one_of(
-        st.floats(-180, 180).map(lambda a: Warp.rotation(size, a)),
-        st.floats(-0.4, 0.4).map(lambda s: Warp.shear(size, s, 0)),
-        st.tuples(st.floats(-3, 3), st.floats(-3, 3)).map(
-            lambda t: Warp(np.array([[1, 0, t[0]], [0, 1, t[1]], [0, 0, 1.0]]), size, size))))
+    warp = data.draw(
+        st.one_of(
+            st.floats(-180, 180).map(lambda a: Warp.rotation(size, a)),
+            st.floats(-0.4, 0.4).map(lambda s: Warp.shear(size, s, 0)),
+            st.tuples(st.floats(-3, 3), st.floats(-3, 3)).map(
+                lambda t: Warp(np.array([[1, 0, t[0]], [0, 1, t[1]], [0, 0, 1.0]]), size, size)
+            ),
+        )
+    )
     ramp = np.add.outer(np.arange(size[1]) * 2.0, np.arange(size[0]) * 3.0).astype(np.float32)
     out = warp_pixels(ramp, warp)
     back = warp.inverse
@@ -145,8 +149,9 @@ def test_a_projective_warp_divides() -> None:
     assert math.isclose(warp.inverse.points(warp.points([[50, 30]]))[0, 0], 50)
 
 
-@pytest.mark.parametrize(("matrix", "message"), [
-    (np.zeros((3, 3)), "singular"), (np.eye(2), "3×3"), (np.full((3, 3), np.nan), "finite")])
+@pytest.mark.parametrize(
+    ("matrix", "message"), [(np.zeros((3, 3)), "singular"), (np.eye(2), "3×3"), (np.full((3, 3), np.nan), "finite")]
+)
 def test_bad_matrices_are_refused(matrix: np.ndarray, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Warp(matrix, (10, 10), (10, 10))

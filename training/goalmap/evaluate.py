@@ -43,8 +43,12 @@ MARGIN = 0.1
 LEAST_MASS = 0.001
 SDD = Path(__file__).resolve().parents[3] / "shared" / "data" / "sdd"
 CLASS_RULES = (
-    ("pavement", "road", "decrease"), ("terrain", "road", "decrease"), ("road", "pavement", "increase"),
-    ("road", "terrain", "increase"), ("terrain", "pavement", "increase"), ("pavement", "terrain", "decrease"),
+    ("pavement", "road", "decrease"),
+    ("terrain", "road", "decrease"),
+    ("road", "pavement", "increase"),
+    ("road", "terrain", "increase"),
+    ("terrain", "pavement", "increase"),
+    ("pavement", "terrain", "decrease"),
     *((old, new, "avoid") for old in ("pavement", "road", "terrain") for new in ("structure", "tree")),
     *((old, new, "increase") for old in ("structure", "tree") for new in ("pavement", "road", "terrain")),
 )
@@ -58,8 +62,10 @@ class Example:
 
 # --- cases -----------------------------------------------------------------------------------------
 
+
 def simulated(first: int, count: int) -> list[Example]:
     """Simulated cases with a whole past and 12 steps to go, at most 25 of each world."""
+
     def all_worlds() -> Iterator[Example]:
         for seed in range(first, first + count):
             rng = np.random.default_rng(seed)
@@ -81,16 +87,20 @@ def real(count: int) -> list[Example]:
     with np.load(SDD / "trajectories.npz", allow_pickle=False) as tracks:
         for name in sorted(tracks.files):
             classes = cv2.imread(str(SDD / "maps" / f"{name}.png"), cv2.IMREAD_UNCHANGED)
-            found += [Example(Scene(classes, simulate.NAMES, track[:8], 12), track[8:].astype(np.float64))
-                      for track in tracks[name]]
+            found += [
+                Example(Scene(classes, simulate.NAMES, track[:8], 12), track[8:].astype(np.float64))
+                for track in tracks[name]
+            ]
     order = np.random.default_rng(0).permutation(len(found))[:count]
     return [found[number] for number in order]
 
 
 # --- the baseline ----------------------------------------------------------------------------------
 
+
 def constant_velocity(heading: float, speed: float) -> Predictor:
     """Straight on at the mean velocity of the last three steps, with errors of heading (radians) and speed (share)."""
+
     def predict(scene: Scene, seed: int) -> Forecast:
         rng = np.random.default_rng(seed)
         velocity = (scene.past[-1] - scene.past[-4]) / 3
@@ -104,8 +114,11 @@ def constant_velocity(heading: float, speed: float) -> Predictor:
 
 def tuned(examples: Sequence[Example]) -> tuple[float, float]:
     """The errors that make constant velocity best in the best of 20."""
-    grid = [(math.radians(heading), speed) for heading in (5, 10, 15, 20, 25, 30, 40, 50)
-            for speed in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)]
+    grid = [
+        (math.radians(heading), speed)
+        for heading in (5, 10, 15, 20, 25, 30, 40, 50)
+        for speed in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+    ]
     return min(grid, key=lambda pair: errors(constant_velocity(*pair), examples)["best ADE"])
 
 
@@ -119,6 +132,7 @@ def errors(predict: Predictor, examples: Sequence[Example]) -> dict[str, float]:
 
 
 # --- rules -----------------------------------------------------------------------------------------
+
 
 def obstacle(scene: Scene, source: Forecast, name: str, size: float, distance: float) -> tuple[Scene, Bools] | None:
     """The scene with a 12-gon on the medoid of the source's futures, and its cells; None where it cannot stand."""
@@ -137,8 +151,9 @@ def obstacle(scene: Scene, source: Forecast, name: str, size: float, distance: f
 
 def _twelve_gon(centre: Floats, radius: float, size: tuple[int, int]) -> Bools:
     mask = np.zeros(size[::-1], bool)
-    (left, top), (right, bottom) = (np.clip(np.floor(centre + radius * sign + (sign > 0)), 0, size).astype(int)
-                                    for sign in (-1, 1))
+    (left, top), (right, bottom) = (
+        np.clip(np.floor(centre + radius * sign + (sign > 0)), 0, size).astype(int) for sign in (-1, 1)
+    )
     y, x = np.mgrid[top:bottom, left:right] + 0.5
     part = np.ones(x.shape, bool)
     for side in range(12):
@@ -215,11 +230,13 @@ def class_rules(predict: Predictor, examples: Sequence[Example]) -> dict[str, Co
 
 # --- the report ------------------------------------------------------------------------------------
 
+
 def errors_table(title: str, rows: dict[str, dict[str, float]]) -> str:
     columns = list(next(iter(rows.values())))
     lines = [f"| {title} | " + " | ".join(columns) + " |", "|---|" + "---:|" * len(columns)]
-    lines += [f"| {name} | " + " | ".join(f"{row[column]:.2f}" for column in columns) + " |"
-              for name, row in rows.items()]
+    lines += [
+        f"| {name} | " + " | ".join(f"{row[column]:.2f}" for column in columns) + " |" for name, row in rows.items()
+    ]
     return "\n".join(lines)
 
 
@@ -265,12 +282,20 @@ def main(arguments: list[str] | None = None) -> None:
     held = {name: errors(predict, examples) for name, predict in predictors.items()}
     cost = (time.perf_counter() - begin) / len(examples)
     obstacles, changes = obstacle_rules(goalmap, examples), class_rules(goalmap, examples)
-    tables = [errors_table(f"simulated hold-out, {len(examples):,} cases, pixels (a step is {pace:.0f})", held),
-              rules_table("an obstacle on the predicted path", obstacles), rules_table("a class changed", changes)]
+    tables = [
+        errors_table(f"simulated hold-out, {len(examples):,} cases, pixels (a step is {pace:.0f})", held),
+        rules_table("an obstacle on the predicted path", obstacles),
+        rules_table("a class changed", changes),
+    ]
     facts: dict[str, object] = {
-        "cases": len(examples), "hold_out": held, "obstacle_rules": _shares(_total(obstacles)),
-        "class_rules": _shares(_total(changes)), "ms_per_case": round(1000 * cost, 1), "noise": straight,
-        "fingerprint": system.fingerprint}
+        "cases": len(examples),
+        "hold_out": held,
+        "obstacle_rules": _shares(_total(obstacles)),
+        "class_rules": _shares(_total(changes)),
+        "ms_per_case": round(1000 * cost, 1),
+        "noise": straight,
+        "fingerprint": system.fingerprint,
+    }
     if people := real(options.sdd):
         rows = {name: errors(predict, people) for name, predict in predictors.items()}
         tables.append(errors_table(f"SDD, {len(people):,} cases, pixels", rows))

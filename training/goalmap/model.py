@@ -54,6 +54,7 @@ class GoalMap(nn.Module):
 
     def planes(self, classes: Tensor, past: Tensor, motion: Tensor) -> Tensor:
         """Everything the network sees, as pictures."""
+
         def away(points: Tensor) -> Tensor:  # (N, K, 2) → squared distances (N, K, 64, 64)
             across, down = ((self.centres - points[..., axis, None]) ** 2 for axis in (0, 1))
             return across[..., None, :] + down[..., :, None]

@@ -50,10 +50,11 @@ _BURN_IN = 10
 
 # --- what the network is shown ---------------------------------------------------------------------
 
+
 def recent_speed(past: Points) -> float:
     """Length of a step (P, 2): the mean of the past, or that of its last three steps where it is larger."""
     steps = np.linalg.norm(np.diff(past, axis=0), axis=1)
-    last = past[-min(4, len(past)):]
+    last = past[-min(4, len(past)) :]
     return float(max(steps.mean(), np.linalg.norm(last[-1] - last[0]) / (len(last) - 1)))
 
 
@@ -62,8 +63,8 @@ def described(past: Points, steps: int, half: float) -> tuple[Floats, Floats]:
     present in units of half a patch, and where the mean of the last 2 and the last 5 steps would lead in all."""
     near = (past[-PAST:] - past[-1]) / half
     shown = np.zeros((PAST, 3), np.float32)
-    shown[PAST - len(near):, :2] = near
-    shown[PAST - len(near):, 2] = 1
+    shown[PAST - len(near) :, :2] = near
+    shown[PAST - len(near) :, 2] = 1
     motion = np.stack([(near[-1] - near[-n]) / (n - 1) * steps for n in (min(3, len(near)), min(6, len(near)))])
     return shown, motion.astype(np.float32)
 
@@ -194,8 +195,7 @@ def _trees(world: Classes, turn: float, rng: np.random.Generator) -> None:
         world[strips & (y % rng.uniform(16, 40) < rng.uniform(3, 9))] = rng.choice([TREE, TERRAIN, PAVEMENT])
 
 
-def stamp(world: Classes, centre: Points, radius: float, label: int,
-          rng: np.random.Generator) -> None:
+def stamp(world: Classes, centre: Points, radius: float, label: int, rng: np.random.Generator) -> None:
     """One isolated thing: a 12-gon turned at random, or a box."""
     box = rng.random() < 0.2
     corners, apothem = (4, radius * rng.uniform(0.5, 0.8)) if box else (12, radius * math.cos(math.pi / 12))
@@ -230,6 +230,7 @@ def _recoloured(world: Classes, rng: np.random.Generator) -> Classes:
 
 # --- ways ------------------------------------------------------------------------------------------
 
+
 def walking_cost(world: Classes, rng: np.random.Generator, clearance: int) -> Floats:
     """Cost per length on the coarse grid; somewhat higher beside obstacles, which people do not touch."""
     table = np.array([_COST[label] for label in range(6)], np.float32)
@@ -258,7 +259,7 @@ def arrival(cost: Floats, goals: npt.NDArray[np.intp]) -> Floats:
     n = len(cost)
     rows = np.full((n, len(goals), n), 1e6, np.float32)  # a row of all goals lies together
     for number, (i, j) in enumerate(goals):
-        rows[max(0, i - 1):i + 2, number, max(0, j - 1):j + 2] = 0
+        rows[max(0, i - 1) : i + 2, number, max(0, j - 1) : j + 2] = 0
     turned = np.ascontiguousarray(cost.T)
     for _ in range(12):
         before = rows.copy()
@@ -309,6 +310,7 @@ def _pick_goals(cost: Floats, rng: np.random.Generator) -> npt.NDArray[np.intp]:
 
 
 # --- walkers ---------------------------------------------------------------------------------------
+
 
 @dataclass
 class Ground:
@@ -372,8 +374,17 @@ def _crowd(ground: Ground, cost: Floats, window: tuple[slice, slice], pace: floa
     factor = np.where(still, 0, rng.lognormal(0, 0.08, _WALKERS)).astype(np.float32)
     wander = np.deg2rad(rng.lognormal(math.log(6), 0.6, _WALKERS)).astype(np.float32)
     curve = np.where(rng.random(_WALKERS) < 0.12, rng.normal(0, math.radians(4), _WALKERS), 0).astype(np.float32)
-    crowd = Crowd(at, heading, np.zeros(_WALKERS, np.intp), (pace * rng.lognormal(0, 0.2, _WALKERS)).astype(np.float32),
-                  factor, factor.copy(), np.zeros(_WALKERS, np.float32), wander, curve)
+    crowd = Crowd(
+        at,
+        heading,
+        np.zeros(_WALKERS, np.intp),
+        (pace * rng.lognormal(0, 0.2, _WALKERS)).astype(np.float32),
+        factor,
+        factor.copy(),
+        np.zeros(_WALKERS, np.float32),
+        wander,
+        curve,
+    )
     crowd.goal = _next_goal(crowd, ground, rng)
     way = ground.ways[(crowd.goal, *_cells(at / 2, _COARSE))]
     crowd.heading = np.arctan2(way[:, 1], way[:, 0])
@@ -436,6 +447,7 @@ _ASIDE = tuple(math.radians(sign * angle) for angle in (25, 50, 75, 100, 130) fo
 
 def _moved(crowd: Crowd, ground: Ground, length: Floats) -> Floats:
     """One move each. Who would enter an obstacle goes aside; who is inside of one may leave it."""
+
     def towards(heading: Floats, which: npt.NDArray[np.bool_] | slice) -> Floats:
         ahead = np.stack([np.cos(heading), np.sin(heading)], -1) * length[which, None]
         return np.asarray(crowd.at[which] + ahead, np.float32)
@@ -456,6 +468,7 @@ def _moved(crowd: Crowd, ground: Ground, length: Floats) -> Floats:
 
 
 # --- one world's worth of cases --------------------------------------------------------------------
+
 
 @dataclass
 class Case:
@@ -533,8 +546,15 @@ def _window(rng: np.random.Generator) -> tuple[slice, slice]:
     return slice(int(low[0]), int(low[0] + size[0])), slice(int(low[1]), int(low[1] + size[1]))
 
 
-def _kept(world: Classes, window: tuple[slice, slice], seen: Floats, futures: Floats, steps: int, reach: float,
-          rng: np.random.Generator) -> Iterator[Case]:
+def _kept(
+    world: Classes,
+    window: tuple[slice, slice],
+    seen: Floats,
+    futures: Floats,
+    steps: int,
+    reach: float,
+    rng: np.random.Generator,
+) -> Iterator[Case]:
     """The cases of walkers who are still in the part that is shown, some of them with less to see."""
     shown, corner = world[window], np.array([window[1].start, window[0].start], np.float32)
     for past, future in zip(seen - corner, futures - corner, strict=True):
@@ -549,8 +569,10 @@ def _kept(world: Classes, window: tuple[slice, slice], seen: Floats, futures: Fl
 
 
 def _cells_in(at: Floats, shown: Classes) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    return (np.clip(at[:, 1], 0, shown.shape[0] - 1).astype(np.intp),
-            np.clip(at[:, 0], 0, shown.shape[1] - 1).astype(np.intp))
+    return (
+        np.clip(at[:, 1], 0, shown.shape[0] - 1).astype(np.intp),
+        np.clip(at[:, 0], 0, shown.shape[1] - 1).astype(np.intp),
+    )
 
 
 def _dimmed(shown: Classes, at: Floats, reach: float, rng: np.random.Generator) -> Classes:
@@ -568,6 +590,7 @@ def _dimmed(shown: Classes, at: Floats, reach: float, rng: np.random.Generator) 
 
 # --- samples ---------------------------------------------------------------------------------------
 
+
 def sample(case: Case) -> Samples:
     """A case as the network takes it: fractions as bytes, everything else in units of half a patch."""
     half = max(REACH * recent_speed(case.past) * case.steps, case.floor)
@@ -577,15 +600,23 @@ def sample(case: Case) -> Samples:
     ends = ends / half
     # Who goes further than the patch is at its rim in that direction.
     ends /= np.maximum(np.abs(ends).max(-1, keepdims=True) * 1.02, 1)
-    return {"classes": np.rint(patch(case.classes, case.past[-1], half) * 255).astype(np.uint8), "past": shown,
-            "motion": motion, "ends": ends.astype(np.float32)}
+    return {
+        "classes": np.rint(patch(case.classes, case.past[-1], half) * 255).astype(np.uint8),
+        "past": shown,
+        "motion": motion,
+        "ends": ends.astype(np.float32),
+    }
 
 
 def world_samples(seed: int) -> Samples:
     """All samples of one world."""
     made = [sample(case) for case in cases(seed)]
-    empty: Samples = {"classes": np.zeros((0, 5, SIDE, SIDE), np.uint8), "past": np.zeros((0, PAST, 3), np.float32),
-                      "motion": np.zeros((0, 2, 2), np.float32), "ends": np.zeros((0, FUTURES, 2, 2), np.float32)}
+    empty: Samples = {
+        "classes": np.zeros((0, 5, SIDE, SIDE), np.uint8),
+        "past": np.zeros((0, PAST, 3), np.float32),
+        "motion": np.zeros((0, 2, 2), np.float32),
+        "ends": np.zeros((0, FUTURES, 2, 2), np.float32),
+    }
     return {name: np.stack([one[name] for one in made]) for name in made[0]} if made else empty
 
 

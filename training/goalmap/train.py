@@ -56,6 +56,7 @@ class Clock:
 
 # --- data ------------------------------------------------------------------------------------------
 
+
 def load(samples: Samples, device: torch.device) -> dict[str, Tensor]:
     return {name: torch.from_numpy(np.ascontiguousarray(value)).to(device) for name, value in samples.items()}
 
@@ -113,6 +114,7 @@ def loss_of(logits: Tensor, aim: Tensor) -> Tensor:
 
 # --- training --------------------------------------------------------------------------------------
 
+
 @torch.no_grad()
 def validate(network: nn.Module, data: dict[str, Tensor], size: int) -> dict[str, float]:
     """Cross-entropies, the entropy of the targets themselves, and how much probability lies inside obstacles."""
@@ -120,7 +122,7 @@ def validate(network: nn.Module, data: dict[str, Tensor], size: int) -> dict[str
     sums = torch.zeros(5, dtype=torch.float64)
     count = len(data["past"])
     for begin in range(0, count, size):
-        batch = as_input({name: value[begin:begin + size] for name, value in data.items()})
+        batch = as_input({name: value[begin : begin + size] for name, value in data.items()})
         aim = target(batch["ends"], batch["classes"])
         logits = network(batch["classes"], batch["past"], batch["motion"]).float()
         chance = torch.softmax(logits.flatten(2), 2).reshape(aim.shape)
@@ -129,12 +131,18 @@ def validate(network: nn.Module, data: dict[str, Tensor], size: int) -> dict[str
         row = torch.cat([loss_of(logits, aim), own, blocked[None]])
         sums += row.double().cpu() * len(aim)
     goal, waypoint, goal_own, waypoint_own, blocked_mass = (sums / count).tolist()
-    return {"goal": goal, "waypoint": waypoint, "loss": (goal + waypoint) / 2,
-            "floor": (goal_own + waypoint_own) / 2, "obstacle_mass": blocked_mass}
+    return {
+        "goal": goal,
+        "waypoint": waypoint,
+        "loss": (goal + waypoint) / 2,
+        "floor": (goal_own + waypoint_own) / 2,
+        "obstacle_mass": blocked_mass,
+    }
 
 
-def train(data: dict[str, Tensor], held: dict[str, Tensor], options: argparse.Namespace, device: torch.device,
-          clock: Clock) -> tuple[GoalMap, dict[str, object]]:
+def train(
+    data: dict[str, Tensor], held: dict[str, Tensor], options: argparse.Namespace, device: torch.device, clock: Clock
+) -> tuple[GoalMap, dict[str, object]]:
     """The best weights by validation, of a running mean over the steps."""
     torch.manual_seed(options.seed)
     network = GoalMap(options.width).to(device)
@@ -147,14 +155,16 @@ def train(data: dict[str, Tensor], held: dict[str, Tensor], options: argparse.Na
     count, size = len(data["past"]), options.batch or (1024 if cuda else 64)
     per_epoch = max(1, count // size)
     total, begin, budget = per_epoch * options.epochs, clock.spent, clock.left - _EXPORT_S
-    clock.say(f"training {parameters_of(network):,} parameters on {count:,} samples, {device}, batches of {size}, "
-              f"at most {options.epochs} epochs or {budget:.0f} s")
+    clock.say(
+        f"training {parameters_of(network):,} parameters on {count:,} samples, {device}, batches of {size}, "
+        f"at most {options.epochs} epochs or {budget:.0f} s"
+    )
     best: tuple[float, dict[str, Tensor], dict[str, float]] | None = None
     order = torch.Generator(device="cpu").manual_seed(options.seed)
     history, step, heard, losses = [], 0, clock.spent, []
     for epoch in range(options.epochs):
         network.train()
-        for chosen in torch.randperm(count, generator=order)[:per_epoch * size].reshape(per_epoch, size):
+        for chosen in torch.randperm(count, generator=order)[: per_epoch * size].reshape(per_epoch, size):
             done = max(step / total, (clock.spent - begin) / budget)
             if done >= 1:
                 break
@@ -177,8 +187,10 @@ def train(data: dict[str, Tensor], held: dict[str, Tensor], options: argparse.Na
                 recent = torch.stack(losses[-100:]).mean().item()
                 rate = step * size / (clock.spent - begin)
                 to_go = (clock.spent - begin) * (1 / done - 1)
-                clock.say(f"epoch {epoch + 1}, step {step:,}: loss {recent:.3f}, {rate:,.0f} samples/s, "
-                          f"{100 * done:.0f} % done, {to_go:.0f} s to go")
+                clock.say(
+                    f"epoch {epoch + 1}, step {step:,}: loss {recent:.3f}, {rate:,.0f} samples/s, "
+                    f"{100 * done:.0f} % done, {to_go:.0f} s to go"
+                )
         found = validate(mean.module, held, size)
         history.append({"epoch": epoch + 1, "train": torch.stack(losses[-per_epoch:]).mean().item(), **found})
         clock.say(f"epoch {epoch + 1}: validation " + ", ".join(f"{name} {value:.4f}" for name, value in found.items()))
@@ -188,12 +200,18 @@ def train(data: dict[str, Tensor], held: dict[str, Tensor], options: argparse.Na
             break
     assert best is not None
     network.load_state_dict(best[1])
-    facts: dict[str, object] = {"validation": best[2], "history": history, "steps": step, "batch": size,
-                                "training_s": round(clock.spent - begin, 1)}
+    facts: dict[str, object] = {
+        "validation": best[2],
+        "history": history,
+        "steps": step,
+        "batch": size,
+        "training_s": round(clock.spent - begin, 1),
+    }
     return network, facts
 
 
 # --- export ----------------------------------------------------------------------------------------
+
 
 def fused(network: GoalMap) -> GoalMap:
     """On the CPU, batch norms folded into the convolutions, weights rounded to what float16 can hold."""
@@ -217,13 +235,30 @@ def export(network: GoalMap, path: Path, facts: dict[str, str]) -> float:
     given = _example(2)
     names, axes = ["classes", "past", "motion"], ["goal", "waypoint"]
     try:
-        torch.onnx.export(model, given, str(path), input_names=names, output_names=axes, opset_version=17,
-                          dynamic_axes={name: {0: "batch"} for name in names + axes}, dynamo=False)
+        torch.onnx.export(
+            model,
+            given,
+            str(path),
+            input_names=names,
+            output_names=axes,
+            opset_version=17,
+            dynamic_axes={name: {0: "batch"} for name in names + axes},
+            dynamo=False,
+        )
     except Exception as error:  # later versions of torch have the new exporter alone
         print(f"the old exporter does not work here ({type(error).__name__}: {error}); trying the new one")
         batch = torch.export.Dim("batch", min=1, max=4096)
-        torch.onnx.export(model, given, str(path), input_names=names, output_names=axes, opset_version=18, dynamo=True,
-                          external_data=False, dynamic_shapes=({0: batch},) * 3)
+        torch.onnx.export(
+            model,
+            given,
+            str(path),
+            input_names=names,
+            output_names=axes,
+            opset_version=18,
+            dynamo=True,
+            external_data=False,
+            dynamic_shapes=({0: batch},) * 3,
+        )
     written = onnx.load(str(path))
     _halve(written)
     onnx.helper.set_model_props(written, facts)
@@ -234,8 +269,11 @@ def export(network: GoalMap, path: Path, facts: dict[str, str]) -> float:
 
 def _example(count: int) -> tuple[Tensor, Tensor, Tensor]:
     torch.manual_seed(1)
-    return (torch.softmax(3 * torch.randn(count, 6, SIDE, SIDE), 1),
-            torch.cat([torch.rand(count, 8, 2) - 0.5, torch.ones(count, 8, 1)], 2), torch.rand(count, 2, 2) - 0.5)
+    return (
+        torch.softmax(3 * torch.randn(count, 6, SIDE, SIDE), 1),
+        torch.cat([torch.rand(count, 8, 2) - 0.5, torch.ones(count, 8, 1)], 2),
+        torch.rand(count, 2, 2) - 0.5,
+    )
 
 
 def _halve(model: object) -> None:
@@ -272,9 +310,13 @@ def _difference(model: Probabilities, path: Path) -> float:
 
 # --- the command -----------------------------------------------------------------------------------
 
+
 def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m training.goalmap.train", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m training.goalmap.train",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--samples", type=int, default=500_000)
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--minutes", type=float, default=8.5, help="for everything")
@@ -299,14 +341,19 @@ def samples_for(options: argparse.Namespace, clock: Clock) -> tuple[Samples, Sam
     """Those to train on and those to validate with; kept in a file where one is named."""
     if options.keep and options.keep.exists():
         with np.load(options.keep) as kept:
-            halves = [{name[len(half):]: kept[name] for name in kept.files if name.startswith(half)}
-                      for half in ("train.", "held.")]
+            halves = [
+                {name[len(half) :]: kept[name] for name in kept.files if name.startswith(half)}
+                for half in ("train.", "held.")
+            ]
         return halves[0], halves[1]
     held = simulate(_HOLD_OUT, options.validation, options.workers, clock, clock.minutes * 60 * 0.1)
     made = simulate(options.seed * 1_000_000, options.samples, options.workers, clock, clock.minutes * 60 * 0.45)
     if options.keep:
-        np.savez(options.keep, **{f"train.{name}": value for name, value in made.items()},
-                 **{f"held.{name}": value for name, value in held.items()})
+        np.savez(
+            options.keep,
+            **{f"train.{name}": value for name, value in made.items()},
+            **{f"held.{name}": value for name, value in held.items()},
+        )
     return made, held
 
 
@@ -331,10 +378,18 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
     if gap > 1e-4:
         raise SystemExit(f"the exported network differs from torch by {gap:.1e}")
     metrics: dict[str, object] = {
-        **facts, "samples": len(made["past"]), "seed": options.seed, "simulation_s": round(simulation_s, 1),
-        "total_s": round(clock.spent, 1), "parameters": parameters_of(network), "bytes": file.stat().st_size,
-        "difference": gap, "device": torch.cuda.get_device_name() if device.type == "cuda" else platform.processor(),
-        "torch": torch.__version__, "python": platform.python_version()}
+        **facts,
+        "samples": len(made["past"]),
+        "seed": options.seed,
+        "simulation_s": round(simulation_s, 1),
+        "total_s": round(clock.spent, 1),
+        "parameters": parameters_of(network),
+        "bytes": file.stat().st_size,
+        "difference": gap,
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else platform.processor(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
     (options.out / "metrics.json").write_text(json.dumps(metrics, indent=1))
     print(json.dumps({name: value for name, value in metrics.items() if name != "history"}))
     return metrics

@@ -29,11 +29,15 @@ def coverage(verdicts: Verdicts, thresholds: Mapping[str, float]) -> pl.DataFram
     both, fired, shared = (counts.astype(np.float64) for counts in (hit @ hit.T, hit @ judged.T, judged @ judged.T))
     covered = np.where(fired > 0, both / np.maximum(fired, 1), 1.0)
     covered[(shared == 0) & (hit.sum(1) > 0)[:, None]] = np.nan
-    table = pl.DataFrame({
-        "of": pl.Series([rule for rule in rules for _ in rules], dtype=pl.String),
-        "by": pl.Series(rules * len(rules), dtype=pl.String),
-        "covered": covered.ravel(), "both": both.ravel().astype(np.int64),
-        "violated": fired.ravel().astype(np.int64)})
+    table = pl.DataFrame(
+        {
+            "of": pl.Series([rule for rule in rules for _ in rules], dtype=pl.String),
+            "by": pl.Series(rules * len(rules), dtype=pl.String),
+            "covered": covered.ravel(),
+            "both": both.ravel().astype(np.int64),
+            "violated": fired.ravel().astype(np.int64),
+        }
+    )
     return table.with_columns(pl.col("covered").fill_nan(None))
 
 
@@ -53,8 +57,9 @@ def default_bins(rules: int) -> tuple[tuple[int, int], ...]:
     return (*bins, (rules, rules))
 
 
-def violated_counts(verdicts: Verdicts, grid: Sequence[float],
-                    bins: Sequence[tuple[int, int]] | None = None, *, strict: bool = False) -> pl.DataFrame:
+def violated_counts(
+    verdicts: Verdicts, grid: Sequence[float], bins: Sequence[tuple[int, int]] | None = None, *, strict: bool = False
+) -> pl.DataFrame:
     """How many cases violate how many rules, for each threshold of a grid.
 
     One row per threshold and bin; a bin has a first and a last number of violated rules, both in it. The
@@ -70,14 +75,23 @@ def violated_counts(verdicts: Verdicts, grid: Sequence[float],
         least = float(np.nextafter(threshold, np.inf)) if strict and np.isfinite(threshold) else float(threshold)
         number = held.violated(dict.fromkeys(rules, least)).sum(0)
         found = np.bincount(number, minlength=len(rules) + 1)
-        rows += [(float(threshold), str(first) if first == last else f"{first}–{last}", first, last,
-                  int(found[max(first, 0):last + 1].sum())) for first, last in chosen]
+        rows += [
+            (
+                float(threshold),
+                str(first) if first == last else f"{first}–{last}",
+                first,
+                last,
+                int(found[max(first, 0) : last + 1].sum()),
+            )
+            for first, last in chosen
+        ]
     whole = dict.fromkeys(("first", "last", "cases"), pl.Int64)
     return pl.DataFrame(rows, orient="row", schema={"threshold": pl.Float64, "violated": pl.String, **whole})
 
 
-def violations(verdicts: Verdicts, thresholds: Mapping[str, float]
-               ) -> tuple[list[str], pl.Series, npt.NDArray[np.bool_]]:
+def violations(
+    verdicts: Verdicts, thresholds: Mapping[str, float]
+) -> tuple[list[str], pl.Series, npt.NDArray[np.bool_]]:
     """The rules that have verdicts, the cases judged under any of them, and which violate which (rule, case)."""
     held = severities(verdicts).only(list(thresholds)).per_case()
     return list(held.rules), held.cases, held.violated(thresholds)

@@ -32,8 +32,14 @@ def by_case(verdicts: pl.DataFrame) -> pl.DataFrame:
     return ranked.unique(["case", "rule"], keep="first", maintain_order=True)
 
 
-def rates(verdicts: Verdicts, thresholds: Mapping[str, float], *, by: Literal["case", "target"] = "case",
-          alphas: Mapping[str, float] | None = None, confidence: float = 0.95) -> pl.DataFrame:
+def rates(
+    verdicts: Verdicts,
+    thresholds: Mapping[str, float],
+    *,
+    by: Literal["case", "target"] = "case",
+    alphas: Mapping[str, float] | None = None,
+    confidence: float = 0.95,
+) -> pl.DataFrame:
     """Per rule: how many pairs were judged and violated, the rate with its Wilson interval, and what was not judged.
 
     `thresholds` gives each rule's threshold; a rule in `alphas` is violated where its test's p is at most that.
@@ -44,48 +50,103 @@ def rates(verdicts: Verdicts, thresholds: Mapping[str, float], *, by: Literal["c
     hit = held.violated(thresholds, alphas)
     judged = ~np.isnan(held.severity)
     kinds = {name: number for number, name in enumerate(held.kinds)}
-    middle = [float(np.median(row[there])) if there.any() else None
-              for row, there in zip(held.severity, judged, strict=True)]
-    table = pl.DataFrame({
-        "rule": pl.Series(held.rules, dtype=pl.String),
-        "threshold": pl.Series([float(thresholds[rule]) for rule in held.rules], dtype=pl.Float64),
-        "judged": judged.sum(1), "violated": hit.sum(1), "median": pl.Series(middle, dtype=pl.Float64),
-        "worst": np.where(judged, held.severity, -1.0).max(1, initial=-1.0),
-        **{name: (hit & (held.kind == kinds.get(name, -1))).sum(1) for name in ("lost", "invented")},
-        "not_applicable": (held.status == NOT_APPLICABLE).sum(1), "failed": (held.status == FAILED).sum(1)})
-    return _with_rate(table, confidence).with_columns(
-        worst=pl.when(pl.col("judged") > 0).then("worst")).select(
-        "rule", "threshold", "judged", "violated", "rate", "low", "high", "median", "worst", "lost", "invented",
-        "not_applicable", "failed")
+    middle = [
+        float(np.median(row[there])) if there.any() else None for row, there in zip(held.severity, judged, strict=True)
+    ]
+    table = pl.DataFrame(
+        {
+            "rule": pl.Series(held.rules, dtype=pl.String),
+            "threshold": pl.Series([float(thresholds[rule]) for rule in held.rules], dtype=pl.Float64),
+            "judged": judged.sum(1),
+            "violated": hit.sum(1),
+            "median": pl.Series(middle, dtype=pl.Float64),
+            "worst": np.where(judged, held.severity, -1.0).max(1, initial=-1.0),
+            **{name: (hit & (held.kind == kinds.get(name, -1))).sum(1) for name in ("lost", "invented")},
+            "not_applicable": (held.status == NOT_APPLICABLE).sum(1),
+            "failed": (held.status == FAILED).sum(1),
+        }
+    )
+    return (
+        _with_rate(table, confidence)
+        .with_columns(worst=pl.when(pl.col("judged") > 0).then("worst"))
+        .select(
+            "rule",
+            "threshold",
+            "judged",
+            "violated",
+            "rate",
+            "low",
+            "high",
+            "median",
+            "worst",
+            "lost",
+            "invented",
+            "not_applicable",
+            "failed",
+        )
+    )
 
 
 def _with_rate(table: pl.DataFrame, confidence: float = 0.95) -> pl.DataFrame:
     """Rates with their intervals from the columns `violated` and `judged`."""
     ends = [wilson(hits, tries, confidence) for hits, tries in table.select("violated", "judged").iter_rows()]
     rate = pl.when(pl.col("judged") > 0).then(pl.col("violated") / pl.col("judged"))
-    return table.with_columns(rate=rate, low=pl.Series([low for low, _ in ends], dtype=pl.Float64),
-                              high=pl.Series([high for _, high in ends], dtype=pl.Float64))
+    return table.with_columns(
+        rate=rate,
+        low=pl.Series([low for low, _ in ends], dtype=pl.Float64),
+        high=pl.Series([high for _, high in ends], dtype=pl.Float64),
+    )
 
 
-def any_rule(verdicts: Verdicts, thresholds: Mapping[str, float], confidence: float = 0.95, *,
-             alphas: Mapping[str, float] | None = None) -> dict[str, Any]:
+def any_rule(
+    verdicts: Verdicts,
+    thresholds: Mapping[str, float],
+    confidence: float = 0.95,
+    *,
+    alphas: Mapping[str, float] | None = None,
+) -> dict[str, Any]:
     """The share of cases that violate at least one rule."""
     held = severities(verdicts).only(list(thresholds)).per_case()
     hits = int(held.violated(thresholds, alphas).any(0).sum())
     low, high = wilson(hits, len(held.cases), confidence)
-    return {"judged": len(held.cases), "violated": hits, "rate": hits / len(held.cases) if len(held.cases) else None,
-            "low": low, "high": high}
+    return {
+        "judged": len(held.cases),
+        "violated": hits,
+        "rate": hits / len(held.cases) if len(held.cases) else None,
+        "low": low,
+        "high": high,
+    }
 
 
-def group_rates(verdicts: Verdicts, groups: Mapping[str, Sequence[str]], thresholds: Mapping[str, float], *,
-                alphas: Mapping[str, float] | None = None) -> pl.DataFrame:
+def group_rates(
+    verdicts: Verdicts,
+    groups: Mapping[str, Sequence[str]],
+    thresholds: Mapping[str, float],
+    *,
+    alphas: Mapping[str, float] | None = None,
+) -> pl.DataFrame:
     """For each group of rules (a family, a suite) the share of cases that violate at least one of them."""
     held = severities(verdicts)
-    rows = [{"group": name, "rules": len(rules),
-             **any_rule(held, {rule: thresholds[rule] for rule in rules if rule in thresholds}, alphas=alphas)}
-            for name, rules in groups.items()]
-    return pl.DataFrame(rows, schema={"group": pl.String, "rules": pl.Int64, "judged": pl.Int64, "violated": pl.Int64,
-                                      "rate": pl.Float64, "low": pl.Float64, "high": pl.Float64})
+    rows = [
+        {
+            "group": name,
+            "rules": len(rules),
+            **any_rule(held, {rule: thresholds[rule] for rule in rules if rule in thresholds}, alphas=alphas),
+        }
+        for name, rules in groups.items()
+    ]
+    return pl.DataFrame(
+        rows,
+        schema={
+            "group": pl.String,
+            "rules": pl.Int64,
+            "judged": pl.Int64,
+            "violated": pl.Int64,
+            "rate": pl.Float64,
+            "low": pl.Float64,
+            "high": pl.Float64,
+        },
+    )
 
 
 def curve(verdicts: Verdicts, grid: Sequence[float]) -> pl.DataFrame:
@@ -93,9 +154,14 @@ def curve(verdicts: Verdicts, grid: Sequence[float]) -> pl.DataFrame:
     held = severities(verdicts).per_case()
     worst_of = np.sort(np.where(np.isnan(held.severity), 0.0, held.severity).max(0, initial=0.0))
     kept = [int(max(np.searchsorted(worst_of, t), np.searchsorted(worst_of, 0.0, side="right"))) for t in grid]
-    table = pl.DataFrame({"threshold": [float(t) for t in grid], "judged": [len(worst_of)] * len(grid),
-                          "violated": [len(worst_of) - number for number in kept]},
-                         schema={"threshold": pl.Float64, "judged": pl.Int64, "violated": pl.Int64})
+    table = pl.DataFrame(
+        {
+            "threshold": [float(t) for t in grid],
+            "judged": [len(worst_of)] * len(grid),
+            "violated": [len(worst_of) - number for number in kept],
+        },
+        schema={"threshold": pl.Float64, "judged": pl.Int64, "violated": pl.Int64},
+    )
     return _with_rate(table)
 
 
@@ -112,11 +178,27 @@ def noise(verdicts: Verdicts, identity: Mapping[str, str]) -> pl.DataFrame:
         mine = held.only([rule]).per_case()
         strays = np.sort(mine.severity.ravel())
         count = len(strays)
-        rows.append({"relation": relation, "rule": rule, "judged": count, "noisy": int((strays > 0).sum()),
-                     "floor": float(strays[max(0, int(np.ceil(NOISE_SHARE * count)) - 1)]) if count else None,
-                     "worst": float(strays[-1]) if count else None})
-    return pl.DataFrame(rows, schema={"relation": pl.String, "rule": pl.String, "judged": pl.Int64, "noisy": pl.Int64,
-                                      "floor": pl.Float64, "worst": pl.Float64})
+        rows.append(
+            {
+                "relation": relation,
+                "rule": rule,
+                "judged": count,
+                "noisy": int((strays > 0).sum()),
+                "floor": float(strays[max(0, int(np.ceil(NOISE_SHARE * count)) - 1)]) if count else None,
+                "worst": float(strays[-1]) if count else None,
+            }
+        )
+    return pl.DataFrame(
+        rows,
+        schema={
+            "relation": pl.String,
+            "rule": pl.String,
+            "judged": pl.Int64,
+            "noisy": pl.Int64,
+            "floor": pl.Float64,
+            "worst": pl.Float64,
+        },
+    )
 
 
 def worst_pairs(verdicts: Verdicts, count: int = 10, *, thresholds: Mapping[str, float] | None = None) -> pl.DataFrame:
@@ -154,5 +236,6 @@ def _highest(rank: npt.NDArray[np.float64], count: int) -> tuple[npt.NDArray[np.
 def worst(verdicts: pl.DataFrame, count: int = 10, *, thresholds: Mapping[str, float] | None = None) -> pl.DataFrame:
     """The verdicts of the `worst_pairs`, worst first."""
     pairs = worst_pairs(verdicts, count, thresholds=thresholds).select("case", "rule")
-    return pairs.join(by_case(verdicts.join(pairs, on=["case", "rule"], how="semi")), on=["case", "rule"],
-                      maintain_order="left").select(verdicts.columns)
+    return pairs.join(
+        by_case(verdicts.join(pairs, on=["case", "rule"], how="semi")), on=["case", "rule"], maintain_order="left"
+    ).select(verdicts.columns)

@@ -24,7 +24,7 @@ from instar.outputs.forecast import Forecast
 from instar.outputs.poses import Poses
 from instar.relations import Relation, Rule, own_equivariance, rule
 from instar.spelling import unknown
-from instar.store import Store
+from instar.store import Manifest, Store
 from instar.suites import default_suite, suite
 from instar.tasks.hand_pose.analysis import HandCounts, hand_counts, hand_frames
 from instar.tasks.met_pose.landmarks import Figure, landmark_table, typical_pose
@@ -53,7 +53,7 @@ class Run:
         return self.store.folder
 
     @property
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Manifest:
         return self.store.manifest()
 
     def cases(self) -> pl.DataFrame:
@@ -86,8 +86,9 @@ class Run:
             self._up_to_date(judging)
         return self.store.verdicts(judging)
 
-    def severities(self, judging: str = DEFAULT, *, by: Literal["case", "target"] = "case",
-                   group: str | None = None) -> Severities:
+    def severities(
+        self, judging: str = DEFAULT, *, by: Literal["case", "target"] = "case", group: str | None = None
+    ) -> Severities:
         """The same as a matrix of rules and cases, read part by part: for runs of any size.
 
         With `group` only the targets of that landmark group (`left_hand`) count.
@@ -99,30 +100,40 @@ class Run:
             if group is not None and group not in self.groups(judging):
                 raise unknown("landmark group of this run", group, self.groups(judging))
             parts = self.store.verdict_parts(judging, COLUMNS)
-            self._held[key] = severities(parts, rules=self.manifest["rules"], by=by, group=group)
+            self._held[key] = severities(parts, rules=self.manifest.rules, by=by, group=group)
         found: Severities = self._held[key]
         return found
 
     def groups(self, judging: str = DEFAULT) -> list[str]:
         """The landmark groups (parts) that verdicts are about, where subjects have several."""
         self._up_to_date(judging)
-        found = [part.filter(pl.col("target").str.contains("/", literal=True)).select(group_of()).unique().to_series()
-                 for part in self.store.verdict_parts(judging, ["target"])]
+        found = [
+            part.filter(pl.col("target").str.contains("/", literal=True)).select(group_of()).unique().to_series()
+            for part in self.store.verdict_parts(judging, ["target"])
+        ]
         return sorted(set(pl.concat(found))) if found else []
 
     # -- rules and thresholds
 
     def rules(self) -> pl.DataFrame:
         """One row per rule: its name (without the relation where that is the output's own), family, relation, unit."""
-        own = own_equivariance(self.manifest["system"]["kind"]).relation.name if self._bound() else ""
+        own = own_equivariance(self.manifest.system.kind).relation.name if self._bound() else ""
         rows = []
         for one in self._bound():
             relation = _relation(one)
-            rows.append({"rule": one.id, "name": one.left if relation.name == own else one.id,
-                         "family": " | ".join(step.family.name for step in one.transformations[0].steps),
-                         "relation": relation.name, "unit": relation.unit, "over": relation.over})
-        return pl.DataFrame(rows, schema=dict.fromkeys(("rule", "name", "family", "relation", "unit", "over"),
-                                                       pl.String))
+            rows.append(
+                {
+                    "rule": one.id,
+                    "name": one.left if relation.name == own else one.id,
+                    "family": " | ".join(step.family.name for step in one.transformations[0].steps),
+                    "relation": relation.name,
+                    "unit": relation.unit,
+                    "over": relation.over,
+                }
+            )
+        return pl.DataFrame(
+            rows, schema=dict.fromkeys(("rule", "name", "family", "relation", "unit", "over"), pl.String)
+        )
 
     def grids(self) -> dict[str, tuple[float, ...]]:
         """The thresholds that each relation is looked at with."""
@@ -135,11 +146,11 @@ class Run:
     def panels(self) -> list[str]:
         """What a report shows besides what it shows of every run, as the suites ask for it."""
         manifest = self.manifest
-        return list(manifest.get("panels") or default_suite(manifest["system"]["kind"]).panels)
+        return list(manifest.panels or default_suite(manifest.system.kind).panels)
 
     def thresholds(self, threshold: float | None = None) -> dict[str, float]:
         """Each rule's threshold: the one given, else the suite's, else its relation's."""
-        named = self.manifest["thresholds"]
+        named = self.manifest.thresholds
         found: dict[str, float] = {}
         for one in self._bound():
             relation = _relation(one)
@@ -160,43 +171,70 @@ class Run:
         mine = self.rules().filter((pl.col("family") != "identity") & (pl.col("over") == "case"))
         if relation is not None:
             mine = mine.filter(relation=relation)
-        return {str(name): part["rule"].to_list()
-                for (name,), part in mine.group_by("family", maintain_order=True)}
+        return {str(name): part["rule"].to_list() for (name,), part in mine.group_by("family", maintain_order=True)}
 
     # -- what they say
 
-    def rates(self, threshold: float | None = None, *, p: float | None = None, judging: str = DEFAULT,
-              by: Literal["case", "target"] = "case", group: str | None = None) -> pl.DataFrame:
+    def rates(
+        self,
+        threshold: float | None = None,
+        *,
+        p: float | None = None,
+        judging: str = DEFAULT,
+        by: Literal["case", "target"] = "case",
+        group: str | None = None,
+    ) -> pl.DataFrame:
         """Violation rate per rule with its 95 % interval; with `p`, statistical relations by their test."""
         return rates(self.severities(judging, by=by, group=group), self.thresholds(threshold), alphas=self.alphas(p))
 
-    def family_rates(self, threshold: float | None = None, *, p: float | None = None, judging: str = DEFAULT,
-                     group: str | None = None) -> pl.DataFrame:
+    def family_rates(
+        self,
+        threshold: float | None = None,
+        *,
+        p: float | None = None,
+        judging: str = DEFAULT,
+        group: str | None = None,
+    ) -> pl.DataFrame:
         """Per family, and for the whole suite: the share of cases that violate at least one of its rules."""
         everything = {**self.families(), ANY: self._changing()}
-        return group_rates(self.severities(judging, group=group), everything, self.thresholds(threshold),
-                           alphas=self.alphas(p))
+        return group_rates(
+            self.severities(judging, group=group), everything, self.thresholds(threshold), alphas=self.alphas(p)
+        )
 
-    def suite_rates(self, threshold: float | None = None, *, p: float | None = None,
-                    judging: str = DEFAULT) -> pl.DataFrame:
+    def suite_rates(
+        self, threshold: float | None = None, *, p: float | None = None, judging: str = DEFAULT
+    ) -> pl.DataFrame:
         """Per suite of the run, as far as it is known by name: the share of cases that violate any of its rules."""
         mine = set(self._changing())
         sets: dict[str, list[str]] = {}
-        for name in self.manifest["suites"]:
+        for name in self.manifest.suites:
             with suppress(KeyError, ValueError, FileNotFoundError):  # a file that is elsewhere, or a list of rules
-                bound = bound_rules(suite(name).rules, self.manifest["system"]["kind"])
+                bound = bound_rules(suite(name).rules, self.manifest.system.kind)
                 sets[name] = [one.id for one in bound if one.id in mine]
         return group_rates(self.severities(judging), sets, self.thresholds(threshold), alphas=self.alphas(p))
 
-    def any_rule(self, threshold: float | None = None, *, p: float | None = None, judging: str = DEFAULT,
-                 group: str | None = None) -> dict[str, Any]:
+    def any_rule(
+        self,
+        threshold: float | None = None,
+        *,
+        p: float | None = None,
+        judging: str = DEFAULT,
+        group: str | None = None,
+    ) -> dict[str, Any]:
         """The share of cases that violate at least one rule (identity is none), with its 95 % interval."""
         limits = self.thresholds(threshold)
         mine = {rule: limits[rule] for rule in self._changing()}
         return any_rule(self.severities(judging, group=group), mine, alphas=self.alphas(p))
 
-    def curves(self, relation: str, *, sets: Mapping[str, Sequence[str]] | None = None,
-               grid: Sequence[float] | None = None, judging: str = DEFAULT, group: str | None = None) -> pl.DataFrame:
+    def curves(
+        self,
+        relation: str,
+        *,
+        sets: Mapping[str, Sequence[str]] | None = None,
+        grid: Sequence[float] | None = None,
+        judging: str = DEFAULT,
+        group: str | None = None,
+    ) -> pl.DataFrame:
         """The share of cases that violate at least one rule against the threshold: per family, all together, identity.
 
         One row per set of rules and threshold. `identity`, where the suite has it, is the system's own noise. `sets`
@@ -209,59 +247,80 @@ class Run:
         usual["identity"] = [name for kind, name in self._identity().items() if kind == relation]
         return self._curves(usual, relation, grid, judging, group)
 
-    def _curves(self, sets: Mapping[str, Sequence[str]], relation: str, grid: Sequence[float] | None, judging: str,
-                group: str | None) -> pl.DataFrame:
+    def _curves(
+        self,
+        sets: Mapping[str, Sequence[str]],
+        relation: str,
+        grid: Sequence[float] | None,
+        judging: str,
+        group: str | None,
+    ) -> pl.DataFrame:
         held = self.severities(judging, group=group)
-        found = [curve(held.only(rules), grid or self.grids()[relation]).select(pl.lit(name).alias("group"), pl.all())
-                 for name, rules in sets.items() if rules]
+        found = [
+            curve(held.only(rules), grid or self.grids()[relation]).select(pl.lit(name).alias("group"), pl.all())
+            for name, rules in sets.items()
+            if rules
+        ]
         return pl.concat(found)
 
     def noise(self, judging: str = DEFAULT) -> pl.DataFrame:
         """The system's own noise, per relation, from the rule `identity`; no row where the suite has none."""
         return noise(self.severities(judging), self._identity())
 
-    def coverage(self, threshold: float | None = None, *, relation: str | None = None,
-                 judging: str = DEFAULT) -> pl.DataFrame:
+    def coverage(
+        self, threshold: float | None = None, *, relation: str | None = None, judging: str = DEFAULT
+    ) -> pl.DataFrame:
         """How far each rule covers each other one: of the cases that violate `of`, the share that violates `by`."""
         mine = self._changing(relation)
         limits = self.thresholds(threshold)
         return coverage(self.severities(judging), {rule: limits[rule] for rule in mine})
 
-    def violated_counts(self, relation: str, *, grid: Sequence[float] | None = None,
-                        bins: Sequence[tuple[int, int]] | None = None, strict: bool = False,
-                        judging: str = DEFAULT) -> pl.DataFrame:
+    def violated_counts(
+        self,
+        relation: str,
+        *,
+        grid: Sequence[float] | None = None,
+        bins: Sequence[tuple[int, int]] | None = None,
+        strict: bool = False,
+        judging: str = DEFAULT,
+    ) -> pl.DataFrame:
         """How many cases violate how many of a relation's rules (without identity), for each threshold."""
         mine = self._changing(relation)
-        return violated_counts(self.severities(judging).only(mine), grid or self.grids()[relation], bins,
-                               strict=strict)
+        return violated_counts(self.severities(judging).only(mine), grid or self.grids()[relation], bins, strict=strict)
 
     @property
     def has_truth(self) -> bool:
         """Whether cases have annotated poses, to which `classic` compares the source outputs."""
         manifest = self.manifest
-        return bool((manifest["truth"] or {}).get("kind") == Poses.kind == manifest["system"]["kind"])
+        return bool(manifest.truth_kind == Poses.kind == manifest.system.kind)
 
     def classic(self, *, grid: Sequence[float] | None = None, judging: str = DEFAULT) -> pl.DataFrame:
         """Classic testing against ground truth beside metamorphic testing, per threshold, with precision and recall."""
         held = self.store.judging_info(judging)
         relation = own_equivariance(Poses.kind).relation.name
         mine = self._changing(relation)
-        return classic_vs_metamorphic(classic(self.store, **(held["options"] if held else {})),
-                                      self.severities(judging).only(mine), grid or self.grids()[relation])
+        return classic_vs_metamorphic(
+            classic(self.store, **(held["options"] if held else {})),
+            self.severities(judging).only(mine),
+            grid or self.grids()[relation],
+        )
 
-    def select(self, share: float = 1.0, *, threshold: float | None = None,
-               judging: str = DEFAULT) -> tuple[pl.DataFrame, bool]:
+    def select(
+        self, share: float = 1.0, *, threshold: float | None = None, judging: str = DEFAULT
+    ) -> tuple[pl.DataFrame, bool]:
         """The cheapest rules that find at least this share of the failing cases; and whether that is proven.
 
         One row per rule, in the order in which they earn their keep: the new cases it finds, and what all so far find.
         The cost is the seconds of prediction per case that the run measured.
         """
         follow_ups = {one.id: [t.id for t in one.transformations] for one in self._bound()}
-        return selected(self.severities(judging), self.thresholds(threshold), follow_ups, costs(self.store),
-                        share=share)
+        return selected(
+            self.severities(judging), self.thresholds(threshold), follow_ups, costs(self.store), share=share
+        )
 
-    def slices(self, *, threshold: float | None = None, rule: str | None = None,
-               judging: str = DEFAULT) -> pl.DataFrame:
+    def slices(
+        self, *, threshold: float | None = None, rule: str | None = None, judging: str = DEFAULT
+    ) -> pl.DataFrame:
         """How failing cases differ from the others: measured properties of the input and the dataset's own columns.
 
         Surest difference first; `p_corrected` takes into account how many questions were asked.
@@ -300,26 +359,30 @@ class Run:
         the displacement from the truth over levels of p (Figure 5) and `displacement` of the source's predictions,
         where there is a truth.
         """
-        if self.manifest["system"]["kind"] != Forecast.kind:
-            raise ValueError(f"{self.folder} is a run of {self.manifest['system']['kind']}; "
-                             "there are tables for forecasts")
+        if self.manifest.system.kind != Forecast.kind:
+            raise ValueError(f"{self.folder} is a run of {self.manifest.system.kind}; there are tables for forecasts")
         p = _level(p)
         verdicts = self.verdicts(judging)
-        if (self.manifest["truth"] or {}).get("kind") != Forecast.kind:
+        if self.manifest.truth_kind != Forecast.kind:
             return {"preserving": preserving_table(verdicts, None, p=p), "map": map_table(verdicts)}
         moved = [one.left for one in self._bound() if _relation(one).tests]
         apart = displacement(self.store, moved)
         truth = displacement_tests(apart)
-        return {"preserving": preserving_table(verdicts, truth, p=p), "map": map_table(verdicts),
-                "agreement": agreement(verdicts, truth),
-                "displacement": apart.filter(follow_up=SOURCE).drop("follow_up", "draw")}
+        return {
+            "preserving": preserving_table(verdicts, truth, p=p),
+            "map": map_table(verdicts),
+            "agreement": agreement(verdicts, truth),
+            "displacement": apart.filter(follow_up=SOURCE).drop("follow_up", "draw"),
+        }
 
     def objects(self, *, threshold: float | None = None, judging: str = DEFAULT) -> pl.DataFrame:
         """The tables of object relevance: per rule of `presence` how many objects and images show which outcome."""
         mine = self.rules().filter(relation="presence")["rule"].to_list()
         if not mine:
-            raise ValueError(f"{self.folder} has no rules about the presence of objects; `instar run DETECTOR "
-                             "object-relevance DATASET` makes such a run")
+            raise ValueError(
+                f"{self.folder} has no rules about the presence of objects; `instar run DETECTOR "
+                "object-relevance DATASET` makes such a run"
+            )
         limit = self.thresholds(threshold)[mine[0]]
         return object_table(self.verdicts(judging), mine, threshold=limit)
 
@@ -327,29 +390,37 @@ class Run:
         """The tables of MetaIC: per change how many pairs break which relation about captions, and how."""
         mine = self.rules().filter(pl.col("relation").is_in(["objects", "numbers", "verbatim"]))["rule"].to_list()
         if not mine:
-            raise ValueError(f"{self.folder} has no rules about captions; `instar run CAPTIONER meta-ic DATASET --pool "
-                             "FOLDER` makes such a run")
+            raise ValueError(
+                f"{self.folder} has no rules about captions; `instar run CAPTIONER meta-ic DATASET --pool "
+                "FOLDER` makes such a run"
+            )
         return caption_table(self.verdicts(judging), mine, threshold=self.thresholds(threshold)[mine[0]])
 
-    def label_problems(self, labels: Mapping[str, Sequence[str]] | None = None, *,
-                       words: str = "coco") -> pl.DataFrame:
+    def label_problems(self, labels: Mapping[str, Sequence[str]] | None = None, *, words: str = "coco") -> pl.DataFrame:
         """Captions of people that leave out what the captioner names with and without an inserted object.
 
         `labels` are the captions of each case; those of the run's own dataset by default.
         """
-        if self.manifest["system"]["kind"] != Caption.kind:
-            raise ValueError(f"{self.folder} is a run of {self.manifest['system']['kind']}; labels are checked with "
-                             "a captioner's")
+        if self.manifest.system.kind != Caption.kind:
+            raise ValueError(
+                f"{self.folder} is a run of {self.manifest.system.kind}; labels are checked with a captioner's"
+            )
         if labels is None:
-            if (self.manifest["truth"] or {}).get("kind") != Caption.kind:
+            if self.manifest.truth_kind != Caption.kind:
                 raise ValueError(f"{self.folder}: its dataset has no captions; give a dataset that has some")
-            labels = {case: text.split("\n") for case, text in self.store.cases(["case", "truth_caption"]).drop_nulls(
-                "truth_caption").iter_rows()}
+            labels = {
+                case: text.split("\n")
+                for case, text in self.store.cases(["case", "truth_caption"]).drop_nulls("truth_caption").iter_rows()
+            }
         rows = self.store.predictions(["case", "follow_up", "draw", "repeat", "status", "caption"]).filter(
-            (pl.col("status") == "ok") & (pl.col("repeat") == 0))
+            (pl.col("status") == "ok") & (pl.col("repeat") == 0)
+        )
         source = rows.filter(follow_up=SOURCE).select("case", source="caption")
-        said = rows.filter(pl.col("follow_up") != SOURCE).join(source, on="case", maintain_order="left").select(
-            "case", "source", follow_up="caption")
+        said = (
+            rows.filter(pl.col("follow_up") != SOURCE)
+            .join(source, on="case", maintain_order="left")
+            .select("case", "source", follow_up="caption")
+        )
         return label_problems(said, labels, vocabulary_of(words))
 
     def hands(self, *, judging: str = DEFAULT, objects: bool | None = False) -> dict[str, pl.DataFrame]:
@@ -376,8 +447,15 @@ class Run:
         found: HandCounts = self._held[key]
         return found
 
-    def worst(self, count: int = 10, *, judging: str = DEFAULT, rule: str | None = None,
-              case: str | None = None, group: str | None = None) -> pl.DataFrame:
+    def worst(
+        self,
+        count: int = 10,
+        *,
+        judging: str = DEFAULT,
+        rule: str | None = None,
+        case: str | None = None,
+        group: str | None = None,
+    ) -> pl.DataFrame:
         """The verdicts of the pairs with the highest severities, of all rules and cases or of one."""
         held = self.severities(judging, group=group)
         if rule is not None:
@@ -406,18 +484,27 @@ class Run:
         """Why pairs have no severity, most frequent first: status, reason, how many pairs and rules, an example."""
         self._up_to_date(judging)
         columns = ["case", "rule", "severity", "status", "reason"]
-        bare = [part.filter(pl.col("severity").is_null() & pl.col("case").is_not_null())
-                for part in self.store.verdict_parts(judging, columns)]
-        return pl.concat(bare or [pl.DataFrame(schema=dict.fromkeys(columns, pl.String))]).group_by(
-            "status", "reason").agg(
-            pairs=pl.len(), rules=pl.col("rule").n_unique(), case=pl.col("case").first(), rule=pl.col("rule").first()
-        ).sort("pairs", "status", "reason", descending=[True, False, False], nulls_last=True)
+        bare = [
+            part.filter(pl.col("severity").is_null() & pl.col("case").is_not_null())
+            for part in self.store.verdict_parts(judging, columns)
+        ]
+        return (
+            pl.concat(bare or [pl.DataFrame(schema=dict.fromkeys(columns, pl.String))])
+            .group_by("status", "reason")
+            .agg(
+                pairs=pl.len(),
+                rules=pl.col("rule").n_unique(),
+                case=pl.col("case").first(),
+                rule=pl.col("rule").first(),
+            )
+            .sort("pairs", "status", "reason", descending=[True, False, False], nulls_last=True)
+        )
 
     # -- rules, parsed
 
     def _bound(self) -> tuple[Rule, ...]:
         manifest = self.manifest
-        return bound_rules(manifest["rules"], manifest["system"]["kind"])
+        return bound_rules(manifest.rules, manifest.system.kind)
 
     def _changing(self, relation: str | None = None) -> list[str]:
         """The rules that change something, family by family; of one relation, or of all."""
@@ -429,7 +516,7 @@ class Run:
 
     def _rule(self, text: str) -> str:
         """A rule of this run by its id, with or without its relation."""
-        known = self.manifest["rules"]
+        known = self.manifest.rules
         wanted = rule(text).id
         found = next((name for name in known if wanted in (name, name.partition(" => ")[0])), None)
         if found is None:

@@ -25,14 +25,26 @@ SECONDS = 20.0
 
 def costs(store: Store) -> dict[str, float]:
     """Seconds of prediction that each follow-up costs per case, as the run measured them, all its repeats together."""
-    spent = store.predictions(["follow_up", "seconds", "case"], where=pl.col("status") == "ok",
-                              query=lambda rows: rows.filter(pl.col("follow_up") != SOURCE).group_by("follow_up").agg(
-                                  pl.col("seconds").sum() / pl.col("case").n_unique()))
+    spent = store.predictions(
+        ["follow_up", "seconds", "case"],
+        where=pl.col("status") == "ok",
+        query=lambda rows: (
+            rows.filter(pl.col("follow_up") != SOURCE)
+            .group_by("follow_up")
+            .agg(pl.col("seconds").sum() / pl.col("case").n_unique())
+        ),
+    )
     return dict(spent.select("follow_up", "seconds").iter_rows())
 
 
-def selected(verdicts: Verdicts, thresholds: Mapping[str, float], follow_ups: Mapping[str, Sequence[str]],
-             cost: Mapping[str, float], *, share: float = 1.0) -> tuple[pl.DataFrame, bool]:
+def selected(
+    verdicts: Verdicts,
+    thresholds: Mapping[str, float],
+    follow_ups: Mapping[str, Sequence[str]],
+    cost: Mapping[str, float],
+    *,
+    share: float = 1.0,
+) -> tuple[pl.DataFrame, bool]:
     """The cheapest rules that find at least this share of the cases that violate any rule; and whether it is proven.
 
     `follow_ups` names what each rule needs predicted, `cost` what that costs; rules that share one pay it once. One row
@@ -78,14 +90,20 @@ def _cheapest(hit: Bools, needs: Bools, price: npt.NDArray[np.float64], least: i
         return csr_array((np.ones(len(rule)), (links, columns)), shape=(len(rule), width))
 
     # variables: the rules taken, what is predicted for them, and the kinds of cases found
-    must_hold: Any = block_array([  # type: ignore[arg-type]
-        [csr_array(patterns.T.astype(float)), csr_array((kinds, paid)), -eye_array(kinds)],
-        [-picked(rule, many), picked(need, paid), csr_array((len(rule), kinds))],
-        [csr_array((1, many)), csr_array((1, paid)), csr_array(count[None].astype(float))]])
-    answer = milp(np.concatenate([np.full(many, small), price, np.zeros(kinds)]), bounds=Bounds(0, 1),
-                  integrality=np.concatenate([np.ones(many), np.zeros(paid + kinds)]),
-                  constraints=LinearConstraint(must_hold, lb=np.concatenate([np.zeros(kinds + len(rule)), [least]])),
-                  options={"time_limit": SECONDS, "mip_rel_gap": 1e-9})
+    must_hold: Any = block_array(
+        [  # type: ignore[arg-type]
+            [csr_array(patterns.T.astype(float)), csr_array((kinds, paid)), -eye_array(kinds)],
+            [-picked(rule, many), picked(need, paid), csr_array((len(rule), kinds))],
+            [csr_array((1, many)), csr_array((1, paid)), csr_array(count[None].astype(float))],
+        ]
+    )
+    answer = milp(
+        np.concatenate([np.full(many, small), price, np.zeros(kinds)]),
+        bounds=Bounds(0, 1),
+        integrality=np.concatenate([np.ones(many), np.zeros(paid + kinds)]),
+        constraints=LinearConstraint(must_hold, lb=np.concatenate([np.zeros(kinds + len(rule)), [least]])),
+        options={"time_limit": SECONDS, "mip_rel_gap": 1e-9},
+    )
     chosen = np.zeros(len(hit), bool)
     if answer.x is None:  # out of time without any: all that find something do
         chosen[useful] = True

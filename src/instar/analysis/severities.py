@@ -19,10 +19,14 @@ Cells = tuple[npt.NDArray[Any], ...]
 COLUMNS = ("case", "target", "rule", "severity", "kind", "status", "p")
 """What is read of verdicts."""
 _DEFAULTS = {
-    "target": pl.lit("whole").alias("target"), "kind": pl.lit(None, pl.String).alias("kind"),
+    "target": pl.lit("whole").alias("target"),
+    "kind": pl.lit(None, pl.String).alias("kind"),
     "p": pl.lit(None, pl.Float64).alias("p"),
-    "status": pl.when(pl.col("severity").is_not_null()).then(pl.lit("ok")).otherwise(pl.lit("not applicable"))
-    .alias("status")}
+    "status": pl.when(pl.col("severity").is_not_null())
+    .then(pl.lit("ok"))
+    .otherwise(pl.lit("not applicable"))
+    .alias("status"),
+}
 ABSENT, OK, NOT_APPLICABLE, FAILED = range(4)
 
 
@@ -48,14 +52,28 @@ class Severities:
         place = {rule: number for number, rule in enumerate(self.rules)}
         kept = [rule for rule in rules if rule in place]
         rows = np.array([place[rule] for rule in kept], np.int64)
-        return Severities(tuple(kept), self.cases, self.severity[rows], self.status[rows], self.kind[rows], self.kinds,
-                          None if self.p is None else self.p[rows])
+        return Severities(
+            tuple(kept),
+            self.cases,
+            self.severity[rows],
+            self.status[rows],
+            self.kind[rows],
+            self.kinds,
+            None if self.p is None else self.p[rows],
+        )
 
     def at(self, columns: pl.Series) -> Severities:
         """Only the columns for which this is true."""
         take = columns.to_numpy()
-        return Severities(self.rules, self.cases.filter(columns), self.severity[:, take], self.status[:, take],
-                          self.kind[:, take], self.kinds, None if self.p is None else self.p[:, take])
+        return Severities(
+            self.rules,
+            self.cases.filter(columns),
+            self.severity[:, take],
+            self.status[:, take],
+            self.kind[:, take],
+            self.kinds,
+            None if self.p is None else self.p[:, take],
+        )
 
     def per_case(self) -> Severities:
         """Without the verdicts of rules over many cases, and without cases that have no severity under any rule."""
@@ -83,8 +101,13 @@ def group_of(target: str = "target") -> pl.Expr:
     return pl.col(target).str.split("/").list.last()
 
 
-def severities(verdicts: Verdicts | Iterable[pl.DataFrame], *, rules: Sequence[str] | None = None,
-               by: Literal["case", "target"] = "case", group: str | None = None) -> Severities:
+def severities(
+    verdicts: Verdicts | Iterable[pl.DataFrame],
+    *,
+    rules: Sequence[str] | None = None,
+    by: Literal["case", "target"] = "case",
+    group: str | None = None,
+) -> Severities:
     """Verdicts as a matrix, read frame by frame.
 
     By `target`, a column is one target of one case. With `group`, only targets of that landmark group count.
@@ -105,8 +128,18 @@ def severities(verdicts: Verdicts | Iterable[pl.DataFrame], *, rules: Sequence[s
         severity = kept["severity"].fill_null(np.nan).to_numpy().astype(np.float64)
         p = kept["p"].fill_null(np.nan).to_numpy().astype(np.float64)
         tested |= not bool(np.isnan(p).all())
-        status = kept.select(pl.when(pl.col("status") == "ok").then(OK).when(pl.col("status") == "not applicable")
-                             .then(NOT_APPLICABLE).otherwise(FAILED).cast(pl.UInt8)).to_series().to_numpy()
+        status = (
+            kept.select(
+                pl.when(pl.col("status") == "ok")
+                .then(OK)
+                .when(pl.col("status") == "not applicable")
+                .then(NOT_APPLICABLE)
+                .otherwise(FAILED)
+                .cast(pl.UInt8)
+            )
+            .to_series()
+            .to_numpy()
+        )
         cells.append(_worst(row, column, severity, status, kinds(kept["kind"].fill_null("")).astype(np.uint8), p))
     return _filled(names.known, columns.known, kinds.known, cells, tested)
 
@@ -130,8 +163,14 @@ class _Numbers:
         return np.asarray(code[local])
 
 
-def _worst(row: npt.NDArray[np.int64], column: npt.NDArray[np.int64], severity: Floats,
-           status: npt.NDArray[np.uint8], kind: npt.NDArray[np.uint8], p: Floats) -> Cells:
+def _worst(
+    row: npt.NDArray[np.int64],
+    column: npt.NDArray[np.int64],
+    severity: Floats,
+    status: npt.NDArray[np.uint8],
+    kind: npt.NDArray[np.uint8],
+    p: Floats,
+) -> Cells:
     """One cell per rule and column: the first among its worst."""
     cells = row, column, severity, status, kind, p
     place = column * (row.max(initial=0) + 1) + row
@@ -144,8 +183,9 @@ def _worst(row: npt.NDArray[np.int64], column: npt.NDArray[np.int64], severity: 
     return tuple(values[first] for values in cells)
 
 
-def _filled(rules: list[str | None], columns: list[str | None], kinds: list[str | None],
-            cells: list[Cells], tested: bool) -> Severities:
+def _filled(
+    rules: list[str | None], columns: list[str | None], kinds: list[str | None], cells: list[Cells], tested: bool
+) -> Severities:
     shape = len(rules), len(columns)
     severity, p = np.full(shape, np.nan), np.full(shape, np.nan) if tested else None
     status, kind = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
@@ -157,5 +197,12 @@ def _filled(rules: list[str | None], columns: list[str | None], kinds: list[str 
         severity[at], status[at], kind[at] = strays[better], said[better], sort[better]
         if p is not None:
             p[at] = tests[better]
-    return Severities(tuple(str(rule) for rule in rules), pl.Series("case", columns, pl.String), severity, status, kind,
-                      tuple(str(name) for name in kinds), p)
+    return Severities(
+        tuple(str(rule) for rule in rules),
+        pl.Series("case", columns, pl.String),
+        severity,
+        status,
+        kind,
+        tuple(str(name) for name in kinds),
+        p,
+    )

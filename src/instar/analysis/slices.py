@@ -21,9 +21,18 @@ MOST_VALUES = 20
 """A column with more different texts is a name, not a slice."""
 
 _SCHEMA: dict[str, Any] = {
-    "property": pl.String, "value": pl.String, "cases": pl.Int64, "failing": pl.Int64, "rate": pl.Float64,
-    "low": pl.Float64, "high": pl.Float64, "elsewhere": pl.Float64, "effect": pl.Float64, "p": pl.Float64,
-    "p_corrected": pl.Float64}
+    "property": pl.String,
+    "value": pl.String,
+    "cases": pl.Int64,
+    "failing": pl.Int64,
+    "rate": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "elsewhere": pl.Float64,
+    "effect": pl.Float64,
+    "p": pl.Float64,
+    "p_corrected": pl.Float64,
+}
 
 
 def described(cases: pl.DataFrame, subjects: pl.DataFrame | None = None) -> pl.DataFrame:
@@ -35,8 +44,11 @@ def described(cases: pl.DataFrame, subjects: pl.DataFrame | None = None) -> pl.D
     table = table.with_columns(pixels=pl.col("width") * pl.col("height"), aspect=pl.col("width") / pl.col("height"))
     own = pl.DataFrame([json.loads(text) for text in table["attributes"]], infer_schema_length=None, strict=False)
     measured = table["properties"].struct.unnest()
-    parts = [table.select("case", "pixels", "aspect"), measured, own.select(
-        pl.col(name) for name in own.columns if not own[name].dtype.is_nested())]
+    parts = [
+        table.select("case", "pixels", "aspect"),
+        measured,
+        own.select(pl.col(name) for name in own.columns if not own[name].dtype.is_nested()),
+    ]
     seen: dict[str, pl.Series] = {}
     for part in parts:
         for column in part.iter_columns():
@@ -97,5 +109,13 @@ def _rates(name: str, value: str, inside: Any, fails: Any) -> dict[str, Any]:
     count, hits = int(inside.sum()), int((inside & fails).sum())
     low, high = wilson(hits, count)
     others = int((~inside).sum())
-    return {"property": name, "value": value, "cases": count, "failing": hits, "rate": hits / count if count else None,
-            "low": low, "high": high, "elsewhere": int((~inside & fails).sum()) / others if others else None}
+    return {
+        "property": name,
+        "value": value,
+        "cases": count,
+        "failing": hits,
+        "rate": hits / count if count else None,
+        "low": low,
+        "high": high,
+        "elsewhere": int((~inside & fails).sum()) / others if others else None,
+    }

@@ -12,12 +12,17 @@ from instar.engine import SOURCE, chunks
 from instar.outputs import output_kind
 from instar.outputs.zones import Zones
 from instar.relations import own_equivariance
-from instar.store import Store
+from instar.store import Manifest, Store
 
 __all__ = ["subject_columns"]
 
-_PLACES: dict[str, Any] = {"subjects": pl.Int64, "subject_size": pl.Float64, "subject_x": pl.Float64,
-                           "subject_y": pl.Float64, "subject_off_centre": pl.Float64}
+_PLACES: dict[str, Any] = {
+    "subjects": pl.Int64,
+    "subject_size": pl.Float64,
+    "subject_x": pl.Float64,
+    "subject_y": pl.Float64,
+    "subject_off_centre": pl.Float64,
+}
 
 
 def subject_columns(store: Store) -> pl.DataFrame:
@@ -41,25 +46,25 @@ def subject_columns(store: Store) -> pl.DataFrame:
 
 def _found(store: Store) -> pl.DataFrame | None:
     manifest = store.manifest()
-    if manifest["output"] is None:
+    if manifest.output is None:
         return None
-    kind = output_kind(manifest["system"]["kind"])
+    kind = output_kind(manifest.system.kind)
     confidence = _confidence(manifest)
     frames = [pl.DataFrame(schema={"case": pl.String, **_PLACES})]
     first = (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0) & (pl.col("status") == "ok")
     for part in chunks(store):
         rows = store.predictions(["case", "width", "height", *kind.columns], where=part & first)
-        subjects = kind.subjects(rows, manifest["output"])
+        subjects = kind.subjects(rows, manifest.header)
         if subjects is None:
             return None
         frames.append(_placed(rows, subjects.filter(pl.col("score") >= confidence)))
     return pl.concat(frames)
 
 
-def _confidence(manifest: Mapping[str, Any]) -> float:
+def _confidence(manifest: Manifest) -> float:
     """What the suite's judging takes for found."""
-    options = {p.name: p.default for p in own_equivariance(manifest["system"]["kind"]).relation.options}
-    return float({**options, **manifest["options"]}.get("confidence", 0.0))
+    options = {p.name: p.default for p in own_equivariance(manifest.system.kind).relation.options}
+    return float({**options, **manifest.options}.get("confidence", 0.0))
 
 
 def _placed(rows: pl.DataFrame, subjects: pl.DataFrame) -> pl.DataFrame:
@@ -67,13 +72,22 @@ def _placed(rows: pl.DataFrame, subjects: pl.DataFrame) -> pl.DataFrame:
     x, y = (pl.col("x0") + pl.col("x1")) / 2, (pl.col("y0") + pl.col("y1")) / 2
     width, height = pl.col("width"), pl.col("height")
     measured = subjects.join(frames, on="row").select(
-        "row", subject_size=_length(pl.col("x1") - pl.col("x0"), pl.col("y1") - pl.col("y0")) / _length(width, height),
-        subject_x=x / width, subject_y=y / height,
-        subject_off_centre=_length(2 * x - width, 2 * y - height) / _length(width, height))
-    largest = measured.sort("subject_size", descending=True, maintain_order=True).group_by("row").agg(
-        pl.len().cast(pl.Int64).alias("subjects"), pl.all().first())
-    return frames.join(largest, on="row", how="left", maintain_order="left").with_columns(
-        pl.col("subjects").fill_null(0)).select("case", *_PLACES)
+        "row",
+        subject_size=_length(pl.col("x1") - pl.col("x0"), pl.col("y1") - pl.col("y0")) / _length(width, height),
+        subject_x=x / width,
+        subject_y=y / height,
+        subject_off_centre=_length(2 * x - width, 2 * y - height) / _length(width, height),
+    )
+    largest = (
+        measured.sort("subject_size", descending=True, maintain_order=True)
+        .group_by("row")
+        .agg(pl.len().cast(pl.Int64).alias("subjects"), pl.all().first())
+    )
+    return (
+        frames.join(largest, on="row", how="left", maintain_order="left")
+        .with_columns(pl.col("subjects").fill_null(0))
+        .select("case", *_PLACES)
+    )
 
 
 def _length(x: pl.Expr, y: pl.Expr) -> pl.Expr:
@@ -82,7 +96,8 @@ def _length(x: pl.Expr, y: pl.Expr) -> pl.Expr:
 
 def _zones(store: Store) -> pl.DataFrame | None:
     stored = store.needs((pl.col("kind") == Zones.kind) & (pl.col("status") == "ok")).unique(
-        "case", keep="last", maintain_order=True)
+        "case", keep="last", maintain_order=True
+    )
 
     def shares(row: Mapping[str, Any]) -> dict[str, Any]:
         if row["facts"]:

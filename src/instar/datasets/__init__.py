@@ -31,10 +31,36 @@ from instar.spelling import Call, bind, nearest, parse_call, spell
 
 __all__ = ["Dataset", "DatasetFamily", "dataset", "datasets", "shortened"]
 
-_FAMILIES = (CAPTIONS, COCO, EGOHANDS, ETH_UCY, FLIC, FOLDER, FREIHAND, IND, LIST, LSP, ONEHAND10K, PANOPTIC, SAMPLE,
-             SDD, TRACKS, VIDEO, VOC, YOLO)
-_FOLDERS = (("sdd", holds_sdd), ("ind", holds_ind), ("egohands", holds_egohands), ("freihand", holds_freihand),
-            ("onehand10k", holds_onehand), ("panoptic", holds_panoptic), ("voc", holds_voc), ("yolo", holds_yolo))
+_FAMILIES = (
+    CAPTIONS,
+    COCO,
+    EGOHANDS,
+    ETH_UCY,
+    FLIC,
+    FOLDER,
+    FREIHAND,
+    IND,
+    LIST,
+    LSP,
+    ONEHAND10K,
+    PANOPTIC,
+    SAMPLE,
+    SDD,
+    TRACKS,
+    VIDEO,
+    VOC,
+    YOLO,
+)
+_FOLDERS = (
+    ("sdd", holds_sdd),
+    ("ind", holds_ind),
+    ("egohands", holds_egohands),
+    ("freihand", holds_freihand),
+    ("onehand10k", holds_onehand),
+    ("panoptic", holds_panoptic),
+    ("voc", holds_voc),
+    ("yolo", holds_yolo),
+)
 _BUILT_IN: dict[str, DatasetFamily] = {family.name: family for family in _FAMILIES}
 
 
@@ -53,8 +79,7 @@ def dataset(spelling: str | Path) -> Dataset:
     """
     text = str(spelling)
     if not text:
-        raise ValueError("nothing was given; a dataset is a path, a name with parameters, "
-                         "or package.module:function")
+        raise ValueError("nothing was given; a dataset is a path, a name with parameters, or package.module:function")
     path = Path(text)
     if _exists(path):
         return _opened(Call(_recognised(path), (text,)))
@@ -73,8 +98,10 @@ def dataset(spelling: str | Path) -> Dataset:
         return _opened(Call(text))  # says which parameters it needs
     error, kinds = str(missing(path)), sorted(datasets())
     hint = "" if "did you mean" in error or "/" in text else nearest(text, kinds)
-    raise FileNotFoundError(f"{error}{hint or '.'} A dataset is a path, one of {', '.join(kinds)} "
-                            "with parameters, or package.module:function")
+    raise FileNotFoundError(
+        f"{error}{hint or '.'} A dataset is a path, one of {', '.join(kinds)} "
+        "with parameters, or package.module:function"
+    )
 
 
 def _exists(path: Path) -> bool:
@@ -87,8 +114,14 @@ def _exists(path: Path) -> bool:
 def _opened(call: Call) -> Dataset:
     if ":" in call.name:
         raise ValueError(f"{call.name}: a function takes no parameters here; set them in Python")
-    family = find("dataset", call.name, "datasets", DatasetFamily, _BUILT_IN,
-                  see="A path needs quotes inside parameters; your own is written package.module:function.")
+    family = find(
+        "dataset",
+        call.name,
+        "datasets",
+        DatasetFamily,
+        _BUILT_IN,
+        see="A path needs quotes inside parameters; your own is written package.module:function.",
+    )
     family = with_attributes(family)
     values = bind(call, family.parameters, what="dataset")
     return family.open(spell(family.name, values, family.parameters), **values)
@@ -112,8 +145,10 @@ def _recognised(path: Path) -> str:
         for variable, kind in (("examples", "flic"), ("joints", "lsp"), ("video", "egohands")):
             if variable in names:
                 return kind
-        raise ValueError(f"{path}: a .mat file is FLIC's (with 'examples'), LSP's (with 'joints') or EgoHands' (with "
-                         f"'video'), this one has {', '.join(names) or 'nothing'}")
+        raise ValueError(
+            f"{path}: a .mat file is FLIC's (with 'examples'), LSP's (with 'joints') or EgoHands' (with "
+            f"'video'), this one has {', '.join(names) or 'nothing'}"
+        )
     start = _start(path)
     if ending == "csv" and start.removeprefix(b"\xef\xbb\xbf").startswith(",".join(CSV_HEADER).encode()):
         return "lsp"
@@ -127,8 +162,9 @@ def _recognised(path: Path) -> str:
     if ending == "txt" and is_joint_labels(text):
         return "onehand10k"
     if b"\0" in start:
-        raise ValueError(f"{path}: neither a picture, a video, nor a text file; "
-                         f"datasets are {', '.join(sorted(_BUILT_IN))}")
+        raise ValueError(
+            f"{path}: neither a picture, a video, nor a text file; datasets are {', '.join(sorted(_BUILT_IN))}"
+        )
     return "list"
 
 

@@ -17,8 +17,9 @@ from instar.spelling import Parameter
 
 __all__ = ["with_attributes"]
 
-_ATTRIBUTES = Parameter("attributes", "text", None, help="a CSV file whose column `case` has the cases' ids, and its "
-                                                         "others attributes")
+_ATTRIBUTES = Parameter(
+    "attributes", "text", None, help="a CSV file whose column `case` has the cases' ids, and its others attributes"
+)
 Rows = Mapping[str, Mapping[str, Any]]
 
 
@@ -37,8 +38,9 @@ def _open(family: DatasetFamily, name: str, *, attributes: str | None, **values:
     ids = {case.id for case in found.cases()}
     strangers, bare = sorted(rows.keys() - ids), sorted(ids - rows.keys())
     if len(strangers) == len(rows):
-        raise ValueError(f"{attributes}: no line of it names a case; it has {shortened(strangers)}, the cases are "
-                         f"{shortened(bare)}")
+        raise ValueError(
+            f"{attributes}: no line of it names a case; it has {shortened(strangers)}, the cases are {shortened(bare)}"
+        )
     notes = list(found.notes)
     if strangers:
         notes.append(f"{counted(len(strangers), 'line')} of {attributes} of no case: {shortened(strangers)}")
@@ -56,8 +58,10 @@ def _rows(file: Path) -> Rows:
     except (pl.exceptions.PolarsError, OSError) as error:
         raise ValueError(f"{file}: not a table in CSV ({str(error).splitlines()[0]})") from None
     if "case" not in table.columns or len(table.columns) < 2:
-        raise ValueError(f"{file}: a table of attributes has a column 'case' and others; its first line names "
-                         f"{', '.join(table.columns)}")
+        raise ValueError(
+            f"{file}: a table of attributes has a column 'case' and others; its first line names "
+            f"{', '.join(table.columns)}"
+        )
     rows: dict[str, dict[str, Any]] = {}
     for number, row in enumerate(table.iter_rows(named=True), 2):
         case = nfc(row.pop("case") or "")

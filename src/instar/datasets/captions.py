@@ -80,8 +80,9 @@ def _lines(text: str, path: str) -> Iterator[tuple[int, str, str]]:
         for row in rows:
             if row:
                 if len(row) <= max(picture, caption):
-                    raise ValueError(f"{path}, line {rows.line_num}: it has {len(row)} columns, the first line has "
-                                     f"{len(heads)}")
+                    raise ValueError(
+                        f"{path}, line {rows.line_num}: it has {len(row)} columns, the first line has {len(heads)}"
+                    )
                 # a caption with a bare separator in it spills over into columns that the table does not have
                 spilled = row[caption:] if caption == len(heads) - 1 else [row[caption]]
                 yield rows.line_num, row[picture], mark.join(spilled)
@@ -98,8 +99,10 @@ def _of_json(number: int, line: str, path: str) -> Iterator[tuple[int, str, str]
     said = next((entry[name] for name in _CAPTION if name in entry), None)
     texts = said if isinstance(said, list) else [said]
     if not isinstance(picture, str) or not all(isinstance(each, str) for each in texts):
-        raise ValueError(f"{path}, line {number}: it has no image ({', '.join(_IMAGE[:3])} …) or no caption "
-                         f"({', '.join(_CAPTION[:3])} …)")
+        raise ValueError(
+            f"{path}, line {number}: it has no image ({', '.join(_IMAGE[:3])} …) or no caption "
+            f"({', '.join(_CAPTION[:3])} …)"
+        )
     for each in texts:
         yield number, picture, str(each)
 
@@ -116,7 +119,9 @@ def _cases(root: Path, said: Mapping[str, list[str]]) -> Iterator[Case]:
         yield Case(picture, str(root / picture), truth=Caption.from_texts(said[picture]))
 
 
-CAPTIONS = DatasetFamily("captions", _open, (
-    PATH,
-    Parameter("images", "text", None, help="the folder of the pictures; if not given, looked for nearby"),
-), "pictures with captions in a table: CSV, JSON lines, or Flickr's token file")
+CAPTIONS = DatasetFamily(
+    "captions",
+    _open,
+    (PATH, Parameter("images", "text", None, help="the folder of the pictures; if not given, looked for nearby")),
+    "pictures with captions in a table: CSV, JSON lines, or Flickr's token file",
+)

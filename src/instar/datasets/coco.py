@@ -13,16 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from instar.case import Case
-from instar.datasets.dataset import (
-    PATH,
-    Dataset,
-    DatasetFamily,
-    Distinct,
-    first_existing,
-    missing,
-    nfc,
-    shortened,
-)
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, first_existing, missing, nfc, shortened
 from instar.datasets.masks import Runs, mask_from_polygons, mask_from_runs, runs_of
 from instar.outputs.caption import Caption
 from instar.outputs.detections import Detections
@@ -76,12 +67,13 @@ class _Left:
         self.reasons.setdefault(reason, []).append(str(name))
 
     def notes(self) -> list[str]:
-        return [f"{len(ids):,} annotation{'s' * (len(ids) > 1)} left out, {reason}: {shortened(ids)}"
-                for reason, ids in self.reasons.items()]
+        return [
+            f"{len(ids):,} annotation{'s' * (len(ids) > 1)} left out, {reason}: {shortened(ids)}"
+            for reason, ids in self.reasons.items()
+        ]
 
 
-def _open(name: str, *, path: str, images: str | None, truth: str, masks: bool,
-          skeleton: str | None) -> Dataset:
+def _open(name: str, *, path: str, images: str | None, truth: str, masks: bool, skeleton: str | None) -> Dataset:
     content = _content(Path(path))
     categories = {each.get("id"): each for each in _entries(content, "categories", path)}
     annotations = _entries(content, "annotations", path)
@@ -115,13 +107,13 @@ def _open(name: str, *, path: str, images: str | None, truth: str, masks: bool,
         cases = partial(_without_truth, ordered)
     crowds = sum(picture.crowds for picture in ordered)
     if crowds:
-        notes.append(f"{crowds:,} crowd region{'s' * (crowds > 1)} left out of the truth; "
-                     "attribute crowds counts them")
+        notes.append(f"{crowds:,} crowd region{'s' * (crowds > 1)} left out of the truth; attribute crowds counts them")
     kinds = {"keypoints": Poses.kind, "instances": Detections.kind, "captions": Caption.kind}
     return Dataset(name, str(root), cases, kinds.get(kind), tuple(notes + left.notes()))
 
 
 # --- reading ---------------------------------------------------------------------------------------
+
 
 def _content(path: Path) -> Entry:
     if not path.is_file():
@@ -144,8 +136,7 @@ def _entries(content: Entry, key: str, path: str) -> list[Entry]:
 
 
 def _kind(categories: Mapping[Any, Entry], annotations: list[Entry]) -> str:
-    if any(each.get("keypoints") for each in categories.values()) or (
-            annotations and "keypoints" in annotations[0]):
+    if any(each.get("keypoints") for each in categories.values()) or (annotations and "keypoints" in annotations[0]):
         return "keypoints"
     if any("bbox" in each for each in annotations):
         return "instances"
@@ -163,8 +154,9 @@ def _pictures(content: Entry, path: str) -> dict[Any, _Picture]:
             key = entry["id"]
             hash(key)
         except (KeyError, TypeError, ValueError):
-            raise ValueError(f"{path}: image {number} needs id, file_name, width and height, "
-                             f"it is {json.dumps(entry)[:200]}") from None
+            raise ValueError(
+                f"{path}: image {number} needs id, file_name, width and height, it is {json.dumps(entry)[:200]}"
+            ) from None
         if key in pictures:
             raise ValueError(f"{path}: two images have the id {key!r}")
         told = entry.get("license")
@@ -178,9 +170,11 @@ def _pictures(content: Entry, path: str) -> dict[Any, _Picture]:
 def _licences(content: Entry) -> dict[int | str, str]:
     """Names and addresses of licences, by the number that images have; what is not told is left out."""
     listed = content.get("licenses")
-    return {each["id"]: " ".join(str(each[key]) for key in ("name", "url") if each.get(key))
-            for each in (listed if isinstance(listed, list) else ())
-            if isinstance(each, dict) and isinstance(each.get("id"), int | str)}
+    return {
+        each["id"]: " ".join(str(each[key]) for key in ("name", "url") if each.get(key))
+        for each in (listed if isinstance(listed, list) else ())
+        if isinstance(each, dict) and isinstance(each.get("id"), int | str)
+    }
 
 
 def _root(path: Path, images: str | None, files: list[str]) -> Path:
@@ -195,8 +189,7 @@ def _root(path: Path, images: str | None, files: list[str]) -> Path:
     return first_existing(near, files[:1000], of=path, option="images").resolve()
 
 
-def _bones(categories: Mapping[Any, Entry], annotations: list[Entry], given: str | None,
-           path: str) -> Skeleton:
+def _bones(categories: Mapping[Any, Entry], annotations: list[Entry], given: str | None, path: str) -> Skeleton:
     if given is not None:
         return skeleton(given)
     named = {tuple(each["keypoints"]) for each in categories.values() if each.get("keypoints")}
@@ -212,9 +205,11 @@ def _bones(categories: Mapping[Any, Entry], annotations: list[Entry], given: str
         return skeleton("hand-21")
     if count == 17 and not names:
         return skeleton("coco-17")
-    raise ValueError(f"{path}: no built-in skeleton has its {count} keypoints "
-                     f"({shortened(names) or 'without names'}); say which with skeleton=NAME, "
-                     'or your own with skeleton="my.toml"')
+    raise ValueError(
+        f"{path}: no built-in skeleton has its {count} keypoints "
+        f"({shortened(names) or 'without names'}); say which with skeleton=NAME, "
+        'or your own with skeleton="my.toml"'
+    )
 
 
 def _picture_of(entry: Entry, pictures: dict[Any, _Picture], left: _Left) -> _Picture | None:
@@ -245,8 +240,13 @@ def _is_rhd(content: Entry, categories: Mapping[Any, Entry], bones: Skeleton) ->
     return bones.name == "hand-21" and not named and isinstance(info, Mapping) and info.get("description") == "RHD"
 
 
-def _read_people(annotations: list[Entry], pictures: dict[Any, _Picture], bones: Skeleton,
-                 order: npt.NDArray[np.intp] | None, left: _Left) -> float:
+def _read_people(
+    annotations: list[Entry],
+    pictures: dict[Any, _Picture],
+    bones: Skeleton,
+    order: npt.NDArray[np.intp] | None,
+    left: _Left,
+) -> float:
     """Fills in people as (landmarks, 3), and returns the largest visibility flag of the file."""
     top = 0.0
     for entry in annotations:
@@ -272,8 +272,9 @@ def _read_people(annotations: list[Entry], pictures: dict[Any, _Picture], bones:
     return top
 
 
-def _read_things(annotations: list[Entry], pictures: dict[Any, _Picture], categories: Mapping[Any, Entry],
-                 left: _Left, masks: bool) -> None:
+def _read_things(
+    annotations: list[Entry], pictures: dict[Any, _Picture], categories: Mapping[Any, Entry], left: _Left, masks: bool
+) -> None:
     for number, entry in enumerate(annotations, 1):
         picture = _picture_of(entry, pictures, left)
         if picture is None:
@@ -320,6 +321,7 @@ def _shape(segmentation: object, size: tuple[int, int]) -> list[Floats] | Runs |
 
 # --- cases -----------------------------------------------------------------------------------------
 
+
 def _attributes(picture: _Picture) -> dict[str, Any]:
     told = {"crowds": picture.crowds, "licence": picture.licence}
     return {name: value for name, value in told.items() if value}
@@ -332,8 +334,9 @@ def _with_poses(pictures: list[_Picture], bones: Skeleton, top: float) -> Iterat
             marks = np.stack(picture.people)
             # Keypoints number pixels from 0; the centre of the first is 0.5. A joint that is annotated but
             # hidden (v = 1 of 2) is half visible; where a file knows only 0 and 1, 1 is visible.
-            truth = Poses.from_array(marks[..., :2] + 0.5, skeleton=bones,
-                                     visibility=np.nan_to_num(marks[..., 2]) / top)
+            truth = Poses.from_array(
+                marks[..., :2] + 0.5, skeleton=bones, visibility=np.nan_to_num(marks[..., 2]) / top
+            )
         elif not picture.unmarked and not picture.crowds:
             truth = Poses.from_array([], skeleton=bones)  # nobody there; elsewhere somebody is, unmarked
         yield Case(picture.id, picture.path, truth=truth, attributes=_attributes(picture))
@@ -349,13 +352,20 @@ def _with_detections(pictures: list[_Picture], masks: bool) -> Iterator[Case]:
     for picture in pictures:
         things = picture.things
         width, height = picture.size
-        drawn = np.zeros((len(things), height, width), bool) if masks and any(
-            thing.shape is not None for thing in things) else None
+        drawn = (
+            np.zeros((len(things), height, width), bool)
+            if masks and any(thing.shape is not None for thing in things)
+            else None
+        )
         if drawn is not None:
             for mask, thing in zip(drawn, things, strict=True):
                 mask[:] = _mask(thing, picture.size)
-        truth = Detections.from_xyxy([thing.box for thing in things], [thing.label for thing in things],
-                                     ids=[thing.id for thing in things], masks=drawn)
+        truth = Detections.from_xyxy(
+            [thing.box for thing in things],
+            [thing.label for thing in things],
+            ids=[thing.id for thing in things],
+            masks=drawn,
+        )
         yield Case(picture.id, picture.path, truth=truth, attributes=_attributes(picture))
 
 
@@ -373,11 +383,21 @@ def _without_truth(pictures: list[_Picture]) -> Iterator[Case]:
         yield Case(picture.id, picture.path)
 
 
-COCO = DatasetFamily("coco", _open, (
-    PATH,
-    Parameter("images", "text", None, help="the folder of the pictures; if not given, looked for nearby"),
-    Parameter("truth", "choice", "auto", choices=("auto", "keypoints", "instances", "captions"),
-              help="what to read; what there is, in this order"),
-    Parameter("masks", "bool", True, help="whether instances have masks"),
-    Parameter("skeleton", "text", None, help="a skeleton's name or TOML file, where names do not tell"),
-), "COCO's JSON: keypoints, instances with boxes and masks, or captions")
+COCO = DatasetFamily(
+    "coco",
+    _open,
+    (
+        PATH,
+        Parameter("images", "text", None, help="the folder of the pictures; if not given, looked for nearby"),
+        Parameter(
+            "truth",
+            "choice",
+            "auto",
+            choices=("auto", "keypoints", "instances", "captions"),
+            help="what to read; what there is, in this order",
+        ),
+        Parameter("masks", "bool", True, help="whether instances have masks"),
+        Parameter("skeleton", "text", None, help="a skeleton's name or TOML file, where names do not tell"),
+    ),
+    "COCO's JSON: keypoints, instances with boxes and masks, or captions",
+)

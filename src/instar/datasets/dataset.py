@@ -73,8 +73,9 @@ def missing(path: Path, what: str = "file or folder") -> FileNotFoundError:
     while not there.exists() and there != there.parent:
         there = there.parent
     if there != path.parent and there != Path():
-        return FileNotFoundError(f"there is no {what} {str(path)!r}; "
-                                 f"of the folders on the way {str(there)!r} is the last that exists")
+        return FileNotFoundError(
+            f"there is no {what} {str(path)!r}; of the folders on the way {str(there)!r} is the last that exists"
+        )
     try:
         names = [entry.name for entry in there.iterdir()]
     except OSError:
@@ -89,8 +90,9 @@ def first_existing(folders: Sequence[Path], files: Iterable[str], *, of: Path, o
         if any((folder / name).is_file() for name in names):
             return folder
     looked = ", ".join(str(folder) for folder in dict.fromkeys(folders))
-    raise FileNotFoundError(f"{of}: its pictures (e.g. {names[0]}) are in none of {looked}; "
-                            f'say where with {option}="folder"')
+    raise FileNotFoundError(
+        f'{of}: its pictures (e.g. {names[0]}) are in none of {looked}; say where with {option}="folder"'
+    )
 
 
 def shortened(items: Sequence[Any], most: int = 3) -> str:

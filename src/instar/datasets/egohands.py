@@ -55,8 +55,9 @@ def _open(name: str, *, path: str, images: str | None, classes: str, masks: bool
         raise ValueError(f"{file}: no video in it has labelled frames")
     gone = [frame.id for frame in frames if not Path(frame.path).is_file()]
     if len(gone) == len(frames):
-        raise FileNotFoundError(f"{file}: none of its frames (e.g. {gone[0]}) is in {root}; "
-                                'say where they are with images="folder"')
+        raise FileNotFoundError(
+            f'{file}: none of its frames (e.g. {gone[0]}) is in {root}; say where they are with images="folder"'
+        )
     notes = [f"{counted(len(gone), 'frame')} not found: {shortened(gone)}"] if gone else []
     ordered = sorted(frames, key=lambda frame: frame.id)
     return Dataset(name, str(root), partial(_cases, ordered, masks), Detections.kind, tuple(notes + left.notes()))
@@ -106,11 +107,25 @@ def _cases(frames: list[_Frame], masks: bool) -> Iterator[Case]:
         yield Case(frame.id, frame.path, truth=truth_of(frame.things, size, masks=masks), attributes=frame.about)
 
 
-EGOHANDS = DatasetFamily("egohands", _open, (
-    PATH,
-    Parameter("images", "text", None, help="the folder of the videos' frames; if not given, _LABELLED_SAMPLES beside "
-                                           "metadata.mat"),
-    Parameter("classes", "choice", "one", choices=("one", "four"),
-              help="one: hand; four: myleft, myright, yourleft, yourright"),
-    Parameter("masks", "bool", True, help="whether hands have masks"),
-), "EgoHands' metadata.mat, with outlines of hands")
+EGOHANDS = DatasetFamily(
+    "egohands",
+    _open,
+    (
+        PATH,
+        Parameter(
+            "images",
+            "text",
+            None,
+            help="the folder of the videos' frames; if not given, _LABELLED_SAMPLES beside metadata.mat",
+        ),
+        Parameter(
+            "classes",
+            "choice",
+            "one",
+            choices=("one", "four"),
+            help="one: hand; four: myleft, myright, yourleft, yourright",
+        ),
+        Parameter("masks", "bool", True, help="whether hands have masks"),
+    ),
+    "EgoHands' metadata.mat, with outlines of hands",
+)

@@ -70,8 +70,10 @@ def _open(name: str, *, path: str, map: str, homography: str, **window: Any) -> 
             continue
         _read(file, inner.as_posix(), distinct(nfc(inner.with_suffix("").as_posix())), place, scenes)
     if others:
-        scenes.notes.append(f"{len(others):,} .txt file{'s' * (len(others) > 1)} left out, without four columns of "
-                            f"numbers (frame, id, x, y): {shortened(others)}")
+        scenes.notes.append(
+            f"{len(others):,} .txt file{'s' * (len(others) > 1)} left out, without four columns of "
+            f"numbers (frame, id, x, y): {shortened(others)}"
+        )
     return scenes.dataset(name, given)
 
 
@@ -99,12 +101,15 @@ def _seen(text: str) -> pl.DataFrame:
         else:
             frame, track, x, y = found
             rows.append((number, str(plain(track)) if np.isfinite(track) else "", frame, x, y))
-    return pl.DataFrame(rows, {"line": pl.Int64, "track": pl.String, "frame": pl.Float64, "x": pl.Float64,
-                               "y": pl.Float64}, orient="row").with_columns(agent=pl.lit(None, pl.String))
-
+    return pl.DataFrame(
+        rows,
+        {"line": pl.Int64, "track": pl.String, "frame": pl.Float64, "x": pl.Float64, "y": pl.Float64},
+        orient="row",
+    ).with_columns(agent=pl.lit(None, pl.String))
 
 
 # --- from metres to pixels -------------------------------------------------------------------------
+
 
 def _on_nothing(seen: pl.DataFrame, file: Path, scene: str) -> tuple[Ground, Floats]:
     """On a background as large as the positions need; y runs up in the world and down in pictures."""
@@ -131,20 +136,32 @@ def _homography(file: Path) -> Warp:
     if not file.is_file():
         raise missing(file, "homography")
     try:
-        matrix = np.array([[float(part) for part in line.replace(",", " ").split()]
-                           for line in _text(file).splitlines() if line.strip()])
+        matrix = np.array(
+            [
+                [float(part) for part in line.replace(",", " ").split()]
+                for line in _text(file).splitlines()
+                if line.strip()
+            ]
+        )
         if matrix.shape != (3, 3) or not np.isfinite(matrix).all() or np.linalg.matrix_rank(matrix) < 3:
             raise ValueError
     except ValueError:
-        raise ValueError(f"{file}: a homography is three lines of three numbers, an invertible matrix that carries "
-                         "pixels (x, y, 1) of the map to metres") from None
+        raise ValueError(
+            f"{file}: a homography is three lines of three numbers, an invertible matrix that carries "
+            "pixels (x, y, 1) of the map to metres"
+        ) from None
     # Only the ratios of its numbers count; frames play no part in what it does to points.
     return Warp(matrix / abs(np.linalg.det(matrix)) ** (1 / 3), (1, 1), (1, 1))
 
 
-ETH_UCY = DatasetFamily("eth-ucy", _open, (
-    PATH,
-    Parameter("map", "text", "", help="the class map; if not given, a background as large as the positions need"),
-    Parameter("homography", "text", "", help="a text file of 3×3 numbers that carries the map's pixels to metres"),
-    *HORIZON,
-), "ETH and UCY: text with frame, id, x, y in metres; one file or a folder of them, one case of each in turn")
+ETH_UCY = DatasetFamily(
+    "eth-ucy",
+    _open,
+    (
+        PATH,
+        Parameter("map", "text", "", help="the class map; if not given, a background as large as the positions need"),
+        Parameter("homography", "text", "", help="a text file of 3×3 numbers that carries the map's pixels to metres"),
+        *HORIZON,
+    ),
+    "ETH and UCY: text with frame, id, x, y in metres; one file or a folder of them, one case of each in turn",
+)

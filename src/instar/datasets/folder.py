@@ -14,8 +14,27 @@ from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc, 
 
 __all__ = ["FOLDER", "PICTURES", "is_picture"]
 
-PICTURES = ("avif", "bmp", "dib", "gif", "jfif", "jp2", "jpe", "jpeg", "jpg", "pbm", "pgm", "png", "pnm",
-            "ppm", "ras", "sr", "tif", "tiff", "webp")
+PICTURES = (
+    "avif",
+    "bmp",
+    "dib",
+    "gif",
+    "jfif",
+    "jp2",
+    "jpe",
+    "jpeg",
+    "jpg",
+    "pbm",
+    "pgm",
+    "png",
+    "pnm",
+    "ppm",
+    "ras",
+    "sr",
+    "tif",
+    "tiff",
+    "webp",
+)
 """The endings looked for, in any case. Some need a newer OpenCV; such a file becomes a row that says so."""
 
 
@@ -33,8 +52,9 @@ class _Seen:
     misnamed: int = 0
 
 
-def _walk(folders: list[Path], prefix: str, above: frozenset[tuple[int, int]],
-          seen: _Seen) -> Iterator[tuple[str, Path]]:
+def _walk(
+    folders: list[Path], prefix: str, above: frozenset[tuple[int, int]], seen: _Seen
+) -> Iterator[tuple[str, Path]]:
     """(id, path) of every picture, sorted by id, with no more in memory than one folder on each level.
 
     Several folders at once where their names differ only in how accents are written: their ids would
@@ -107,9 +127,10 @@ def _open(name: str, *, path: str) -> Dataset:
     count = sum(1 for _ in _walk([root], "", frozenset(), seen))
     notes = _notes(seen)
     if not count:
-        raise ValueError(f"there are no pictures in {path!r}: looked in all its folders for "
-                         f"{', '.join('.' + ending for ending in PICTURES)}"
-                         + "".join(f"; {note}" for note in notes))
+        raise ValueError(
+            f"there are no pictures in {path!r}: looked in all its folders for "
+            f"{', '.join('.' + ending for ending in PICTURES)}" + "".join(f"; {note}" for note in notes)
+        )
     return Dataset(name, str(root), partial(_cases, root), notes=notes)
 
 
@@ -118,14 +139,18 @@ def _notes(seen: _Seen) -> tuple[str, ...]:
     if total := seen.others.total():
         common = sorted(seen.others.items(), key=lambda item: (-item[1], item[0]))
         kinds = [f"{ending} {count:,}" for ending, count in common]
-        notes.append(f"{total:,} {'file is no picture' if total == 1 else 'files are no pictures'}: "
-                     f"{shortened(kinds, 5)}")
+        notes.append(
+            f"{total:,} {'file is no picture' if total == 1 else 'files are no pictures'}: {shortened(kinds, 5)}"
+        )
     if seen.closed:
-        notes.append(f"{len(seen.closed):,} folder{'s' * (len(seen.closed) > 1)} cannot be opened: "
-                     f"{shortened(seen.closed)}")
+        notes.append(
+            f"{len(seen.closed):,} folder{'s' * (len(seen.closed) > 1)} cannot be opened: {shortened(seen.closed)}"
+        )
     if seen.loops:
-        notes.append(f"{len(seen.loops):,} link{'s' * (len(seen.loops) > 1)} to a folder above not followed: "
-                     f"{shortened(seen.loops)}")
+        notes.append(
+            f"{len(seen.loops):,} link{'s' * (len(seen.loops) > 1)} to a folder above not followed: "
+            f"{shortened(seen.loops)}"
+        )
     if seen.misnamed:
         notes.append(f"{seen.misnamed:,} name{'s' * (seen.misnamed > 1)} not in UTF-8 left out; rename them")
     return tuple(notes)

@@ -55,15 +55,19 @@ def _open(name: str, *, path: str, split: str, versions: str) -> Dataset:
     for each in splits:
         pictures += _split(root, each, versions == "all", notes)
     if not pictures:
-        raise FileNotFoundError(f"{path}: no picture of {' or '.join(splits)} is there; "
-                                f"the first is {splits[0]}/rgb/00000000.jpg")
+        raise FileNotFoundError(
+            f"{path}: no picture of {' or '.join(splits)} is there; the first is {splits[0]}/rgb/00000000.jpg"
+        )
     return Dataset(name, str(root), partial(_cases, pictures), Poses.kind, tuple(notes))
 
 
 def _split(root: Path, split: str, every: bool, notes: list[str]) -> list[_Picture]:
     """The pictures of one part that are there, in the order of their numbers."""
-    numbers = sorted(int(found[1]) for entry in (root / split / "rgb").iterdir()
-                     if (found := re.fullmatch(r"(\d{8})\.jpg", entry.name)))
+    numbers = sorted(
+        int(found[1])
+        for entry in (root / split / "rgb").iterdir()
+        if (found := re.fullmatch(r"(\d{8})\.jpg", entry.name))
+    )
     if split == "evaluation" and not (root / f"{split}_xyz.json").is_file():
         notes.append("evaluation: there is no evaluation_xyz.json, which comes with version 2; its cases have no truth")
         return [_picture(root, split, number, {"split": split}, None) for number in numbers]
@@ -72,14 +76,23 @@ def _split(root: Path, split: str, every: bool, notes: list[str]) -> list[_Pictu
     expected = len(hands) * len(names)
     beyond = [number for number in numbers if number >= len(hands) * len(_VERSIONS[split])]
     if beyond:
-        notes.append(f"{split}: {counted(len(beyond), 'picture')} left out, whose number is beyond those of "
-                     f"{counted(len(hands), 'sample')}: {shortened([f'{number:08d}.jpg' for number in beyond])}")
+        notes.append(
+            f"{split}: {counted(len(beyond), 'picture')} left out, whose number is beyond those of "
+            f"{counted(len(hands), 'sample')}: {shortened([f'{number:08d}.jpg' for number in beyond])}"
+        )
     chosen = [number for number in numbers if number < expected]
     if len(chosen) < expected:
         notes.append(f"{split}: {expected - len(chosen):,} of {counted(expected, 'picture')} not there, and left out")
-    return [_picture(root, split, number,
-                     {"split": split, "sample": f"{number % len(hands):08d}", "version": names[number // len(hands)]},
-                     hands[number % len(hands)]) for number in chosen]
+    return [
+        _picture(
+            root,
+            split,
+            number,
+            {"split": split, "sample": f"{number % len(hands):08d}", "version": names[number // len(hands)]},
+            hands[number % len(hands)],
+        )
+        for number in chosen
+    ]
 
 
 def _picture(root: Path, split: str, number: int, about: dict[str, str], points: Floats | None) -> _Picture:
@@ -95,8 +108,10 @@ def _projected(root: Path, split: str, notes: list[str]) -> Floats:
         if not isinstance(entries, list) or not entries:
             raise ValueError(f"{file}: it is a list with an entry for each sample, this is none, or empty")
     if len(places) != len(cameras):
-        raise ValueError(f"{root}: {files[0].name} has {counted(len(places), 'sample')}, {files[1].name} "
-                         f"{len(cameras):,}; they belong to different versions, or one is damaged")
+        raise ValueError(
+            f"{root}: {files[0].name} has {counted(len(places), 'sample')}, {files[1].name} "
+            f"{len(cameras):,}; they belong to different versions, or one is damaged"
+        )
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         seen = _arrays(places, (21, 3)) @ _arrays(cameras, (3, 3)).transpose(0, 2, 1)
         # The camera's matrix calls the centre of the first pixel 0, as its authors draw it; here it is 0.5.
@@ -105,8 +120,10 @@ def _projected(root: Path, split: str, notes: list[str]) -> Floats:
     absent = np.isnan(hands[..., 0])
     blank = np.flatnonzero(absent.all(1)).tolist()
     if blank:
-        notes.append(f"{split}: {counted(len(blank), 'sample')} without truth, for want of 21 × 3 places before a "
-                     f"camera of 3 × 3 numbers: {shortened(blank)}")
+        notes.append(
+            f"{split}: {counted(len(blank), 'sample')} without truth, for want of 21 × 3 places before a "
+            f"camera of 3 × 3 numbers: {shortened(blank)}"
+        )
     if single := int(absent.sum()) - 21 * len(blank):
         notes.append(f"{split}: {counted(single, 'landmark')} no number, or behind the camera, and absent")
     return hands
@@ -126,9 +143,19 @@ def _cases(pictures: list[_Picture]) -> Iterator[Case]:
         yield Case(picture.id, picture.path, truth=truth, attributes=picture.about)
 
 
-FREIHAND = DatasetFamily("freihand", _open, (
-    PATH,
-    Parameter("split", "choice", "all", choices=("all", *_SPLITS), help="which pictures; all that are there"),
-    Parameter("versions", "choice", "one", choices=("one", "all"),
-              help="one: training pictures before the green screen; all: on three other backgrounds as well"),
-), "FreiHAND, both versions: its pictures with xyz and K, projected to 21 landmarks of the hand")
+FREIHAND = DatasetFamily(
+    "freihand",
+    _open,
+    (
+        PATH,
+        Parameter("split", "choice", "all", choices=("all", *_SPLITS), help="which pictures; all that are there"),
+        Parameter(
+            "versions",
+            "choice",
+            "one",
+            choices=("one", "all"),
+            help="one: training pictures before the green screen; all: on three other backgrounds as well",
+        ),
+    ),
+    "FreiHAND, both versions: its pictures with xyz and K, projected to 21 landmarks of the hand",
+)

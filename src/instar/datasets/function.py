@@ -25,16 +25,22 @@ def from_function(function: Callable[[], Iterable[Any]], name: str) -> Dataset:
     first = next(cases(), None)  # mistakes show at once, not in the middle of a run
     if first is None:
         raise ValueError(f"{name} gives no cases")
-    return Dataset(name, str(root), cases, getattr(first.truth, "kind", None),
-                   inputs="scene" if first.track or isinstance(first.input, Scene) else "image")
+    return Dataset(
+        name,
+        str(root),
+        cases,
+        getattr(first.truth, "kind", None),
+        inputs="scene" if first.track or isinstance(first.input, Scene) else "image",
+    )
 
 
 def _cases(function: Callable[[], Iterable[Any]], name: str, root: Path) -> Iterator[Case]:
     distinct = Distinct()
     answer = function()
     if isinstance(answer, str) or not isinstance(answer, Iterable):
-        raise TypeError(f"{name} returned {type(answer).__name__}; a dataset function returns an iterable "
-                        "of Case, or of paths")
+        raise TypeError(
+            f"{name} returned {type(answer).__name__}; a dataset function returns an iterable of Case, or of paths"
+        )
     for item in answer:
         if isinstance(item, Case):
             if distinct(item.id) != item.id:

@@ -110,8 +110,10 @@ def _recording(file: Path) -> _Recording:
         if not (math.isfinite(fps) and math.isfinite(metres) and fps > 0 and metres > 0):
             raise ValueError
     except (IndexError, TypeError, ValueError):
-        raise ValueError(f"{file}: frameRate and orthoPxToMeter are numbers above 0, its second line has "
-                         f"{rows.drop('line').rows(named=True)[:1] or 'nothing'}") from None
+        raise ValueError(
+            f"{file}: frameRate and orthoPxToMeter are numbers above 0, its second line has "
+            f"{rows.drop('line').rows(named=True)[:1] or 'nothing'}"
+        ) from None
     return _Recording(nfc(file.name.removesuffix(_META)), str(rows["locationId"][0] or ""), fps, metres)
 
 
@@ -124,10 +126,17 @@ def _positions(file: Path, wanted: dict[str, str]) -> pl.DataFrame:
     """Only the tracks asked for are kept in memory: a file has up to a million lines."""
     table = named_columns(file, ("trackId", "frame", "xCenter", "yCenter"))
     kept = table.filter(pl.col("trackId").is_in(list(wanted)) | pl.col("trackId").is_null())
-    return _collected(kept.select(
-        "line", track="trackId", agent=pl.col("trackId").replace_strict(wanted, default=None, return_dtype=pl.String),
-        frame=pl.col("frame").cast(pl.Float64, strict=False), x=pl.col("xCenter").cast(pl.Float64, strict=False),
-        y=pl.col("yCenter").cast(pl.Float64, strict=False)), file)
+    return _collected(
+        kept.select(
+            "line",
+            track="trackId",
+            agent=pl.col("trackId").replace_strict(wanted, default=None, return_dtype=pl.String),
+            frame=pl.col("frame").cast(pl.Float64, strict=False),
+            x=pl.col("xCenter").cast(pl.Float64, strict=False),
+            y=pl.col("yCenter").cast(pl.Float64, strict=False),
+        ),
+        file,
+    )
 
 
 def _collected(table: pl.LazyFrame, file: Path) -> pl.DataFrame:
@@ -141,8 +150,10 @@ def _doubt(place: Path, reach: npt.NDArray[np.float64], scale: float) -> str:
     size = _png_size(place)
     if size is None or not (np.array(size) > reach * _FAR_LARGER).all():
         return ""
-    return (f"{place.name} has {size[0]:,} × {size[1]:,} pixels and its people stay within {reach[0]:,.0f} × "
-            f"{reach[1]:,.0f}: was it drawn at another scale than {scale:g}?")
+    return (
+        f"{place.name} has {size[0]:,} × {size[1]:,} pixels and its people stay within {reach[0]:,.0f} × "
+        f"{reach[1]:,.0f}: was it drawn at another scale than {scale:g}?"
+    )
 
 
 def _png_size(file: Path) -> Size | None:
@@ -153,12 +164,28 @@ def _png_size(file: Path) -> Size | None:
     return int.from_bytes(start[16:20], "big"), int.from_bytes(start[20:24], "big")
 
 
-IND = DatasetFamily("ind", _open, (
-    PATH,
-    Parameter("maps", "text", "", help="the folder of the class maps, by recording (07.png) or by location "
-                                       "(location1.png); if not given, there are none"),
-    Parameter("scale", "float", 12, low=0, open_low=True,
-              help="how many times smaller the maps are than the orthophoto; the published pictures are 12 times"),
-    agents_parameter("pedestrian"),
-    *HORIZON,
-), "inD: XX_tracks.csv, XX_tracksMeta.csv and XX_recordingMeta.csv in a folder; one case of each recording in turn")
+IND = DatasetFamily(
+    "ind",
+    _open,
+    (
+        PATH,
+        Parameter(
+            "maps",
+            "text",
+            "",
+            help="the folder of the class maps, by recording (07.png) or by location "
+            "(location1.png); if not given, there are none",
+        ),
+        Parameter(
+            "scale",
+            "float",
+            12,
+            low=0,
+            open_low=True,
+            help="how many times smaller the maps are than the orthophoto; the published pictures are 12 times",
+        ),
+        agents_parameter("pedestrian"),
+        *HORIZON,
+    ),
+    "inD: XX_tracks.csv, XX_tracksMeta.csv and XX_recordingMeta.csv in a folder; one case of each recording in turn",
+)

@@ -53,13 +53,17 @@ def _open(name: str, *, path: str) -> Dataset:
             target = _there(Path(os.path.normpath(file.parent / entry)))
             pairs.append((path_id(target, file.parent), str(target)))
     if not pairs:
-        raise ValueError(f"{path}: the list names no pictures; it has one path per line, relative to itself, "
-                         "and lines starting with # are comments")
+        raise ValueError(
+            f"{path}: the list names no pictures; it has one path per line, relative to itself, "
+            "and lines starting with # are comments"
+        )
     pairs = [(distinct(each), target) for each, target in pairs]
     notes = []
     if distinct.repeated:
-        notes.append(f"{distinct.repeated:,} line{'s' * (distinct.repeated > 1)} repeat an earlier one; "
-                     "their ids end in #2, #3, …")
+        notes.append(
+            f"{distinct.repeated:,} line{'s' * (distinct.repeated > 1)} repeat an earlier one; "
+            "their ids end in #2, #3, …"
+        )
     return Dataset(name, str(file.parent), partial(_cases, sorted(pairs)), notes=tuple(notes))
 
 

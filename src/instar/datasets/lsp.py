@@ -80,9 +80,11 @@ def _from_csv(file: Path, path: str) -> dict[str, Floats]:
     with file.open(encoding="utf-8-sig", newline="") as lines:
         reader = csv.DictReader(lines)
         if tuple(reader.fieldnames or ()) != CSV_HEADER:
-            raise ValueError(f"{path}: its first line is {','.join(reader.fieldnames or ())!r}, "
-                             f"not {','.join(CSV_HEADER)!r}")
+            raise ValueError(
+                f"{path}: its first line is {','.join(reader.fieldnames or ())!r}, not {','.join(CSV_HEADER)!r}"
+            )
         for row in reader:
+
             def fail(why: str) -> ValueError:
                 return ValueError(f"{path}, line {reader.line_num}: {why}")
 
@@ -92,8 +94,9 @@ def _from_csv(file: Path, path: str) -> dict[str, Floats]:
             try:
                 x, y, visible = float(row["x"]), float(row["y"]), float(row["visible"])
             except (TypeError, ValueError):
-                raise fail(f"x, y and visible are numbers, got {row['x']!r}, {row['y']!r}, "
-                           f"{row['visible']!r}") from None
+                raise fail(
+                    f"x, y and visible are numbers, got {row['x']!r}, {row['y']!r}, {row['visible']!r}"
+                ) from None
             person = people.setdefault(row["image"], np.full((14, 3), np.nan))
             if visible > 0 and math.isfinite(x) and math.isfinite(y):
                 person[place[row["landmark"]]] = x, y, 1
@@ -102,7 +105,9 @@ def _from_csv(file: Path, path: str) -> dict[str, Floats]:
     return people
 
 
-LSP = DatasetFamily("lsp", _open, (
-    PATH,
-    Parameter("images", "text", None, help="the folder of the pictures; if not given, images/ beside it"),
-), "Leeds Sports Pose: joints.mat (both published sets) or joints.csv, with 14 landmarks")
+LSP = DatasetFamily(
+    "lsp",
+    _open,
+    (PATH, Parameter("images", "text", None, help="the folder of the pictures; if not given, images/ beside it")),
+    "Leeds Sports Pose: joints.mat (both published sets) or joints.csv, with 14 landmarks",
+)

@@ -38,7 +38,7 @@ def mask_from_polygons(polygons: Sequence[npt.ArrayLike], size: tuple[int, int])
         changes = np.zeros((len(rows), high - low + 1), dtype=np.uint8)
         np.add.at(changes, (row, first), 1)
         np.bitwise_xor.accumulate(changes & 1, 1, out=changes)
-        whole[rows[0]:rows[-1] + 1, low:high] |= changes[:, :-1].view(bool)
+        whole[rows[0] : rows[-1] + 1, low:high] |= changes[:, :-1].view(bool)
     return whole
 
 

@@ -41,8 +41,10 @@ class Left:
         self.reasons.setdefault(reason, []).append(place)
 
     def notes(self) -> list[str]:
-        return [f"{counted(len(places), self.what)} left out, {reason}: {shortened(places)}"
-                for reason, places in self.reasons.items()]
+        return [
+            f"{counted(len(places), self.what)} left out, {reason}: {shortened(places)}"
+            for reason, places in self.reasons.items()
+        ]
 
 
 def counted(number: int, what: str) -> str:
@@ -68,6 +70,11 @@ def truth_of(things: Iterable[Thing], size: Size | None, *, masks: bool) -> Dete
         for mask, thing in zip(drawn, things, strict=True):
             x0, y0, x1, y1 = thing.box
             mask[:] = mask_from_polygons(
-                [[x0, y0, x1, y0, x1, y1, x0, y1] if thing.outline is None else thing.outline], size)
-    return Detections.from_xyxy([thing.box for thing in things], [thing.label for thing in things],
-                                ids=[thing.id for thing in things], masks=drawn)
+                [[x0, y0, x1, y0, x1, y1, x0, y1] if thing.outline is None else thing.outline], size
+            )
+    return Detections.from_xyxy(
+        [thing.box for thing in things],
+        [thing.label for thing in things],
+        ids=[thing.id for thing in things],
+        masks=drawn,
+    )

@@ -26,8 +26,17 @@ from instar.spelling import Parameter
 
 __all__ = ["PANOPTIC", "holds_panoptic", "is_hand_list"]
 
-_PARTS = ("hand_labels", "hand_labels_synth", "hand143_panopticdb", "manual_train", "manual_test", "synth1", "synth2",
-          "synth3", "synth4")
+_PARTS = (
+    "hand_labels",
+    "hand_labels_synth",
+    "hand143_panopticdb",
+    "manual_train",
+    "manual_test",
+    "synth1",
+    "synth2",
+    "synth3",
+    "synth4",
+)
 
 
 def holds_panoptic(path: Path) -> bool:
@@ -88,8 +97,9 @@ def _hands(file: Path, root: Path, cropped: bool, left: Left) -> Iterator[_Hand]
             if points is not None:
                 yield _Hand(path_id(picture, root), str(picture), points, {"part": part})
     elif isinstance(content, dict) and "hand_pts" in content:
-        picture = next((each for each in map(file.with_suffix, (".png", ".jpg")) if each.is_file()),
-                       file.with_suffix(".jpg"))
+        picture = next(
+            (each for each in map(file.with_suffix, (".png", ".jpg")) if each.is_file()), file.with_suffix(".jpg")
+        )
         points = _valid(content["hand_pts"], picture, cropped, left, here)
         if points is not None:
             about = {"part": part}
@@ -134,9 +144,20 @@ def _cases(hands: list[_Hand], crop: float | None, size: int | None) -> Iterator
         yield Case(hand.id, hand.path, crop=part, truth=hands_of(points), attributes=hand.about)
 
 
-PANOPTIC = DatasetFamily("panoptic", _open, (
-    PATH,
-    Parameter("crop", "float", None, low=1, high=100,
-              help="a square so many times as large as the hand, around it; if not given, whole pictures"),
-    Parameter("size", "int", None, low=1, high=8192, help="the crops' width and height; if not given, as they are"),
-), "CMU's hands: hand_labels, hand_labels_synth and hand143_panopticdb, with 21 landmarks")
+PANOPTIC = DatasetFamily(
+    "panoptic",
+    _open,
+    (
+        PATH,
+        Parameter(
+            "crop",
+            "float",
+            None,
+            low=1,
+            high=100,
+            help="a square so many times as large as the hand, around it; if not given, whole pictures",
+        ),
+        Parameter("size", "int", None, low=1, high=8192, help="the crops' width and height; if not given, as they are"),
+    ),
+    "CMU's hands: hand_labels, hand_labels_synth and hand143_panopticdb, with 21 landmarks",
+)

@@ -14,8 +14,12 @@ __all__ = ["SAMPLE"]
 PHOTOS = (
     ("astronaut.png", "skimage", "data/astronaut.png", "Eileen Collins, NASA, public domain (scikit-image)"),
     ("cameraman.png", "skimage", "data/camera.png", "Cameraman, Lav Varshney, CC0 (scikit-image)"),
-    ("grace_hopper.jpg", "matplotlib", "mpl-data/sample_data/grace_hopper.jpg",
-     "Grace Hopper, James S. Davis, United States Navy, public domain (Matplotlib)"),
+    (
+        "grace_hopper.jpg",
+        "matplotlib",
+        "mpl-data/sample_data/grace_hopper.jpg",
+        "Grace Hopper, James S. Davis, United States Navy, public domain (Matplotlib)",
+    ),
 )
 
 
@@ -32,8 +36,9 @@ def _there() -> list[tuple[str, Path, str]]:
 def _open(name: str) -> Dataset:
     there = _there()
     if not there:
-        raise FileNotFoundError("the sample photos come inside other packages, none of which is installed: "
-                                "pip install 'instar[demo]'")
+        raise FileNotFoundError(
+            "the sample photos come inside other packages, none of which is installed: pip install 'instar[demo]'"
+        )
 
     def cases() -> Iterator[Case]:
         for photo, path, credit in there:

@@ -12,16 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc, shortened
-from instar.datasets.windowing import (
-    HORIZON,
-    Ground,
-    Horizon,
-    Maps,
-    Scenes,
-    agents_parameter,
-    frame_to,
-    maps_in,
-)
+from instar.datasets.windowing import HORIZON, Ground, Horizon, Maps, Scenes, agents_parameter, frame_to, maps_in
 from instar.image import Unreadable, read_image
 from instar.spelling import Parameter
 from instar.warp import Size
@@ -49,8 +40,10 @@ def _open(name: str, *, path: str, maps: str, agents: str, **window: Any) -> Dat
         raise missing(Path(path), "folder")
     if (root / _COMPACT).is_file():
         if agents.strip().casefold() not in (_AGENTS.casefold(), "all"):
-            raise ValueError(f"{path}: {_COMPACT} does not say who is what, so agents={agents} cannot be chosen; "
-                             "the original annotations do")
+            raise ValueError(
+                f"{path}: {_COMPACT} does not say who is what, so agents={agents} cannot be chosen; "
+                "the original annotations do"
+            )
         scenes = Scenes(path, horizon)
         _read_compact(root / _COMPACT, maps_in(Path(maps) if maps else root / "maps"), scenes)
     else:
@@ -61,6 +54,7 @@ def _open(name: str, *, path: str, maps: str, agents: str, **window: Any) -> Dat
 
 # --- the compact form ------------------------------------------------------------------------------
 
+
 def _read_compact(file: Path, maps: Maps, scenes: Scenes) -> None:
     longest = 0
     for scene, rows in _arrays(file):
@@ -70,16 +64,25 @@ def _read_compact(file: Path, maps: Maps, scenes: Scenes) -> None:
             scenes.unmapped[scene] = maps.place(scene)
             continue
         count, length = rows.shape[:2]
-        seen = pl.DataFrame({"track": np.repeat(np.arange(count), length), "frame": np.tile(np.arange(length), count),
-                             "x": rows[..., 0].ravel(), "y": rows[..., 1].ravel()})
+        seen = pl.DataFrame(
+            {
+                "track": np.repeat(np.arange(count), length),
+                "frame": np.tile(np.arange(length), count),
+                "x": rows[..., 0].ravel(),
+                "y": rows[..., 1].ravel(),
+            }
+        )
         # a position that is not a number is a gap
         seen = seen.filter(pl.col("x").is_finite() & pl.col("y").is_finite()).with_columns(
-            pl.col("track").cast(pl.String), pl.col("frame").cast(pl.Float64), agent=pl.lit(None, pl.String))
+            pl.col("track").cast(pl.String), pl.col("frame").cast(pl.Float64), agent=pl.lit(None, pl.String)
+        )
         scenes.add(Ground(scene, str(place), timed=False), seen, _COMPACT_RATE)
     horizon = scenes.horizon
     if longest and (len(horizon) - 1) / horizon.rate > (longest - 1) / _COMPACT_RATE + 1e-6:
-        raise ValueError(f"{scenes.source}: {_COMPACT} holds {longest} positions of everybody at {_COMPACT_RATE} per "
-                         f"second, and {horizon} were asked for; the original annotations have longer tracks")
+        raise ValueError(
+            f"{scenes.source}: {_COMPACT} holds {longest} positions of everybody at {_COMPACT_RATE} per "
+            f"second, and {horizon} were asked for; the original annotations have longer tracks"
+        )
 
 
 def _arrays(file: Path) -> Iterator[tuple[str, npt.NDArray[np.float64]]]:
@@ -91,11 +94,13 @@ def _arrays(file: Path) -> Iterator[tuple[str, npt.NDArray[np.float64]]]:
                     raise ValueError(f"{scene} is {rows.dtype} {rows.shape}, not numbers (tracks, positions, 2)")
                 yield nfc(scene), rows.astype(np.float64)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        raise ValueError(f"{file}: not an .npz file of arrays (tracks, positions, 2) by scene, or damaged "
-                         f"({error})") from None
+        raise ValueError(
+            f"{file}: not an .npz file of arrays (tracks, positions, 2) by scene, or damaged ({error})"
+        ) from None
 
 
 # --- the original ----------------------------------------------------------------------------------
+
 
 def _read_original(root: Path, path: str, maps: Maps | None, scenes: Scenes) -> None:
     files = sorted([*root.glob("annotations/*/video*/annotations.txt"), *root.glob("*/video*/annotations.txt")])
@@ -126,12 +131,25 @@ def _boxes(file: Path) -> pl.DataFrame:
     # With a first line of names no damaged line decides how many columns there are. Quotes are taken off by hand:
     # one that is never closed would swallow the lines below it.
     text = " ".join(_COLUMNS).encode() + b"\n" + file.read_bytes().removeprefix(b"\xef\xbb\xbf")
-    table = pl.read_csv(text, separator=" ", quote_char=None, encoding="utf8-lossy", truncate_ragged_lines=True,
-                        schema_overrides={name: pl.String if name in _TEXT else pl.Float64 for name in _COLUMNS},
-                        ignore_errors=True, row_index_name="line", row_index_offset=1)
+    table = pl.read_csv(
+        text,
+        separator=" ",
+        quote_char=None,
+        encoding="utf8-lossy",
+        truncate_ragged_lines=True,
+        schema_overrides={name: pl.String if name in _TEXT else pl.Float64 for name in _COLUMNS},
+        ignore_errors=True,
+        row_index_name="line",
+        row_index_offset=1,
+    )
     return table.filter(pl.col("lost").fill_null(0) == 0).select(
-        "line", "track", "frame", agent=pl.col("label").str.strip_chars('" '),
-        x=(pl.col("xmin") + pl.col("xmax")) / 2, y=(pl.col("ymin") + pl.col("ymax")) / 2)
+        "line",
+        "track",
+        "frame",
+        agent=pl.col("label").str.strip_chars('" '),
+        x=(pl.col("xmin") + pl.col("xmax")) / 2,
+        y=(pl.col("ymin") + pl.col("ymax")) / 2,
+    )
 
 
 def _frame(file: Path, seen: pl.DataFrame, scene: str) -> Size:
@@ -142,11 +160,21 @@ def _frame(file: Path, seen: pl.DataFrame, scene: str) -> Size:
         return frame_to(seen.select("x", "y").to_numpy().max(0), scene)
 
 
-SDD = DatasetFamily("sdd", _open, (
-    PATH,
-    Parameter("maps", "text", "", help="the folder of the class maps, SCENE_0.png or SCENE_0_mask.png; if not given, "
-                                       "maps/ beside trajectories.npz, else there are none"),
-    agents_parameter(_AGENTS),
-    *HORIZON,
-), "Stanford Drone Dataset: annotations/SCENE/video0/annotations.txt, or trajectories.npz beside maps/; "
-   "one case of each scene in turn")
+SDD = DatasetFamily(
+    "sdd",
+    _open,
+    (
+        PATH,
+        Parameter(
+            "maps",
+            "text",
+            "",
+            help="the folder of the class maps, SCENE_0.png or SCENE_0_mask.png; if not given, "
+            "maps/ beside trajectories.npz, else there are none",
+        ),
+        agents_parameter(_AGENTS),
+        *HORIZON,
+    ),
+    "Stanford Drone Dataset: annotations/SCENE/video0/annotations.txt, or trajectories.npz beside maps/; "
+    "one case of each scene in turn",
+)

@@ -64,9 +64,12 @@ def _positions(file: Path) -> pl.DataFrame:
     there = table.collect_schema().names()
     stem = pl.lit(file.stem)
     chosen = table.select(
-        "line", "track", *(pl.col(number).cast(pl.Float64, strict=False) for number in ("frame", "x", "y")),
+        "line",
+        "track",
+        *(pl.col(number).cast(pl.Float64, strict=False) for number in ("frame", "x", "y")),
         agent="class" if "class" in there else pl.lit(None, pl.String),
-        scene=pl.col("scene").fill_null(stem) if "scene" in there else stem)
+        scene=pl.col("scene").fill_null(stem) if "scene" in there else stem,
+    )
     try:
         rows = chosen.collect()
     except pl.exceptions.PolarsError as error:
@@ -76,10 +79,13 @@ def _positions(file: Path) -> pl.DataFrame:
 
 # --- scene.toml ------------------------------------------------------------------------------------
 
+
 def _about(toml: Path) -> _About:
     if not toml.is_file():
-        raise FileNotFoundError(f"there is no {toml}, which says what the positions lie on, e.g. {_EXAMPLE}; "
-                                'one that lies elsewhere is given with scene="other.toml"')
+        raise FileNotFoundError(
+            f"there is no {toml}, which says what the positions lie on, e.g. {_EXAMPLE}; "
+            'one that lies elsewhere is given with scene="other.toml"'
+        )
     try:
         held = tomllib.loads(toml.read_bytes().decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
@@ -88,10 +94,16 @@ def _about(toml: Path) -> _About:
         if key not in _KEYS:
             raise ValueError(f"{toml}: unknown key {key!r}{nearest(key, _KEYS)}; there are {', '.join(_KEYS)}")
     names = held.get("names")
-    if (not isinstance(names, list) or not all(isinstance(each, str) for each in names) or names[:1] != [BACKGROUND]
-            or len(set(names)) < len(names)):
-        raise ValueError(f"{toml}: names is a list of different class names that begins with {BACKGROUND!r}, in the "
-                         f"order of the map's values; it is {names!r}")
+    if (
+        not isinstance(names, list)
+        or not all(isinstance(each, str) for each in names)
+        or names[:1] != [BACKGROUND]
+        or len(set(names)) < len(names)
+    ):
+        raise ValueError(
+            f"{toml}: names is a list of different class names that begins with {BACKGROUND!r}, in the "
+            f"order of the map's values; it is {names!r}"
+        )
     rate = held.get("rate", 0)
     if not _positive(rate):
         raise ValueError(f"{toml}: rate is how many frames pass per second, a number above 0; it is {rate!r}")
@@ -123,11 +135,20 @@ def _map(maps: str | Mapping[str, str] | None, scene: str, toml: Path) -> Path |
     return toml.parent / named if named else None
 
 
-TRACKS = DatasetFamily("tracks", _open, (
-    PATH,
-    Parameter("scene", "text", None, help="the TOML file that names classes, map and rate; if not given, scene.toml "
-                                          "beside it"),
-    Parameter("map", "text", "", help="another class map than the TOML file's"),
-    agents_parameter("all"),
-    *HORIZON,
-), "tracks of your own: a CSV file with track, frame, x, y in pixels, and scene.toml; one case of each scene in turn")
+TRACKS = DatasetFamily(
+    "tracks",
+    _open,
+    (
+        PATH,
+        Parameter(
+            "scene",
+            "text",
+            None,
+            help="the TOML file that names classes, map and rate; if not given, scene.toml beside it",
+        ),
+        Parameter("map", "text", "", help="another class map than the TOML file's"),
+        agents_parameter("all"),
+        *HORIZON,
+    ),
+    "tracks of your own: a CSV file with track, frame, x, y in pixels, and scene.toml; one case of each scene in turn",
+)

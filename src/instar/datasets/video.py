@@ -31,8 +31,10 @@ def _open(name: str, *, path: str, stride: int, start: int, stop: int | None) ->
         raise ValueError(str(error)) from None
     frames = range(start, count, stride)
     if not frames:
-        raise ValueError(f"{path}: no frame from {start} on; {count:,} can be decoded"
-                         + (f" before {stop}" if stop is not None else ""))
+        raise ValueError(
+            f"{path}: no frame from {start} on; {count:,} can be decoded"
+            + (f" before {stop}" if stop is not None else "")
+        )
     notes = []
     if stop is not None and count < stop:
         notes.append(f"the video ends after {count:,} frames, before {stop:,}")
@@ -43,9 +45,14 @@ def _open(name: str, *, path: str, stride: int, start: int, stop: int | None) ->
     return Dataset(name, str(file.parent), cases, notes=tuple(notes))
 
 
-VIDEO = DatasetFamily("video", _open, (
-    PATH,
-    Parameter("stride", "int", 1, low=1, help="take every n-th frame"),
-    Parameter("start", "int", 0, low=0, help="the first frame taken"),
-    Parameter("stop", "int", None, low=1, help="the frame before which to stop; the end if not given"),
-), "the frames of a video")
+VIDEO = DatasetFamily(
+    "video",
+    _open,
+    (
+        PATH,
+        Parameter("stride", "int", 1, low=1, help="take every n-th frame"),
+        Parameter("start", "int", 0, low=0, help="the first frame taken"),
+        Parameter("stop", "int", None, low=1, help="the frame before which to stop; the end if not given"),
+    ),
+    "the frames of a video",
+)

@@ -48,8 +48,10 @@ def _open(name: str, *, path: str, images: str | None, split: str, difficult: bo
     if not files:
         raise ValueError(f"{path}: there are no .xml files in {written}")
     place = _place(root, written, images)
-    pictures = {_stem(Path(str(case.path)), place): _Picture(case.id, str(case.path))
-                for case in FOLDER.open("", path=str(place)).cases()}
+    pictures = {
+        _stem(Path(str(case.path)), place): _Picture(case.id, str(case.path))
+        for case in FOLDER.open("", path=str(place)).cases()
+    }
     if place == root and written != root:  # pictures elsewhere in the folder say nothing of their own
         pictures = {key: picture for key, picture in pictures.items() if key in files}
     lone = sorted(nfc(files[key].name) for key in files.keys() - pictures.keys())
@@ -59,8 +61,10 @@ def _open(name: str, *, path: str, images: str | None, split: str, difficult: bo
     elif lone:
         notes.append(f"{counted(len(lone), 'XML file')} without a picture: {shortened(lone)}")
     if not files.keys() & pictures.keys():
-        raise ValueError(f"{path}: none of the {counted(len(pictures), 'picture')} in {place} has an XML file of its "
-                         f'name in {written}; say where its pictures are with images="folder"')
+        raise ValueError(
+            f"{path}: none of the {counted(len(pictures), 'picture')} in {place} has an XML file of its "
+            f'name in {written}; say where its pictures are with images="folder"'
+        )
     left, damaged, early = Left(), [], 0
     for key, picture in pictures.items():
         if key in files:
@@ -77,8 +81,10 @@ def _open(name: str, *, path: str, images: str | None, split: str, difficult: bo
     if hard := sum(picture.difficult for picture in pictures.values()):
         notes.append(f"{counted(hard, 'difficult object')} left out of the truth; attribute difficult counts them")
     if early:
-        notes.append(f"{early:,} box{'es' * (early > 1)} begin at 0, though the first pixel is 1; if its files count "
-                     "from 0, all boxes lie a pixel too far up and left")
+        notes.append(
+            f"{early:,} box{'es' * (early > 1)} begin at 0, though the first pixel is 1; if its files count "
+            "from 0, all boxes lie a pixel too far up and left"
+        )
     ordered = sorted(pictures.values(), key=lambda picture: picture.id)
     return Dataset(name, str(place), partial(_cases, ordered), Detections.kind, tuple(notes + left.notes()))
 
@@ -106,8 +112,10 @@ def _split(root: Path, split: str, pictures: dict[str, _Picture], notes: list[st
     main = above / "ImageSets" / "Main" / f"{split}.txt"
     file = main if main.is_file() else lists.get(split)
     if file is None:
-        raise ValueError(f"{root}: there is no ImageSets/…/{split}.txt for split={split}{nearest(split, lists)}; "
-                         f"there are {shortened(sorted(lists), 8) or 'no such lists'}, and all")
+        raise ValueError(
+            f"{root}: there is no ImageSets/…/{split}.txt for split={split}{nearest(split, lists)}; "
+            f"there are {shortened(sorted(lists), 8) or 'no such lists'}, and all"
+        )
     lines = file.read_text("utf-8-sig", errors="replace").splitlines()
     words = [nfc(line.split()[0]) for line in lines if line.strip()]
     last = {key.rpartition("/")[2]: key for key in pictures}
@@ -120,6 +128,7 @@ def _split(root: Path, split: str, pictures: dict[str, _Picture], notes: list[st
 
 
 # --- XML -------------------------------------------------------------------------------------------
+
 
 def _parsed(data: bytes) -> Element:
     """The tree of a file without a document type: that is where entities are declared, and none is needed here."""
@@ -181,6 +190,7 @@ def _size(tree: Element, path: str) -> tuple[float, float]:
 
 # --- cases -----------------------------------------------------------------------------------------
 
+
 def _cases(pictures: list[_Picture]) -> Iterator[Case]:
     for picture in pictures:
         truth = None if picture.things is None else truth_of(picture.things, None, masks=False)
@@ -188,10 +198,19 @@ def _cases(pictures: list[_Picture]) -> Iterator[Case]:
         yield Case(picture.id, picture.path, truth=truth, attributes=about)
 
 
-VOC = DatasetFamily("voc", _open, (
-    PATH,
-    Parameter("images", "text", None, help="the folder of the pictures; if not given, JPEGImages, Data or images "
-                                           "beside Annotations"),
-    Parameter("split", "text", "all", help="a list in ImageSets, e.g. val; or all"),
-    Parameter("difficult", "bool", False, help="whether objects marked as difficult are in the truth"),
-), "Pascal VOC and ImageNet DET: Annotations/*.xml with boxes")
+VOC = DatasetFamily(
+    "voc",
+    _open,
+    (
+        PATH,
+        Parameter(
+            "images",
+            "text",
+            None,
+            help="the folder of the pictures; if not given, JPEGImages, Data or images beside Annotations",
+        ),
+        Parameter("split", "text", "all", help="a list in ImageSets, e.g. val; or all"),
+        Parameter("difficult", "bool", False, help="whether objects marked as difficult are in the truth"),
+    ),
+    "Pascal VOC and ImageNet DET: Annotations/*.xml with boxes",
+)

@@ -22,8 +22,23 @@ from instar.scene import BACKGROUND, Track
 from instar.spelling import Parameter, nearest
 from instar.warp import Size
 
-__all__ = ["GROUND", "HORIZON", "Ground", "Horizon", "Maps", "Scenes", "Stretch", "agents_parameter", "frame_to",
-           "maps_in", "named_columns", "native_step", "not_csv", "plain", "stretches"]
+__all__ = [
+    "GROUND",
+    "HORIZON",
+    "Ground",
+    "Horizon",
+    "Maps",
+    "Scenes",
+    "Stretch",
+    "agents_parameter",
+    "frame_to",
+    "maps_in",
+    "named_columns",
+    "native_step",
+    "not_csv",
+    "plain",
+    "stretches",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -38,14 +53,24 @@ _LINE = "\0line"
 """A column that no file has."""
 
 HORIZON = (
-    Parameter("horizon", "choice", "short", choices=tuple(_HORIZONS),
-              help="short: 8 past + 12 future positions, 2.5 per second; long: 5 + 30, one per second"),
+    Parameter(
+        "horizon",
+        "choice",
+        "short",
+        choices=tuple(_HORIZONS),
+        help="short: 8 past + 12 future positions, 2.5 per second; long: 5 + 30, one per second",
+    ),
     Parameter("past", "int", None, low=1, help="how many past positions, instead of the horizon's"),
     Parameter("future", "int", None, low=1, help="how many future positions, instead of the horizon's"),
     Parameter("rate", "float", None, low=0, open_low=True, help="positions per second, instead of the horizon's"),
-    Parameter("stride", "int", None, low=1,
-              help="how many positions after a window's first the next one begins; "
-                   "if not given past + future, so that none overlap"),
+    Parameter(
+        "stride",
+        "int",
+        None,
+        low=1,
+        help="how many positions after a window's first the next one begins; "
+        "if not given past + future, so that none overlap",
+    ),
 )
 """What every reader of tracks is asked: the values go to `Horizon.of`."""
 
@@ -68,8 +93,9 @@ class Horizon:
     stride: int
 
     @classmethod
-    def of(cls, *, horizon: str, past: int | None, future: int | None, rate: float | None,
-           stride: int | None) -> Horizon:
+    def of(
+        cls, *, horizon: str, past: int | None, future: int | None, rate: float | None, stride: int | None
+    ) -> Horizon:
         before, after, often = _HORIZONS[horizon]
         before, after = past or before, future or after
         return cls(before, after, float(rate or often), stride or before + after)
@@ -109,6 +135,7 @@ class Stretch:
 
 # --- cutting ---------------------------------------------------------------------------------------
 
+
 def stretches(seen: pl.DataFrame, fps: float, rate: float) -> list[Stretch]:
     """Tracks at another rate, cut where they have gaps; in the order of the tracks' numbers or names.
 
@@ -120,19 +147,22 @@ def stretches(seen: pl.DataFrame, fps: float, rate: float) -> list[Stretch]:
     if native is None:
         return []
     if rate > fps / native * (1 + _ROUNDING):
-        raise ValueError(f"its positions come {fps / native:g} times per second, {rate:g} per second are asked for; "
-                         "say rate=… with fewer")
+        raise ValueError(
+            f"its positions come {fps / native:g} times per second, {rate:g} per second are asked for; "
+            "say rate=… with fewer"
+        )
     ranks = {name: rank for rank, name in enumerate(sorted(seen["track"].unique(), key=_natural))}
-    ordered = (seen.with_columns(rank=pl.col("track").replace_strict(ranks, return_dtype=pl.Int64))
-               .sort("rank", "frame"))
+    ordered = seen.with_columns(rank=pl.col("track").replace_strict(ranks, return_dtype=pl.Int64)).sort("rank", "frame")
     frames, rank = ordered["frame"].to_numpy(), ordered["rank"].to_numpy()
     xy = ordered.select("x", "y").to_numpy().astype(np.float64)
     step = fps / rate
     gap = (np.diff(frames) > 1.5 * native) | (rank[1:] != rank[:-1])
     edges = [0, *(np.flatnonzero(gap) + 1).tolist(), len(frames)]
     tracks, agents = ordered["track"].to_list(), ordered["agent"].to_list()
-    return [Stretch(tracks[a], agents[a], float(frames[a]), step, _resampled(frames[a:b], xy[a:b], step))
-            for a, b in pairwise(edges)]
+    return [
+        Stretch(tracks[a], agents[a], float(frames[a]), step, _resampled(frames[a:b], xy[a:b], step))
+        for a, b in pairwise(edges)
+    ]
 
 
 def _natural(name: str) -> tuple[int, int, str]:
@@ -160,6 +190,7 @@ def plain(value: float) -> int | float:
 
 
 # --- gathering -------------------------------------------------------------------------------------
+
 
 @dataclass(slots=True)
 class Scenes:
@@ -223,8 +254,9 @@ class Scenes:
             raise ValueError(f"{self.source}, {ground.scene}: {error}") from None
         self._longest = max([self._longest, *(len(each.xy) for each in found)])
         long = [each for each in found if len(each.xy) >= len(self.horizon)]
-        labels = {track: self._distinct(f"{ground.scene}/{track}")
-                  for track in dict.fromkeys(each.track for each in long)}
+        labels = {
+            track: self._distinct(f"{ground.scene}/{track}") for track in dict.fromkeys(each.track for each in long)
+        }
         self._short += once["track"].n_unique() - len(labels)
         if long:
             self.held.append((ground, [(labels[each.track], each) for each in long]))
@@ -247,33 +279,43 @@ class Scenes:
             raise ValueError(f'{self.source}: agents is empty; it takes {", ".join(sorted(self.there))}, or "all"')
         for folded, agent in (wanted or {}).items():
             if folded not in known:
-                raise ValueError(f"{self.source}: no track is of agents={agent}{nearest(agent, self.there)}; there are "
-                                 f"{', '.join(sorted(self.there)) or 'no classes'}, and \"all\"")
+                raise ValueError(
+                    f"{self.source}: no track is of agents={agent}{nearest(agent, self.there)}; there are "
+                    f'{", ".join(sorted(self.there)) or "no classes"}, and "all"'
+                )
         if not self.held:
-            raise ValueError(f"{self.source}: no track has {self.horizon} without a gap, the longest has "
-                             f"{self._longest}; ask for fewer with past= and future={damage}")
+            raise ValueError(
+                f"{self.source}: no track has {self.horizon} without a gap, the longest has "
+                f"{self._longest}; ask for fewer with past= and future={damage}"
+            )
 
     def _notes(self) -> Iterator[str]:
         if self._chosen < self._tracks:
             yield f"agents={self.agents}: {self._chosen:,} of {self._tracks:,} tracks"
         if self.unmapped:
             scene, place = next(iter(self.unmapped.items()))
-            yield (f"{_many(len(self.unmapped), 'scene')} left out, without a class map: "
-                   f"{shortened(list(self.unmapped))}; that of {scene} should be {place}")
+            yield (
+                f"{_many(len(self.unmapped), 'scene')} left out, without a class map: "
+                f"{shortened(list(self.unmapped))}; that of {scene} should be {place}"
+            )
         yield from self.notes
         yield from self._damage()
         if self._repeated:
             yield f"{_many(self._repeated, 'position')} left out, of a track and frame that were there already"
         if self._short:
-            yield (f"{_many(self._short, 'track')} shorter than {self.horizon}; "
-                   "where a track has a gap, each part counts for itself")
+            yield (
+                f"{_many(self._short, 'track')} shorter than {self.horizon}; "
+                "where a track has a gap, each part counts for itself"
+            )
 
     def _damage(self) -> Iterator[str]:
         if self._empty:
             yield f"{_many(len(self._empty), 'file')} without positions: {shortened(self._empty)}"
         if self._odd:
-            yield (f"{_many(len(self._odd), 'line')} left out, without a track or with something else where a number "
-                   f"should be: {shortened(self._odd)}")
+            yield (
+                f"{_many(len(self._odd), 'line')} left out, without a track or with something else where a number "
+                f"should be: {shortened(self._odd)}"
+            )
 
 
 def _many(count: int, what: str) -> str:
@@ -281,6 +323,7 @@ def _many(count: int, what: str) -> str:
 
 
 # --- cases -----------------------------------------------------------------------------------------
+
 
 def _cases(held: Sequence[tuple[Ground, Sequence[tuple[str, Stretch]]]], horizon: Horizon) -> Iterator[Case]:
     """Scene after scene in turn, so that the first few cases are of all of them."""
@@ -301,24 +344,33 @@ def _of_scene(ground: Ground, parts: Iterable[tuple[str, Stretch]], horizon: Hor
 
 def _case(ground: Ground, label: str, stretch: Stretch, first: int, horizon: Horizon) -> Case:
     frame = plain(stretch.start + first * stretch.step)
-    past, future = np.split(stretch.xy[first:first + len(horizon)], [horizon.past])
+    past, future = np.split(stretch.xy[first : first + len(horizon)], [horizon.past])
     metres = ground.metres(past[-1]) if callable(ground.metres) else ground.metres
-    track = Track(tuple((float(x), float(y)) for x, y in past), ground.names, horizon.future, horizon.rate, metres,
-                  ground.size)
-    about = {"scene": ground.scene, **ground.attributes, "track": stretch.track,
-             **({"agent": stretch.agent} if stretch.agent else {}), **({"frame": frame} if ground.timed else {})}
+    track = Track(
+        tuple((float(x), float(y)) for x, y in past), ground.names, horizon.future, horizon.rate, metres, ground.size
+    )
+    about = {
+        "scene": ground.scene,
+        **ground.attributes,
+        "track": stretch.track,
+        **({"agent": stretch.agent} if stretch.agent else {}),
+        **({"frame": frame} if ground.timed else {}),
+    }
     name = f"{label}@{frame}" if ground.timed or first else label
     return Case(name, ground.path, track=track, truth=Forecast.from_array(future), attributes=about)
 
 
 # --- maps and tables -------------------------------------------------------------------------------
 
+
 def frame_to(reach: Floats, what: str) -> Size:
     """The frame from the origin to the furthest position (x, y), rounded up to whole pixels."""
     wide, high = (max(1, math.ceil(side)) for side in reach.tolist())
     if wide * high > _MOST_PIXELS:
-        raise ValueError(f"{what}: its positions spread over {wide:,} × {high:,} pixels; at most {_MOST_PIXELS:,} make "
-                         "a frame. Is one of them in another unit?")
+        raise ValueError(
+            f"{what}: its positions spread over {wide:,} × {high:,} pixels; at most {_MOST_PIXELS:,} make "
+            "a frame. Is one of them in another unit?"
+        )
     return wide, high
 
 
@@ -350,14 +402,24 @@ def maps_in(folder: Path) -> Maps:
 def named_columns(file: Path, needed: Sequence[str], optional: Sequence[str] = ()) -> pl.LazyFrame:
     """Columns of a CSV file with a header, as text, and `line`; the optional ones only where they are there."""
     try:
-        table = pl.scan_csv(file, infer_schema=False, truncate_ragged_lines=True, ignore_errors=True,
-                            encoding="utf8-lossy", raise_if_empty=False, row_index_name=_LINE, row_index_offset=2)
+        table = pl.scan_csv(
+            file,
+            infer_schema=False,
+            truncate_ragged_lines=True,
+            ignore_errors=True,
+            encoding="utf8-lossy",
+            raise_if_empty=False,
+            row_index_name=_LINE,
+            row_index_offset=2,
+        )
         names = {name.strip(): name for name in table.collect_schema().names() if name != _LINE}
     except pl.exceptions.PolarsError as error:
         raise not_csv(file, error) from None
     if lacking := [name for name in needed if name not in names]:
-        raise ValueError(f"{file}: its first line names no {', '.join(lacking)}; it has "
-                         f"{shortened(list(names), 8) or 'nothing'}, and should have {', '.join(needed)}")
+        raise ValueError(
+            f"{file}: its first line names no {', '.join(lacking)}; it has "
+            f"{shortened(list(names), 8) or 'nothing'}, and should have {', '.join(needed)}"
+        )
     chosen = [*needed, *(name for name in optional if name in names)]
     columns = (pl.col(names[name]).str.strip_chars().alias(name) for name in chosen)
     return table.select(pl.col(_LINE).alias("line"), *columns)

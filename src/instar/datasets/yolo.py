@@ -34,10 +34,12 @@ def holds_yolo(path: Path) -> bool:
     """Whether a folder is one of YOLO's: it says so itself, or has text files in `labels/` beside `images/`."""
     return _described(path) is not None or any(
         (folder / "images").is_dir() and next((folder / "labels").rglob("*.txt"), None) is not None
-        for folder in (path, *(path / split for split in _SPLITS)))
+        for folder in (path, *(path / split for split in _SPLITS))
+    )
 
 
 # --- data.yaml -------------------------------------------------------------------------------------
+
 
 def _described(root: Path) -> Path | None:
     """The file in a folder that names classes and where the pictures are."""
@@ -86,6 +88,7 @@ def _bare(text: str) -> str:
 
 # --- reading ---------------------------------------------------------------------------------------
 
+
 @dataclass(slots=True)
 class _Row:
     """A line of a label file: a box as x0, y0, x1, y1, or an outline; in shares of the picture's size."""
@@ -119,8 +122,10 @@ def _open(name: str, *, path: str, split: str, names: str | None, masks: bool) -
     files = {picture.id: _label_file(root, picture) for picture in pictures}
     there = {key: file for key, file in files.items() if file.is_file()}
     if not there:
-        raise ValueError(f"{path}: none of its {counted(len(pictures), 'picture')} has a label file; that of "
-                         f"{pictures[0].id} should be {files[pictures[0].id]}")
+        raise ValueError(
+            f"{path}: none of its {counted(len(pictures), 'picture')} has a label file; that of "
+            f"{pictures[0].id} should be {files[pictures[0].id]}"
+        )
     damaged = []
     for picture in pictures:
         if picture.id in there:
@@ -158,15 +163,18 @@ def _pictures(root: Path, split: str, about: Path | None, told: Told) -> list[_P
     if entry and about:
         places = [_place(str(each), root, about) for each in (entry if isinstance(entry, list) else [entry])]
         listed = {file for place in places if place.is_file() for file in _listed(place)}
-        found = [picture for picture in pictures if Path(picture.path).resolve() in listed
-                 or any(Path(picture.path).is_relative_to(place) for place in places)]
+        found = [
+            picture
+            for picture in pictures
+            if Path(picture.path).resolve() in listed
+            or any(Path(picture.path).is_relative_to(place) for place in places)
+        ]
     else:
         found = [picture for picture in pictures if split in PurePosixPath(picture.id).parts[:-1]]
     if not found:
         parts = {part for picture in pictures for part in PurePosixPath(picture.id).parts[:-1]} - {"images"}
         there = sorted({*(key for key in _SPLITS if key in told), *parts})
-        raise ValueError(f"{root}: there are no pictures in split={split}; it takes "
-                         f"{shortened([*there, 'all'], 8)}")
+        raise ValueError(f"{root}: there are no pictures in split={split}; it takes {shortened([*there, 'all'], 8)}")
     return found
 
 
@@ -208,15 +216,19 @@ def _label_file(root: Path, picture: _Picture) -> Path:
         parts[max(i for i, part in enumerate(parts[:-1]) if part == "images")] = "labels"
     inner = Path(*parts).with_suffix(".txt")
     # accents may be written in one way in the picture's name and in another in this one
-    spelled = [inner] if inner.name.isascii() else [inner, *(inner.with_name(unicodedata.normalize(form, inner.name))
-                                                             for form in ("NFC", "NFD"))]
+    spelled = (
+        [inner]
+        if inner.name.isascii()
+        else [inner, *(inner.with_name(unicodedata.normalize(form, inner.name)) for form in ("NFC", "NFD"))]
+    )
     return next((root / each for each in spelled if (root / each).is_file()), root / inner)
 
 
 def _lone(root: Path, used: set[Path]) -> list[str]:
     files = (file for file in root.rglob("*.txt") if "labels" in file.relative_to(root).parts[:-1])
-    return sorted(nfc(file.relative_to(root).as_posix()) for file in files
-                  if file not in used and file.name not in _NAMES)
+    return sorted(
+        nfc(file.relative_to(root).as_posix()) for file in files if file not in used and file.name not in _NAMES
+    )
 
 
 def _rows(file: Path, root: Path, called: Mapping[int, str], left: Left, *, posed: bool) -> list[_Row] | None:
@@ -259,6 +271,7 @@ def _rows(file: Path, root: Path, called: Mapping[int, str], left: Left, *, pose
 
 # --- cases -----------------------------------------------------------------------------------------
 
+
 def _cases(pictures: list[_Picture], masks: bool) -> Iterator[Case]:
     for picture in pictures:
         size = picture_size(picture.path) if picture.rows else None
@@ -274,10 +287,19 @@ def _thing(row: _Row, size: Size) -> Thing:
     return Thing(str(row.line), row.label, (x0 * width, y0 * height, x1 * width, y1 * height), outline)
 
 
-YOLO = DatasetFamily("yolo", _open, (
-    PATH,
-    Parameter("split", "text", "all", help="train, val, test as data.yaml names them, or a folder's name; or all"),
-    Parameter("names", "text", None, help="a text file of the classes, one a line, where data.yaml or classes.txt "
-                                          "does not tell"),
-    Parameter("masks", "bool", True, help="whether objects with an outline have masks"),
-), "YOLO's images/ and labels/, with boxes or outlines")
+YOLO = DatasetFamily(
+    "yolo",
+    _open,
+    (
+        PATH,
+        Parameter("split", "text", "all", help="train, val, test as data.yaml names them, or a folder's name; or all"),
+        Parameter(
+            "names",
+            "text",
+            None,
+            help="a text file of the classes, one a line, where data.yaml or classes.txt does not tell",
+        ),
+        Parameter("masks", "bool", True, help="whether objects with an outline have masks"),
+    ),
+    "YOLO's images/ and labels/, with boxes or outlines",
+)

@@ -20,17 +20,20 @@ from types import FrameType
 from typing import IO, Any
 
 from instar.engine.plan import Key
-from instar.engine.worker import Packer, Setup, Task, Worker, pickled, received
+from instar.engine.worker import Packer, Setup, Task, Worker, WorkerInfo, pickled, received
 from instar.transforms import NotApplicable
 
 __all__ = ["Interrupted", "Sink", "SystemFailed", "execute", "start"]
 
 LOAD_SECONDS = 600.0
 WORKER_ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
     # glibc gives a freed picture back to the system and asks for it again, page by page, for the next one;
     # keeping it makes transformations of 720×480 about a third faster
-    "MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(256 << 20),
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(256 << 20),
 }
 """What a worker's environment says unless the user's own does."""
 QUEUED_SECONDS = 0.5  # a worker has its next cases at hand while the coordinator commits
@@ -147,15 +150,21 @@ def start(setup: Setup) -> _Process:
     log = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the process)
     environment = {**WORKER_ENVIRONMENT, **os.environ}
     code = f"from instar.engine.worker import serve; serve({theirs.fileno()})"
-    child = subprocess.Popen([sys.executable, "-c", code], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
-                             stdout=log, stderr=log, env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)})
+    child = subprocess.Popen(
+        [sys.executable, "-c", code],
+        pass_fds=[theirs.fileno()],
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
     theirs.close()
     process = _Process(child, ours, log)
     process.tell(replace(setup, path=tuple(sys.path)))
     return process
 
 
-def greeted(process: _Process) -> dict[str, Any]:
+def greeted(process: _Process) -> WorkerInfo:
     """Wait for a worker's first word: what its system is, or why it failed."""
     if not process.connection.poll(LOAD_SECONDS):
         process.kill()
@@ -166,14 +175,16 @@ def greeted(process: _Process) -> dict[str, Any]:
         process.child.wait()
         words = process.last_words()
         process.kill()
-        raise SystemFailed(f"the worker died while it loaded the system ({_exit(process)}){': ' * bool(words)}{words}"
-                           ) from None
+        raise SystemFailed(
+            f"the worker died while it loaded the system ({_exit(process)}){': ' * bool(words)}{words}"
+        ) from None
     if what == "failed":
         process.kill()
         raise SystemFailed(content)
-    process.ready, process.batch = True, content.pop("batch")
+    assert isinstance(content, WorkerInfo)
+    process.ready, process.batch = True, content.batch
     process.heard = time.monotonic()
-    return dict(content)
+    return content
 
 
 def _exit(process: _Process) -> str:
@@ -184,8 +195,16 @@ def _exit(process: _Process) -> str:
     return f"exit {code}"
 
 
-def execute(tasks: Iterable[Task], sink: Sink, *, setup: Setup, workers: int, timeout: float,
-            ready: Sequence[_Process] = (), here: Worker | None = None) -> None:
+def execute(
+    tasks: Iterable[Task],
+    sink: Sink,
+    *,
+    setup: Setup,
+    workers: int,
+    timeout: float,
+    ready: Sequence[_Process] = (),
+    here: Worker | None = None,
+) -> None:
     """Work off all tasks with `workers` processes; with the worker `here`, without protection from its failures."""
     with _StopSignals() as stop:
         if here is not None:
@@ -241,8 +260,16 @@ class _StopSignals:
 class _Coordinator:
     """Hands out cases, hears rows, replaces workers that die or hang."""
 
-    def __init__(self, tasks: Iterable[Task], sink: Sink, setup: Setup, workers: int, timeout: float,
-                 stop: _StopSignals, ready: Sequence[_Process]) -> None:
+    def __init__(
+        self,
+        tasks: Iterable[Task],
+        sink: Sink,
+        setup: Setup,
+        workers: int,
+        timeout: float,
+        stop: _StopSignals,
+        ready: Sequence[_Process],
+    ) -> None:
         self.tasks: Iterator[Task] = iter(tasks)
         self.again: deque[_Work] = deque()
         self.sink, self.setup, self.timeout, self.stop = sink, setup, timeout, stop
@@ -310,7 +337,7 @@ class _Coordinator:
 
     def _note(self, process: _Process, what: str, content: Any) -> None:
         if what == "ready":
-            process.ready, process.batch, self.load_failures = True, content["batch"], 0
+            process.ready, process.batch, self.load_failures = True, content.batch, 0
             return
         if what == "failed":
             raise SystemFailed(content)
@@ -388,5 +415,17 @@ class _Coordinator:
         elif hand in work.left:
             name, draw, repeat = hand
             work.left.discard(hand)
-            self.sink.rows(work.task, [{"case": work.task.case.id, "follow_up": name, "draw": draw, "repeat": repeat,
-                                        "status": status, "message": message}], {})
+            self.sink.rows(
+                work.task,
+                [
+                    {
+                        "case": work.task.case.id,
+                        "follow_up": name,
+                        "draw": draw,
+                        "repeat": repeat,
+                        "status": status,
+                        "message": message,
+                    }
+                ],
+                {},
+            )

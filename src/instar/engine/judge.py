@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 import polars as pl
 
+from instar.engine.judging import Judging
 from instar.engine.plan import SOURCE, bound_rules
 from instar.outputs import output_kind
 from instar.relations import BoundRelation, Evidence, Relation, Rule, levels_of
-from instar.spelling import nearest, spell_value
-from instar.store import NoRun, Store
+from instar.spelling import nearest
+from instar.store import Manifest, NoRun, Store
 
-__all__ = ["DEFAULT", "check_options", "chunks", "evidence", "judge", "judging_id"]
+__all__ = ["check_options", "chunks", "evidence", "judge"]
 
-DEFAULT = "default"
 CHUNK_ROWS = 400_000
-
-
-def judging_id(options: Mapping[str, Any]) -> str:
-    """The id of a judging: its options, spelled; `default` for none."""
-    spelled = [f"{name}={spell_value(value)}" for name, value in sorted(options.items())]
-    return quote(",".join(spelled), safe=",=.+ ()") if spelled else DEFAULT
 
 
 def judge(store: Store, options: Mapping[str, Any] | None = None) -> str:
@@ -33,12 +26,12 @@ def judge(store: Store, options: Mapping[str, Any] | None = None) -> str:
     """
     given = dict(options or {})
     manifest = store.manifest()
-    rules = bound_rules(manifest["rules"], manifest["system"]["kind"])
+    rules = bound_rules(manifest.rules, manifest.system.kind)
     check_options(given, rules)
-    name = judging_id(given)
+    name = Judging(given).id
     if _is_judged(store, name, _state(store, manifest, given)):
         return name
-    if manifest["output"] is None and not store.state("predictions"):
+    if manifest.output is None and not store.state("predictions"):
         raise NoRun(f"{store.folder} holds no predictions yet; run it first")
     with store.judging_lock(name):
         state = _state(store, manifest, given)
@@ -47,12 +40,17 @@ def judge(store: Store, options: Mapping[str, Any] | None = None) -> str:
     return name
 
 
-def _state(store: Store, manifest: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def _state(store: Store, manifest: Manifest, options: Mapping[str, Any]) -> dict[str, Any]:
     """What verdicts were made of and by: they are up to date while it is the same."""
     from instar import __version__
 
-    return {"instar": __version__, "options": dict(options), "rules": manifest["rules"],
-            "predictions": store.state("predictions"), "cases": store.state("cases")}
+    return {
+        "instar": __version__,
+        "options": dict(options),
+        "rules": list(manifest.rules),
+        "predictions": store.state("predictions"),
+        "cases": store.state("cases"),
+    }
 
 
 def _is_judged(store: Store, judging: str, state: Mapping[str, Any]) -> bool:
@@ -65,19 +63,16 @@ def check_options(options: Mapping[str, Any], rules: tuple[Rule, ...]) -> None:
     known = {p.name: p for rule in rules if rule.relation for p in rule.relation.relation.options}
     for name, value in options.items():
         if name not in known:
-            raise ValueError(f"there is no judging option {name!r} for this run{nearest(name, known)}; "
-                             f"it has {', '.join(known) or 'none'}")
+            raise ValueError(
+                f"there is no judging option {name!r} for this run{nearest(name, known)}; "
+                f"it has {', '.join(known) or 'none'}"
+            )
         known[name].check(value, "judging")
 
 
-def _settings(relation: Relation, manifest: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """A relation's options: what was asked now, else the suite's, else its defaults."""
-    chosen = {**manifest["options"], **given}
-    return {p.name: p.check(chosen[p.name], "judging") if p.name in chosen else p.default for p in relation.options}
-
-
-def _verdicts(store: Store, manifest: Mapping[str, Any], rules: tuple[Rule, ...],
-              given: Mapping[str, Any]) -> Iterator[pl.DataFrame]:
+def _verdicts(
+    store: Store, manifest: Manifest, rules: tuple[Rule, ...], given: Mapping[str, Any]
+) -> Iterator[pl.DataFrame]:
     groups: dict[str, list[Rule]] = {}
     over_cases: list[Rule] = []
     for rule in rules:
@@ -87,7 +82,7 @@ def _verdicts(store: Store, manifest: Mapping[str, Any], rules: tuple[Rule, ...]
         else:
             groups.setdefault(rule.relation.id, []).append(rule)
     levels: list[pl.DataFrame] = []
-    kind = manifest["system"]["kind"]
+    kind = manifest.system.kind
     wanted = {level.id for rule in over_cases for level in levels_of(rule, kind)}
     heavy = bool(output_kind(kind).apart)
     for part in chunks(store, CHUNK_ROWS // 20 if heavy else CHUNK_ROWS):
@@ -112,14 +107,15 @@ def chunks(store: Store, most: int = CHUNK_ROWS) -> Iterator[pl.Expr]:
         yield pl.col("case").is_between(pl.lit(piece["case"].min()), pl.lit(piece["case"].max()))
 
 
-def _judged(rules: list[Rule], predictions: pl.DataFrame, cases: pl.DataFrame, manifest: Mapping[str, Any],
-            given: Mapping[str, Any]) -> pl.DataFrame:
+def _judged(
+    rules: list[Rule], predictions: pl.DataFrame, cases: pl.DataFrame, manifest: Manifest, given: Mapping[str, Any]
+) -> pl.DataFrame:
     """The verdicts of all rules that share one relation."""
     bound = rules[0].relation
     assert bound is not None
     names = pl.DataFrame({"follow_up": [r.transformations[0].id for r in rules], "rule": [r.id for r in rules]})
     held, failed = evidence(rules, predictions, cases, manifest, given)
-    found = bound.relation.judge(held) if manifest["output"] is not None else pl.DataFrame()
+    found = bound.relation.judge(held) if manifest.output is not None else pl.DataFrame()
     if not found.is_empty():
         status = pl.when(pl.col("severity").is_null()).then(pl.lit("not applicable")).otherwise(pl.lit("ok"))
         found = found.with_columns(status=status)
@@ -129,22 +125,38 @@ def _judged(rules: list[Rule], predictions: pl.DataFrame, cases: pl.DataFrame, m
     return merged.join(names, on="follow_up", maintain_order="left").select(list(schema)).cast(schema)  # type: ignore[arg-type]
 
 
-def evidence(rules: Sequence[Rule], predictions: pl.DataFrame, cases: pl.DataFrame, manifest: Mapping[str, Any],
-             given: Mapping[str, Any]) -> tuple[Evidence, pl.DataFrame]:
+def evidence(
+    rules: Sequence[Rule], predictions: pl.DataFrame, cases: pl.DataFrame, manifest: Manifest, given: Mapping[str, Any]
+) -> tuple[Evidence, pl.DataFrame]:
     """What rules of one relation are judged by, and the pairs that have nothing to be judged by, with the reason."""
     bound = rules[0].relation
     assert bound is not None
     keep = _asked(predictions, [r.transformations[0].id for r in rules], bound)
     failed = _failures(keep)
     fine = keep.join(failed.select("case", "follow_up"), on=["case", "follow_up"], how="anti")
-    return Evidence(manifest["output"] or {}, cases, fine.filter(pl.col("follow_up") == SOURCE),
-                    fine.filter(pl.col("follow_up") != SOURCE), dict(bound.values),
-                    _settings(bound.relation, manifest, given), truth=manifest.get("truth")), failed
+    return Evidence(
+        manifest.header,
+        cases,
+        fine.filter(pl.col("follow_up") == SOURCE),
+        fine.filter(pl.col("follow_up") != SOURCE),
+        dict(bound.values),
+        Judging(given, manifest.options).of(bound.relation),
+        truth=manifest.truth,
+    ), failed
 
 
 def _schema(relation: Relation) -> dict[str, Any]:
-    return {"case": pl.String, "target": pl.String, "rule": pl.String, "severity": pl.Float64, "kind": pl.String,
-            "reason": pl.String, "status": pl.String, "follow_up": pl.String, **relation.measures}
+    return {
+        "case": pl.String,
+        "target": pl.String,
+        "rule": pl.String,
+        "severity": pl.Float64,
+        "kind": pl.String,
+        "reason": pl.String,
+        "status": pl.String,
+        "follow_up": pl.String,
+        **relation.measures,
+    }
 
 
 def _asked(predictions: pl.DataFrame, names: Sequence[str], bound: BoundRelation) -> pl.DataFrame:
@@ -152,32 +164,42 @@ def _asked(predictions: pl.DataFrame, names: Sequence[str], bound: BoundRelation
     repeats = bound.count("repeats")
     sources = max(repeats, bound.count("sources"))
     source = (pl.col("follow_up") == SOURCE) & (pl.col("repeat") < sources)
-    follow_up = (pl.col("follow_up").is_in(names) & (pl.col("draw") < bound.count("draws"))
-                 & (pl.col("repeat") < repeats))
+    follow_up = (
+        pl.col("follow_up").is_in(names) & (pl.col("draw") < bound.count("draws")) & (pl.col("repeat") < repeats)
+    )
     return predictions.filter(source | follow_up)
 
 
 def _failures(rows: pl.DataFrame) -> pl.DataFrame:
     """Pairs without a severity because a row of theirs, or of their source, is not ok."""
-    bad = rows.filter(pl.col("status") != "ok").group_by("case", "follow_up", maintain_order=True).agg(
-        pl.col("status").first(), pl.col("message").first().alias("reason"))
+    bad = (
+        rows.filter(pl.col("status") != "ok")
+        .group_by("case", "follow_up", maintain_order=True)
+        .agg(pl.col("status").first(), pl.col("message").first().alias("reason"))
+    )
     sources = bad.filter(pl.col("follow_up") == SOURCE)
-    of_source = rows.filter(pl.col("follow_up") != SOURCE).select("case", "follow_up").unique(maintain_order=True).join(
-        sources.select("case", "status", reason="the source: " + pl.col("reason")), on="case", maintain_order="left")
+    of_source = (
+        rows.filter(pl.col("follow_up") != SOURCE)
+        .select("case", "follow_up")
+        .unique(maintain_order=True)
+        .join(
+            sources.select("case", "status", reason="the source: " + pl.col("reason")), on="case", maintain_order="left"
+        )
+    )
     own = bad.join(of_source.select("case", "follow_up"), on=["case", "follow_up"], how="anti")
-    return pl.concat([of_source.select("case", "follow_up", "status", "reason"),
-                      own.select("case", "follow_up", "status", "reason")]).with_columns(target=pl.lit("whole"))
+    return pl.concat(
+        [of_source.select("case", "follow_up", "status", "reason"), own.select("case", "follow_up", "status", "reason")]
+    ).with_columns(target=pl.lit("whole"))
 
 
-def _over_cases(rule: Rule, levels: pl.DataFrame, manifest: Mapping[str, Any]) -> pl.DataFrame:
+def _over_cases(rule: Rule, levels: pl.DataFrame, manifest: Manifest) -> pl.DataFrame:
     """The verdict of a rule over many cases, from the stored verdicts of its levels."""
     bound = rule.relation
     assert bound is not None
     empty = pl.DataFrame()
     names = tuple(t.id for t in rule.transformations)
-    made_of = [level.id for level in levels_of(rule, manifest["system"]["kind"])]
+    made_of = [level.id for level in levels_of(rule, manifest.system.kind)]
     mine = levels.filter(pl.col("rule").is_in(made_of) & (pl.col("status") == "ok")) if levels.width else levels
-    found = bound.relation.judge(Evidence(manifest["output"] or {}, empty, empty, empty, dict(bound.values), {},
-                                          mine, names))
+    found = bound.relation.judge(Evidence(manifest.header, empty, empty, empty, dict(bound.values), {}, mine, names))
     status = pl.when(pl.col("severity").is_null()).then(pl.lit("not applicable")).otherwise(pl.lit("ok"))
     return found.with_columns(rule=pl.lit(rule.id), status=status).drop("follow_up")

@@ -41,8 +41,10 @@ def with_source(needs: frozenset[str], case: Case | None, kind: str) -> frozense
 
     Without a case: where it may.
     """
-    stands_in = any(name in needs and kind == of.kind and not (case is not None and isinstance(case.truth, of))
-                    for name, of in _OF_TRUTH.items())
+    stands_in = any(
+        name in needs and kind == of.kind and not (case is not None and isinstance(case.truth, of))
+        for name, of in _OF_TRUTH.items()
+    )
     return needs | {"source"} if stands_in else needs
 
 
@@ -73,11 +75,15 @@ def provider(need: str, name: str) -> Provider:
 def no_provider(need: str) -> str:
     """Why a need cannot be had when nobody provides it."""
     if need == "zones":
-        return ("there is no segmenter for zones; `pip install 'instar[litert]'` and "
-                "`instar models pull selfie-multiclass`, or give one with --zones")
+        return (
+            "there is no segmenter for zones; `pip install 'instar[litert]'` and "
+            "`instar models pull selfie-multiclass`, or give one with --zones"
+        )
     if need == "objects":
-        return ("this dataset has no objects in its ground truth, and nobody finds them; `instar models pull "
-                "efficientdet-lite0`, or give a detector with --objects")
+        return (
+            "this dataset has no objects in its ground truth, and nobody finds them; `instar models pull "
+            "efficientdet-lite0`, or give a detector with --objects"
+        )
     if need == "landmarks":
         return "this dataset has no landmarks in its ground truth, and the system does not find any"
     if need == "pool":
@@ -87,8 +93,9 @@ def no_provider(need: str) -> str:
     return f"this case has no {need}"
 
 
-def provided(need: str, source: Provider | None, case: Case, given: Input,
-             answer: Output | NotApplicable | None = None) -> Need | NotApplicable:
+def provided(
+    need: str, source: Provider | None, case: Case, given: Input, answer: Output | NotApplicable | None = None
+) -> Need | NotApplicable:
     """The need of one case, or the reason why it cannot be had. `answer` is the source output, where it is known.
 
     What is annotated goes before what somebody finds, and that before what the system itself says of the source.
@@ -143,7 +150,13 @@ def _zones_of_truth(case: Case, given: Input, how: Literal["masks", "boxes"]) ->
             labels[truth.masks[number]] = value
         else:
             x0, y0, x1, y1 = np.rint(truth.boxes[number]).astype(int)
-            labels[max(y0, 0):max(y1, 0), max(x0, 0):max(x1, 0)] = value
+            labels[max(y0, 0) : max(y1, 0), max(x0, 0) : max(x1, 0)] = value
     values = range(1, len(classes) + 1)
-    return Zones(labels, {"background": (0,), "object": tuple(values),
-                          **{name: (value,) for name, value in zip(classes, values, strict=True)}})
+    return Zones(
+        labels,
+        {
+            "background": (0,),
+            "object": tuple(values),
+            **{name: (value,) for name, value in zip(classes, values, strict=True)},
+        },
+    )

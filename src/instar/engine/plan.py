@@ -103,8 +103,9 @@ class Progressed:
 def progressed(store: Store, plan: Plan) -> Progressed:
     """What is committed. A case that cannot be read is complete: its row says so."""
     keys = tuple(plan.keys())
-    numbered = pl.DataFrame(keys, schema={"follow_up": pl.String, "draw": pl.Int32, "repeat": pl.Int32},
-                            orient="row").with_row_index("number")
+    numbered = pl.DataFrame(
+        keys, schema={"follow_up": pl.String, "draw": pl.Int32, "repeat": pl.Int32}, orient="row"
+    ).with_row_index("number")
 
     def planned(rows: pl.LazyFrame) -> pl.LazyFrame:
         return rows.join(numbered.lazy(), on=["follow_up", "draw", "repeat"])
@@ -113,10 +114,14 @@ def progressed(store: Store, plan: Plan) -> Progressed:
     counts = store.predictions(list(KEY), query=lambda rows: planned(rows).group_by("case").agg(count=pl.len()))
     full = pl.col("count") >= len(keys)
     begun = counts.filter(~full)["case"].implode()
-    partial = store.predictions(list(KEY), where=pl.col("case").is_in(begun),
-                                query=lambda rows: planned(rows).group_by("case").agg("number"))
+    partial = store.predictions(
+        list(KEY), where=pl.col("case").is_in(begun), query=lambda rows: planned(rows).group_by("case").agg("number")
+    )
     cases = store.cases(["case", "hash", "status"])
     unreadable = cases.filter(pl.col("status") != "ok")["case"]
-    return Progressed(keys, frozenset(counts.filter(full)["case"]).union(unreadable),
-                      dict(partial.select("case", "number").iter_rows()),
-                      dict(cases.filter(pl.col("status") == "ok").select("case", "hash").iter_rows()))
+    return Progressed(
+        keys,
+        frozenset(counts.filter(full)["case"]).union(unreadable),
+        dict(partial.select("case", "number").iter_rows()),
+        dict(cases.filter(pl.col("status") == "ok").select("case", "hash").iter_rows()),
+    )

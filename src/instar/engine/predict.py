@@ -7,13 +7,13 @@ import os
 import platform
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -22,18 +22,29 @@ from instar.datasets import Dataset
 from instar.engine.coordinator import Interrupted, Sink, execute, greeted, start
 from instar.engine.needs import with_source
 from instar.engine.plan import SOURCE, Plan, bound_rules, make_plan, progressed
-from instar.engine.worker import Setup, Task, Worker
+from instar.engine.worker import Setup, Task, Worker, WorkerInfo
 from instar.outputs import Output, output_kind
 from instar.relations import Rule
 from instar.scene import Scene, Track
-from instar.store import APART, KEY, Store, rows_frame
+from instar.store import APART, KEY, DatasetInfo, Machine, Manifest, ProviderInfo, Store, SystemInfo, rows_frame
 from instar.suites import Suite
 from instar.systems import System, system_name
 from instar.transforms import NotApplicable, transformation
 
-__all__ = ["COMMIT_ROWS", "COMMIT_SECONDS", "Conflict", "Estimate", "Outcome", "Progress", "default_workers",
-           "estimate", "grown_manifest", "predict"]
+__all__ = [
+    "COMMIT_ROWS",
+    "COMMIT_SECONDS",
+    "Conflict",
+    "Estimate",
+    "Outcome",
+    "Progress",
+    "default_workers",
+    "estimate",
+    "grown_manifest",
+    "predict",
+]
 
+T = TypeVar("T")
 COMMIT_SECONDS = 5.0
 COMMIT_ROWS = 1000
 MANY_PARTS = 16
@@ -83,10 +94,20 @@ def default_workers() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def predict(system: str | System, suite: Suite, dataset: Dataset, store: Store, *, seed: int | None = None,
-            workers: int | None = None, timeout: float = 60.0, limit: int | None = None,
-            providers: Mapping[str, str] | None = None, retry_failed: bool = False,
-            on_progress: Callable[[Progress], None] | None = None) -> Outcome:
+def predict(
+    system: str | System,
+    suite: Suite,
+    dataset: Dataset,
+    store: Store,
+    *,
+    seed: int | None = None,
+    workers: int | None = None,
+    timeout: float = 60.0,
+    limit: int | None = None,
+    providers: Mapping[str, str] | None = None,
+    retry_failed: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Outcome:
     """Predict what the suite asks of every case and the run folder does not hold yet.
 
     `providers` names who provides zones, objects and the pool. `workers=0` works in this process.
@@ -99,23 +120,20 @@ def predict(system: str | System, suite: Suite, dataset: Dataset, store: Store, 
         for process in processes:
             stack.callback(process.kill)
         here = None if workers else Worker(setup)
-        if here is None:
-            info = greeted(processes[0])
-        else:
-            info = here.info()
-            del info["batch"]
-        _refuse_inputs(info["system"], dataset)
-        rules = bound_rules(suite.rules, info["system"]["kind"])
+        info = greeted(processes[0]) if here is None else here.info()
+        _refuse_inputs(info.system, dataset)
+        rules = bound_rules(suite.rules, info.system.kind)
         manifest = grown_manifest(store, info, suite, rules, dataset, seed)
         if retry_failed:
             _forget_failed(store)
-        everything = bound_rules(manifest["rules"], info["system"]["kind"])
-        plan = make_plan(everything, seed=manifest["seed"], deterministic=info["system"]["deterministic"])
+        everything = bound_rules(manifest.rules, info.system.kind)
+        plan = make_plan(everything, seed=manifest.seed, deterministic=info.system.deterministic)
         keeper = _Keeper(store, manifest, plan, dataset, limit, on_progress)
         interrupted = False
         try:
-            execute(keeper.tasks(), keeper.sink(), setup=setup, workers=workers, timeout=timeout,
-                    ready=processes, here=here)
+            execute(
+                keeper.tasks(), keeper.sink(), setup=setup, workers=workers, timeout=timeout, ready=processes, here=here
+            )
         except Interrupted:
             interrupted = True
         finally:
@@ -142,9 +160,18 @@ class Estimate:
     statuses: Mapping[str, int]
 
 
-def estimate(system: str | System, suite: Suite, dataset: Dataset, store: Store, *, workers: int | None = None,
-             timeout: float = 60.0, limit: int | None = None, providers: Mapping[str, str] | None = None,
-             samples: int = 3) -> Estimate:
+def estimate(
+    system: str | System,
+    suite: Suite,
+    dataset: Dataset,
+    store: Store,
+    *,
+    workers: int | None = None,
+    timeout: float = 60.0,
+    limit: int | None = None,
+    providers: Mapping[str, str] | None = None,
+    samples: int = 3,
+) -> Estimate:
     """Count what is to do and time a few cases, spread over the dataset, in one worker."""
     setup = Setup(system if isinstance(system, System) else system_name(system), dict(providers or {}))
     workers = default_workers() if workers is None else workers
@@ -152,10 +179,10 @@ def estimate(system: str | System, suite: Suite, dataset: Dataset, store: Store,
         first = start(setup)
         stack.callback(first.kill)
         info = greeted(first)
-        _refuse_inputs(info["system"], dataset)
-        held_rules = store.manifest()["rules"] if store.exists else ()
-        rules = bound_rules([*held_rules, *suite.rules], info["system"]["kind"])
-        plan = make_plan(rules, seed=0, deterministic=info["system"]["deterministic"])
+        _refuse_inputs(info.system, dataset)
+        stored_rules = store.manifest().rules if store.exists else ()
+        rules = bound_rules([*stored_rules, *suite.rules], info.system.kind)
+        plan = make_plan(rules, seed=0, deterministic=info.system.deterministic)
         held = progressed(store, plan) if store.exists else None
         cases = list(islice(dataset.cases(), limit))
         keys = tuple(plan.keys())
@@ -163,18 +190,32 @@ def estimate(system: str | System, suite: Suite, dataset: Dataset, store: Store,
         chosen = [cases[number * len(cases) // samples] for number in range(samples)] if len(cases) > samples else cases
         counted: Counter[str] = Counter()
         rows_of = lambda task, rows, header: counted.update(row["status"] for row in rows)  # noqa: E731
-        sink = Sink(case=lambda task, content: True, unreadable=lambda task, message: counted.update(["unreadable"]),
-                    need=lambda task, content: None, rows=rows_of,
-                    apart=lambda contents: None, resumed=lambda task: task, tick=lambda: None)
+        sink = Sink(
+            case=lambda task, content: True,
+            unreadable=lambda task, message: counted.update(["unreadable"]),
+            need=lambda task, content: None,
+            rows=rows_of,
+            apart=lambda contents: None,
+            resumed=lambda task: task,
+            tick=lambda: None,
+        )
         begun = time.perf_counter()
-        execute((Task(case, keys, 0) for case in chosen), sink, setup=setup, workers=1, timeout=timeout,
-                ready=[first])
+        execute((Task(case, keys, 0) for case in chosen), sink, setup=setup, workers=1, timeout=timeout, ready=[first])
         spent = time.perf_counter() - begun
     rows = len(cases) * len(keys)
     timed = sum(count for status, count in counted.items() if status != "unreadable")
     each = spent / timed if timed else None
-    return Estimate(len(cases), len(plan.follow_ups), len(keys), rows, done, len(chosen), each,
-                    each * (rows - done) / max(1, workers) if each is not None else None, dict(counted))
+    return Estimate(
+        len(cases),
+        len(plan.follow_ups),
+        len(keys),
+        rows,
+        done,
+        len(chosen),
+        each,
+        each * (rows - done) / max(1, workers) if each is not None else None,
+        dict(counted),
+    )
 
 
 def _forget_failed(store: Store) -> None:
@@ -185,82 +226,109 @@ def _forget_failed(store: Store) -> None:
 
 # --- the manifest ----------------------------------------------------------------------------------
 
-def grown_manifest(store: Store, info: Mapping[str, Any], suite: Suite, rules: Sequence[Rule], dataset: Dataset,
-              seed: int | None) -> dict[str, Any]:
+
+def grown_manifest(
+    store: Store, info: WorkerInfo, suite: Suite, rules: Sequence[Rule], dataset: Dataset, seed: int | None
+) -> Manifest:
     """The run's manifest, made or grown: rules and cases may be added; system, seed and providers may not change."""
     from instar import __version__
 
     now = datetime.now(UTC).isoformat(timespec="seconds")
     if not store.exists:
-        manifest: dict[str, Any] = {
-            "instar": __version__, "created": now, "machine": _machine(), "packages": _packages(),
-            **info, "output": None, "truth": None, "seed": seed or 0, "suites": [], "rules": [],
-            "options": dict(suite.options), "thresholds": {}, "panels": [], "datasets": []}
+        manifest = Manifest(
+            __version__,
+            now,
+            now,
+            _machine(),
+            _packages(),
+            info.system,
+            seed or 0,
+            info.providers,
+            options=dict(suite.options),
+        )
     else:
         manifest = store.manifest()
         _refuse_other(store, manifest, info, suite, seed)
-        added = {need: who for need, who in info["providers"].items() if need not in manifest["providers"]}
-        manifest["providers"].update(added)
+        added = {need: who for need, who in info.providers.items() if need not in manifest.providers}
         if added:
-            _forget_unprovided(store, manifest["rules"], added)
-    manifest["updated"] = now
-    manifest["rules"] += [rule.id for rule in rules if rule.id not in manifest["rules"]]
-    if suite.name not in manifest["suites"]:
-        manifest["suites"].append(suite.name)
-    manifest["thresholds"].update(suite.thresholds)
-    known = manifest.setdefault("panels", [])  # not there in runs of before
-    known += [name for name in suite.panels if name not in known]
-    source = {"name": dataset.name, "root": dataset.root}
-    if source not in manifest["datasets"]:
-        manifest["datasets"].append(source)
+            _forget_unprovided(store, added)
+        manifest = replace(manifest, updated=now, providers={**manifest.providers, **added})
+    manifest = replace(
+        manifest,
+        rules=_united(manifest.rules, (rule.id for rule in rules)),
+        suites=_united(manifest.suites, (suite.name,)),
+        thresholds={**manifest.thresholds, **suite.thresholds},
+        panels=_united(manifest.panels, suite.panels),
+        titles={**manifest.titles, **suite.titles},
+        datasets=_united(manifest.datasets, (DatasetInfo(dataset.name, dataset.root),)),
+    )
     store.write_manifest(manifest)
     return manifest
 
 
-def _refuse_inputs(system: Mapping[str, Any], dataset: Dataset) -> None:
-    if system["takes"] != dataset.inputs:
-        raise ValueError(f"{system['name']} takes {system['takes']}s, the cases of {dataset.name} are "
-                         f"{dataset.inputs}s; give it a dataset of {system['takes']}s, or another system")
+def _united(stored: Iterable[T], more: Iterable[T]) -> tuple[T, ...]:
+    """What is stored and what is new, each once."""
+    return tuple(dict.fromkeys([*stored, *more]))
 
 
-def _refuse_other(store: Store, manifest: Mapping[str, Any], info: Mapping[str, Any], suite: Suite,
-                  seed: int | None) -> None:
+def _refuse_inputs(system: SystemInfo, dataset: Dataset) -> None:
+    if system.takes != dataset.inputs:
+        raise ValueError(
+            f"{system.name} takes {system.takes}s, the cases of {dataset.name} are "
+            f"{dataset.inputs}s; give it a dataset of {system.takes}s, or another system"
+        )
+
+
+def _refuse_other(store: Store, manifest: Manifest, info: WorkerInfo, suite: Suite, seed: int | None) -> None:
     """A run folder of another system, seed, provider or judging is left alone."""
     go_on = "give another --out, or continue this run with what it was made with"
-    old, new = manifest["system"], info["system"]
-    if old["fingerprint"] != new["fingerprint"]:
-        if old["name"] == new["name"]:
-            raise Conflict(f"{store.folder} was made with another version of {old['name']} (fingerprint "
-                           f"{old['fingerprint']}, now {new['fingerprint']}): its code, configuration or weights "
-                           f"changed. Results of two versions do not belong in one run; {go_on}.")
-        raise Conflict(f"{store.folder} is a run of {old['name']}, not of {new['name']}; {go_on}.")
-    if seed is not None and seed != manifest["seed"]:
-        raise Conflict(f"{store.folder} was made with seed {manifest['seed']}, not {seed}; {go_on}.")
-    for need, who in info["providers"].items():
-        held = manifest["providers"].get(need)
-        if held is not None and held["fingerprint"] != who["fingerprint"]:
-            raise Conflict(f"{store.folder} has its {need} from {held['name']}, not from {who['name']}; {go_on}.")
-    if dict(suite.options) != manifest["options"] and suite.options:
-        raise Conflict(f"{store.folder} is judged with {manifest['options'] or 'the defaults'}, suite {suite.name} "
-                       f"with {dict(suite.options)}; {go_on}, or ask it with `instar judge`.")
+    old, new = manifest.system, info.system
+    if old.fingerprint != new.fingerprint:
+        if old.name == new.name:
+            raise Conflict(
+                f"{store.folder} was made with another version of {old.name} (fingerprint "
+                f"{old.fingerprint}, now {new.fingerprint}): its code, configuration or weights "
+                f"changed. Results of two versions do not belong in one run; {go_on}."
+            )
+        raise Conflict(f"{store.folder} is a run of {old.name}, not of {new.name}; {go_on}.")
+    if seed is not None and seed != manifest.seed:
+        raise Conflict(f"{store.folder} was made with seed {manifest.seed}, not {seed}; {go_on}.")
+    for need, who in info.providers.items():
+        before = manifest.providers.get(need)
+        if before is not None and before.fingerprint != who.fingerprint:
+            raise Conflict(f"{store.folder} has its {need} from {before.name}, not from {who.name}; {go_on}.")
+    if dict(suite.options) != manifest.options and suite.options:
+        raise Conflict(
+            f"{store.folder} is judged with {manifest.options or 'the defaults'}, suite {suite.name} "
+            f"with {dict(suite.options)}; {go_on}, or ask it with `instar judge`."
+        )
 
 
-def _forget_unprovided(store: Store, rules: Sequence[str], added: Mapping[str, Any]) -> None:
+def _forget_unprovided(store: Store, added: Mapping[str, ProviderInfo]) -> None:
     """Pairs that were not applicable for want of a provider are open again once there is one."""
     names = {key for key in store.predictions(["follow_up"])["follow_up"].unique() if key != SOURCE}
     waiting = [name for name in names if transformation(name).needs & added.keys()]
     store.merge("predictions", keep=~(pl.col("follow_up").is_in(waiting) & (pl.col("status") == "not applicable")))
 
 
-def _machine() -> dict[str, Any]:
-    return {"system": platform.system(), "release": platform.release(), "machine": platform.machine(),
-            "python": platform.python_version(), "cores": default_workers()}
+def _machine() -> Machine:
+    return Machine(
+        platform.system(), platform.release(), platform.machine(), platform.python_version(), default_workers()
+    )
 
 
 def _packages() -> dict[str, str]:
     found = {}
-    for name in ("numpy", "opencv-python-headless", "polars", "scipy", "mediapipe", "ai-edge-litert", "onnxruntime",
-                 "torch"):
+    for name in (
+        "numpy",
+        "opencv-python-headless",
+        "polars",
+        "scipy",
+        "mediapipe",
+        "ai-edge-litert",
+        "onnxruntime",
+        "torch",
+    ):
         try:
             found[name] = version(name)
         except PackageNotFoundError:
@@ -270,13 +338,21 @@ def _packages() -> dict[str, str]:
 
 # --- keeping what workers say ----------------------------------------------------------------------
 
+
 class _Keeper:
     """Makes tasks of what is missing, and commits what comes back."""
 
-    def __init__(self, store: Store, manifest: dict[str, Any], plan: Plan, dataset: Dataset, limit: int | None,
-                 on_progress: Callable[[Progress], None] | None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        manifest: Manifest,
+        plan: Plan,
+        dataset: Dataset,
+        limit: int | None,
+        on_progress: Callable[[Progress], None] | None,
+    ) -> None:
         self.store, self.manifest, self.plan, self.dataset, self.limit = store, manifest, plan, dataset, limit
-        self.kind = manifest["system"]["kind"]
+        self.kind = manifest.system.kind
         self.held = progressed(store, plan)
         self.on_progress = on_progress or (lambda progress: None)
         self.progress = Progress()
@@ -290,7 +366,7 @@ class _Keeper:
         self.notes: list[str] = list(dataset.notes)
         self.started = time.monotonic()
         self.unreadable = 0
-        self.truth: str | None = (manifest["truth"] or {}).get("kind")
+        self.truth: str | None = manifest.truth_kind
         self._source_needed = "source" in with_source(plan.needs, None, self.kind)
 
     # -- tasks
@@ -310,15 +386,14 @@ class _Keeper:
             if not keys:
                 continue
             progress.began = progress.began or time.monotonic()
-            task = Task(case, keys, self.manifest["seed"])
+            task = Task(case, keys, self.manifest.seed)
             yield self.resumed(task) if case.id in self.held.partial else task
 
     def resumed(self, task: Task) -> Task:
         """The task with what is known by now of its needs and its source output."""
         needs = dict(task.needs)
         for row in self.store.needs(pl.col("case") == task.case.id).iter_rows(named=True):
-            needs[row["need"]] = (self.store.need_value(row) if row["status"] == "ok"
-                                  else NotApplicable(row["message"]))
+            needs[row["need"]] = self.store.need_value(row) if row["status"] == "ok" else NotApplicable(row["message"])
         source = None
         if self._source_needed and (SOURCE, 0, 0) not in task.keys:
             source = self._uncommitted_source(task.case.id) or self._stored_source(task.case.id)
@@ -330,19 +405,30 @@ class _Keeper:
             return None
         whole = self.store.whole(rows_frame([row], self.store.prediction_schema(self.kind))).row(0, named=True)
         fresh = {name: self.apart[row[name]] for name in self.store.apart(self.kind) if row.get(name) in self.apart}
-        return output_kind(self.kind).from_row({**whole, **fresh}, self.manifest["output"])
+        return output_kind(self.kind).from_row({**whole, **fresh}, self.manifest.header)
 
     def _stored_source(self, case: str) -> Output | None:
-        found = self.store.predictions(where=(pl.col("case") == case) & (pl.col("follow_up") == SOURCE)
-                                       & (pl.col("repeat") == 0) & (pl.col("status") == "ok"))
+        found = self.store.predictions(
+            where=(pl.col("case") == case)
+            & (pl.col("follow_up") == SOURCE)
+            & (pl.col("repeat") == 0)
+            & (pl.col("status") == "ok")
+        )
         row = next(self.store.whole(found).iter_rows(named=True), None)
-        return output_kind(self.kind).from_row(row, self.manifest["output"]) if row else None
+        return output_kind(self.kind).from_row(row, self.manifest.header) if row else None
 
     # -- what workers say
 
     def sink(self) -> Sink:
-        return Sink(case=self.on_case, unreadable=self.on_unreadable, need=self.on_need, rows=self.on_rows,
-                    apart=self.on_apart, resumed=self.resumed, tick=self.tick)
+        return Sink(
+            case=self.on_case,
+            unreadable=self.on_unreadable,
+            need=self.on_need,
+            rows=self.on_rows,
+            apart=self.on_apart,
+            resumed=self.resumed,
+            tick=self.tick,
+        )
 
     def on_case(self, task: Task, content: dict[str, Any]) -> bool:
         case = task.case
@@ -350,8 +436,10 @@ class _Keeper:
         if known is not None:
             if known == content["hash"]:
                 return True
-            self.notes.append(f"{case.id} is not the input that this run knows by that id (its content changed); "
-                              "its stored rows stay, nothing was added")
+            self.notes.append(
+                f"{case.id} is not the input that this run knows by that id (its content changed); "
+                "its stored rows stay, nothing was added"
+            )
             self._advance(len(task.keys))
             return False
         self.held.hashes[case.id] = content["hash"]
@@ -360,13 +448,18 @@ class _Keeper:
 
     def _case_row(self, case: Case) -> dict[str, Any]:
         track = Track.of(case.input) if isinstance(case.input, Scene) else case.track
-        row: dict[str, Any] = {"case": case.id, "path": case.path, "frame": case.frame, "crop": list(case.crop or ()),
-                               "track": track.json() if track else None,
-                               "attributes": json.dumps(dict(case.attributes), ensure_ascii=False, default=str)}
+        row: dict[str, Any] = {
+            "case": case.id,
+            "path": case.path,
+            "frame": case.frame,
+            "crop": list(case.crop or ()),
+            "track": track.json() if track else None,
+            "attributes": json.dumps(dict(case.attributes), ensure_ascii=False, default=str),
+        }
         truth: Any = case.truth
         if truth is not None:
-            if self.manifest["truth"] is None:
-                self.manifest["truth"] = truth.header()
+            if self.manifest.truth is None:
+                self.manifest = replace(self.manifest, truth=truth.header())
                 self.truth = truth.kind
                 self.store.write_manifest(self.manifest)
             if truth.kind == self.truth:
@@ -389,15 +482,21 @@ class _Keeper:
 
     def on_rows(self, task: Task, rows: list[dict[str, Any]], headers: dict[str, dict[str, Any]]) -> None:
         for name, header in headers.items():
-            if self.manifest["output"] is None:
-                self.manifest["output"] = header
+            if self.manifest.output is None:
+                self.manifest = replace(self.manifest, output=header)
                 self.store.write_manifest(self.manifest)
-            if header == self.manifest["output"]:
+            if header == self.manifest.output:
                 self.headers.add(name)
-        rows = [row if row.get("header") in self.headers or row["status"] != "ok" else
-                {**{k: row[k] for k in KEY}, "status": "error",
-                 "message": f"what all answers have in common differs from the run's first answer ({self.kind})"}
-                for row in rows]
+        rows = [
+            row
+            if row.get("header") in self.headers or row["status"] != "ok"
+            else {
+                **{k: row[k] for k in KEY},
+                "status": "error",
+                "message": f"what all answers have in common differs from the run's first answer ({self.kind})",
+            }
+            for row in rows
+        ]
         if self._source_needed:
             self._remember_source(rows)
         self.rows += rows
@@ -442,5 +541,12 @@ class _Keeper:
     def outcome(self, interrupted: bool) -> Outcome:
         counted = self.store.predictions(["status"], query=lambda rows: rows.group_by("status").agg(pl.len()))
         cases = self.store.cases(["status"])["status"]
-        return Outcome(self.progress.fresh, time.monotonic() - self.started, dict(counted.iter_rows()), len(cases),
-                       int((cases != "ok").sum()), interrupted, tuple(self.notes))
+        return Outcome(
+            self.progress.fresh,
+            time.monotonic() - self.started,
+            dict(counted.iter_rows()),
+            len(cases),
+            int((cases != "ok").sum()),
+            interrupted,
+            tuple(self.notes),
+        )

@@ -26,11 +26,11 @@ from instar.image import Unreadable
 from instar.outputs import Output
 from instar.outputs.zones import Zones
 from instar.pool import Pool
-from instar.store import need_content
+from instar.store import ProviderInfo, SystemInfo, need_content
 from instar.systems import System, fingerprint_of, system
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed, transformation
 
-__all__ = ["BATCH_BYTES", "Packer", "Setup", "Task", "Worker", "pickled", "received", "serve"]
+__all__ = ["BATCH_BYTES", "Packer", "Setup", "Task", "Worker", "WorkerInfo", "pickled", "received", "serve"]
 
 BATCH_BYTES = 32 << 20
 HAND_OVER_ROWS = 64
@@ -46,6 +46,15 @@ class Setup:
     system: str | System
     providers: Mapping[str, str]
     path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerInfo:
+    """What a worker says of the system and the providers that it loaded."""
+
+    system: SystemInfo
+    providers: Mapping[str, ProviderInfo]
+    batch: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +103,17 @@ class _Batch:
     def hand_over(self) -> Message:
         """All rows at once: right after a picture was filtered, Python itself is not in the processor's cache."""
         case = self.task.case.id
-        rows = [{"case": case, "follow_up": name, "draw": draw, "repeat": repeat,
-                 **(change.row() if change else {}), **answered}
-                for (name, draw, repeat), change, answered in self.rows]
+        rows = [
+            {
+                "case": case,
+                "follow_up": name,
+                "draw": draw,
+                "repeat": repeat,
+                **(change.row() if change else {}),
+                **answered,
+            }
+            for (name, draw, repeat), change, answered in self.rows
+        ]
         self.rows, self.handed = [], time.monotonic()
         return "rows", rows
 
@@ -110,14 +127,14 @@ class Worker:
         self.providers: dict[str, Provider] = {need: provider(need, name) for need, name in setup.providers.items()}
         self._parsed: dict[str, Transformation] = {}
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> WorkerInfo:
         """What the run's manifest says of the system and the providers."""
-        return {
-            "system": {"name": self.system.name, "kind": self.system.kind, "fingerprint": self.system.fingerprint,
-                       "deterministic": self.system.deterministic, "seedable": self.system.seedable,
-                       "takes": self.system.takes},
-            "batch": self.system.batch,
-            "providers": {need: {"name": p.name, "fingerprint": p.fingerprint} for need, p in self.providers.items()}}
+        it = self.system
+        return WorkerInfo(
+            SystemInfo(it.name, it.kind, it.fingerprint, it.deterministic, it.seedable, it.takes),
+            {need: ProviderInfo(p.name, p.fingerprint) for need, p in self.providers.items()},
+            it.batch,
+        )
 
     def transformation(self, name: str) -> Transformation:
         if name not in self._parsed:
@@ -137,8 +154,10 @@ class Worker:
             known = isinstance(error, Unreadable)
             yield "unreadable", str(error) if known else f"{task.case.path}: {_said(error)}"
             return
-        yield "input", {"hash": digest, "width": given.size[0], "height": given.size[1],
-                        "properties": given.properties() or None}
+        yield (
+            "input",
+            {"hash": digest, "width": given.size[0], "height": given.size[1], "properties": given.properties() or None},
+        )
         needs: dict[str, Need | NotApplicable] = dict(task.needs)
         if task.source is not None:
             needs["source"] = task.source
@@ -182,8 +201,9 @@ class Worker:
         if batch.rows:
             yield batch.hand_over()
 
-    def _followed(self, wanted: Transformation, draw: int, task: Task, given: Input,
-                  needs: Mapping[str, Need | NotApplicable]) -> tuple[Input, Change] | dict[str, Any]:
+    def _followed(
+        self, wanted: Transformation, draw: int, task: Task, given: Input, needs: Mapping[str, Need | NotApplicable]
+    ) -> tuple[Input, Change] | dict[str, Any]:
         """The follow-up and its change, or the row that says why there is none."""
         have = {need: needs[need] for need in wanted.needs}
         missing = next((value for value in have.values() if isinstance(value, NotApplicable)), None)
@@ -217,9 +237,12 @@ class Worker:
                 return [self._predicted([p])[0] for p in pending]
             answers = [error]
         seconds = (time.perf_counter() - begun) / len(pending)
-        return [{"status": _status(answer), "message": _said(answer), "seconds": seconds}
-                if isinstance(answer, Exception)
-                else {"status": "ok", "seconds": seconds, "output": answer} for answer in answers]
+        return [
+            {"status": _status(answer), "message": _said(answer), "seconds": seconds}
+            if isinstance(answer, Exception)
+            else {"status": "ok", "seconds": seconds, "output": answer}
+            for answer in answers
+        ]
 
 
 def _status(error: Exception) -> str:
@@ -301,14 +324,21 @@ class Packer:
             if isinstance(value, NotApplicable):
                 return what, {"need": name, "status": "not applicable", "message": str(value)}
             content = need_content(value)
-            return what, {"need": name, "status": "ok", "provider": source.fingerprint, "kind": value.kind,
-                          "hash": str(xxhash.xxh3_128_hexdigest(content)), "data": content,
-                          "header": json.dumps(value.header(), ensure_ascii=False),
-                          "facts": json.dumps(value.shares() if isinstance(value, Zones) else {}, ensure_ascii=False)}
+            return what, {
+                "need": name,
+                "status": "ok",
+                "provider": source.fingerprint,
+                "kind": value.kind,
+                "hash": str(xxhash.xxh3_128_hexdigest(content)),
+                "data": content,
+                "header": json.dumps(value.header(), ensure_ascii=False),
+                "facts": json.dumps(value.shares() if isinstance(value, Zones) else {}, ensure_ascii=False),
+            }
         return message
 
-    def _rows(self, rows: list[dict[str, Any]]
-              ) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]], dict[str, bytes]]:
+    def _rows(
+        self, rows: list[dict[str, Any]]
+    ) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]], dict[str, bytes]]:
         """The rows, each with its header's name; the headers, and the contents kept apart, that were not sent yet."""
         fresh: dict[str, dict[str, Any]] = {}
         contents: dict[str, bytes] = {}

@@ -49,10 +49,19 @@ _LETTERS = 60
 
 # --- what an export is -----------------------------------------------------------------------------
 
-def export_inputs(dataset: Dataset, suite: Suite, folder: str | Path, *, kind: str | None = None,
-                  stochastic: bool = False, seed: int | None = None, limit: int | None = None,
-                  providers: Mapping[str, str] | None = None,
-                  on_progress: Callable[[Progress], None] | None = None) -> Outcome:
+
+def export_inputs(
+    dataset: Dataset,
+    suite: Suite,
+    folder: str | Path,
+    *,
+    kind: str | None = None,
+    stochastic: bool = False,
+    seed: int | None = None,
+    limit: int | None = None,
+    providers: Mapping[str, str] | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Outcome:
     """Write the source and every follow-up of every case, as far as the folder does not hold them yet.
 
     `kind` is what the answers will be; that of the suite, where it is for one. For a `stochastic` system the repeats
@@ -71,24 +80,36 @@ def export_inputs(dataset: Dataset, suite: Suite, folder: str | Path, *, kind: s
         except KeyboardInterrupt:
             interrupted = True
         total, cases, unreadable = _gathered(target)
-    return Outcome(exporter.progress.fresh, time.monotonic() - begun, total, cases, unreadable, interrupted,
-                   tuple(exporter.notes))
+    return Outcome(
+        exporter.progress.fresh, time.monotonic() - begun, total, cases, unreadable, interrupted, tuple(exporter.notes)
+    )
 
 
 def _kind(given: str | None, suite: Suite, dataset: Dataset) -> str:
     kind = given or suite.output
     if kind is None:
-        raise ValueError(f"suite {suite.name} is for any kind of output; say with --kind what the answers will be: "
-                         "caption, detections, forecast or poses")
+        raise ValueError(
+            f"suite {suite.name} is for any kind of output; say with --kind what the answers will be: "
+            "caption, detections, forecast or poses"
+        )
     takes = TAKES.get(output_kind(kind).kind, Image.kind)
     if takes != dataset.inputs:
-        raise ValueError(f"systems that answer with {kind} take {takes}s, the cases of {dataset.name} are "
-                         f"{dataset.inputs}s; give a dataset of {takes}s, or another --kind")
+        raise ValueError(
+            f"systems that answer with {kind} take {takes}s, the cases of {dataset.name} are "
+            f"{dataset.inputs}s; give a dataset of {takes}s, or another --kind"
+        )
     return kind
 
 
-def _grown(folder: Path, dataset: Dataset, suite: Suite, kind: str, stochastic: bool, seed: int | None,
-           names: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Provider]]:
+def _grown(
+    folder: Path,
+    dataset: Dataset,
+    suite: Suite,
+    kind: str,
+    stochastic: bool,
+    seed: int | None,
+    names: Mapping[str, str],
+) -> tuple[dict[str, Any], dict[str, Provider]]:
     """What is exported, written down, and who provides what it needs. Rules and cases may be added; nothing else may
     change."""
     from instar import __version__
@@ -100,8 +121,17 @@ def _grown(folder: Path, dataset: Dataset, suite: Suite, kind: str, stochastic: 
         fixed.update(seed=about["seed"] if seed is None else seed, options=dict(suite.options or about["options"]))
     else:
         fixed.update(seed=seed or 0, options=dict(suite.options))
-        about = {"format": FORMAT, "instar": __version__, "created": now, **fixed, "suites": [], "rules": [],
-                 "thresholds": {}, "panels": [], "providers": {}}
+        about = {
+            "format": FORMAT,
+            "instar": __version__,
+            "created": now,
+            **fixed,
+            "suites": [],
+            "rules": [],
+            "thresholds": {},
+            "panels": [],
+            "providers": {},
+        }
     for what, asked in fixed.items():
         _refuse_other(folder, what, about[what], asked)
     rules = bound_rules([*about["rules"], *suite.rules], kind)
@@ -123,8 +153,10 @@ def _grown(folder: Path, dataset: Dataset, suite: Suite, kind: str, stochastic: 
 
 def _refuse_other(folder: Path, what: str, before: object, asked: object) -> None:
     if before != asked:
-        raise Conflict(f"{folder} was exported with {what} {json.dumps(before)}, not {json.dumps(asked)}; give another "
-                       "--out, or continue with what it was made with")
+        raise Conflict(
+            f"{folder} was exported with {what} {json.dumps(before)}, not {json.dumps(asked)}; give another "
+            "--out, or continue with what it was made with"
+        )
 
 
 def opened_export(folder: str | Path) -> dict[str, Any]:
@@ -133,13 +165,17 @@ def opened_export(folder: str | Path) -> dict[str, Any]:
     try:
         about: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(f"{folder} holds no export (there is no {_ABOUT} in it); "
-                                "`instar export DATASET SUITE --out FOLDER` makes one") from None
+        raise FileNotFoundError(
+            f"{folder} holds no export (there is no {_ABOUT} in it); "
+            "`instar export DATASET SUITE --out FOLDER` makes one"
+        ) from None
     except ValueError as error:
         raise ValueError(f"{path} is damaged ({error}); restore it, or export again") from None
     if about.get("format") != FORMAT:
-        raise ValueError(f"{folder} was exported in format {about.get('format')}, this Instar reads {FORMAT}; "
-                         f"it was written by Instar {about.get('instar')}")
+        raise ValueError(
+            f"{folder} was exported in format {about.get('format')}, this Instar reads {FORMAT}; "
+            f"it was written by Instar {about.get('instar')}"
+        )
     return about
 
 
@@ -183,11 +219,18 @@ def _gathered(folder: Path) -> tuple[dict[str, int], int, int]:
 
 # --- one case --------------------------------------------------------------------------------------
 
+
 class _Exporter:
     """Makes what is missing, case by case."""
 
-    def __init__(self, folder: Path, plan: Plan, stochastic: bool, providers: Mapping[str, Provider],
-                 on_progress: Callable[[Progress], None]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        plan: Plan,
+        stochastic: bool,
+        providers: Mapping[str, Provider],
+        on_progress: Callable[[Progress], None],
+    ) -> None:
         self.folder, self.plan, self.stochastic, self.providers = folder, plan, stochastic, providers
         self.keys = plan.keys()
         self.transformations = {one.transformation.id: one.transformation for one in plan.follow_ups}
@@ -208,15 +251,20 @@ class _Exporter:
     def _case(self, case: Case) -> None:
         place = self.folder / _INPUTS / _safe(case.id)
         held = _record(place / _CASE) or {"case": {}, "needs": [], "inputs": []}
-        lines = {_key(line): line for line in held["inputs"]
-                 if line["status"] == "ok" and (self.folder / line["file"]).is_file()}
+        lines = {
+            _key(line): line
+            for line in held["inputs"]
+            if line["status"] == "ok" and (self.folder / line["file"]).is_file()
+        }
         missing = [key for key in self.keys if key not in lines]
         if not missing:
             return
         given, row, truth = case_row(case)
         if lines and row.get("hash") != held["case"]["hash"]:
-            self.notes.append(f"{case.id} is not the input that this export knows by that id (its content changed, or "
-                              "it cannot be read any more); what was exported stays, nothing was added")
+            self.notes.append(
+                f"{case.id} is not the input that this export knows by that id (its content changed, or "
+                "it cannot be read any more); what was exported stays, nothing was added"
+            )
             return
         place.mkdir(parents=True, exist_ok=True)
         needs = {row["need"]: row for row in held["needs"]}
@@ -227,13 +275,18 @@ class _Exporter:
             lines.update(fresh)
             self.progress.fresh += sum(line["status"] == "ok" for line in fresh.values())
             self.progress.statuses.update(line["status"] for line in fresh.values())
-        record = {"case": row, "truth": truth, "needs": list(needs.values()),
-                  "inputs": [lines[key] for key in self.keys if key in lines]}
+        record = {
+            "case": row,
+            "truth": truth,
+            "needs": list(needs.values()),
+            "inputs": [lines[key] for key in self.keys if key in lines],
+        }
         with _placed(place / _CASE) as path:
             path.write_text(json.dumps(_plain(record), allow_nan=False), "utf-8")
 
-    def _lines(self, case: Case, given: Input, keys: list[Key], place: Path,
-               stored: dict[str, dict[str, Any]]) -> dict[Key, dict[str, Any]]:
+    def _lines(
+        self, case: Case, given: Input, keys: list[Key], place: Path, stored: dict[str, dict[str, Any]]
+    ) -> dict[Key, dict[str, Any]]:
         """A line for each key, its file written; needs that are stored are put beside those that are."""
         lines: dict[Key, dict[str, Any]] = {}
         needs: dict[str, Need | NotApplicable] = {}
@@ -249,13 +302,21 @@ class _Exporter:
                 made[name, draw] = self._made(case, given, wanted, draw, needs, place)
             line = {"case": case.id, "follow_up": name, "draw": draw, "repeat": repeat, **made[name, draw]}
             if line["status"] == "ok":  # a deterministic system has no use for a seed
-                line["seed"] = (draw_seed(self.plan.seed, case.id, wanted or SOURCE, draw, repeat)
-                                if self.stochastic else 0)
+                line["seed"] = (
+                    draw_seed(self.plan.seed, case.id, wanted or SOURCE, draw, repeat) if self.stochastic else 0
+                )
             lines[name, draw, repeat] = line
         return lines
 
-    def _made(self, case: Case, given: Input, wanted: Transformation | None, draw: int,
-              needs: Mapping[str, Need | NotApplicable], place: Path) -> dict[str, Any]:
+    def _made(
+        self,
+        case: Case,
+        given: Input,
+        wanted: Transformation | None,
+        draw: int,
+        needs: Mapping[str, Need | NotApplicable],
+        place: Path,
+    ) -> dict[str, Any]:
         """The follow-up written as a file and what is to be said of it, or why there is none."""
         have = {need: needs[need] for need in wanted.needs} if wanted else {}
         missing = next((value for value in have.values() if isinstance(value, NotApplicable)), None)
@@ -273,10 +334,17 @@ class _Exporter:
         name = f"{_safe(wanted.id)}-{draw}" if wanted else SOURCE
         image = isinstance(followed, Image)
         assert isinstance(followed, Image | Scene)
-        file = self._written(place / f"{name}.{'png' if image else 'json'}",
-                             _png(followed.pixels) if isinstance(followed, Image) else _scene(followed))
-        said = {"warp": change.warp.matrix, "regions": change.regions, "added": change.added,
-                "removed": change.removed, "facts": dict(change.facts)}
+        file = self._written(
+            place / f"{name}.{'png' if image else 'json'}",
+            _png(followed.pixels) if isinstance(followed, Image) else _scene(followed),
+        )
+        said = {
+            "warp": change.warp.matrix,
+            "regions": change.regions,
+            "added": change.added,
+            "removed": change.removed,
+            "facts": dict(change.facts),
+        }
         if change.mask is not None:
             cells = np.where(change.mask, np.uint8(255), np.uint8(0))
             said["mask"] = self._written(place / f"{name}.mask.png", _png(cells))
@@ -297,9 +365,14 @@ def case_row(case: Case) -> tuple[Input | None, dict[str, Any], dict[str, Any] |
     """A case's input (None where it cannot be read), its row in a run folder, and the header of its truth."""
     track = Track.of(case.input) if isinstance(case.input, Scene) else case.track
     truth: Any = case.truth
-    row: dict[str, Any] = {"case": case.id, "path": case.path, "frame": case.frame, "crop": list(case.crop or ()),
-                           "track": track.json() if track else None,
-                           "attributes": json.dumps(dict(case.attributes), ensure_ascii=False, default=str)}
+    row: dict[str, Any] = {
+        "case": case.id,
+        "path": case.path,
+        "frame": case.frame,
+        "crop": list(case.crop or ()),
+        "track": track.json() if track else None,
+        "attributes": json.dumps(dict(case.attributes), ensure_ascii=False, default=str),
+    }
     if truth is not None:
         row.update({f"truth_{name}": value for name, value in truth.row().items()})
     header = None if truth is None else truth.header()
@@ -308,11 +381,22 @@ def case_row(case: Case) -> tuple[Input | None, dict[str, Any], dict[str, Any] |
     except Exception as error:
         why = str(error) if isinstance(error, Unreadable) else f"{case.path}: {type(error).__name__}: {error}"
         return None, {**row, "status": "error", "message": why}, header
-    return given, {**row, "status": "ok", "hash": digest, "width": given.size[0], "height": given.size[1],
-                   "properties": given.properties() or None}, header
+    return (
+        given,
+        {
+            **row,
+            "status": "ok",
+            "hash": digest,
+            "width": given.size[0],
+            "height": given.size[1],
+            "properties": given.properties() or None,
+        },
+        header,
+    )
 
 
 # --- files -----------------------------------------------------------------------------------------
+
 
 @contextmanager
 def _placed(path: Path) -> Iterator[Path]:
@@ -349,10 +433,20 @@ def read_mask(path: Path) -> npt.NDArray[np.bool_]:
 def _scene(given: Scene) -> bytes:
     """As systems that are programs are given it: see docs/process-systems.md."""
     width, height = given.size
-    return json.dumps({"kind": "scene", "width": width, "height": height,
-                       "classes": b64encode(_png(given.classes)).decode("ascii"), "names": list(given.names),
-                       "past": given.past.tolist(), "steps": given.steps, "rate": given.rate,
-                       "metres_per_pixel": given.metres_per_pixel}, allow_nan=False).encode("ascii")
+    return json.dumps(
+        {
+            "kind": "scene",
+            "width": width,
+            "height": height,
+            "classes": b64encode(_png(given.classes)).decode("ascii"),
+            "names": list(given.names),
+            "past": given.past.tolist(),
+            "steps": given.steps,
+            "rate": given.rate,
+            "metres_per_pixel": given.metres_per_pixel,
+        },
+        allow_nan=False,
+    ).encode("ascii")
 
 
 def _plain(value: Any) -> Any:

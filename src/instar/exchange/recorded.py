@@ -11,6 +11,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -23,7 +24,7 @@ import xxhash
 from instar.datasets import Dataset, shortened
 from instar.engine.plan import SOURCE, Plan, bound_rules, make_plan
 from instar.engine.predict import Conflict, Outcome, grown_manifest
-from instar.engine.worker import Packer
+from instar.engine.worker import Packer, WorkerInfo
 from instar.exchange.export import TAKES, case_row, exported_cases, opened_export, read_mask
 from instar.exchange.tables import COLUMNS, KNOWN, Reader, lines, renamed
 from instar.image import Image
@@ -34,7 +35,19 @@ from instar.scene import BACKGROUND, Scene
 from instar.skeleton import Skeleton
 from instar.skeleton import skeleton as _skeleton
 from instar.spelling import nearest, unknown
-from instar.store import APART, KEY, NoRun, Store, rows_frame
+from instar.store import (
+    APART,
+    KEY,
+    DatasetInfo,
+    Manifest,
+    NoRun,
+    ProviderInfo,
+    RecordedInfo,
+    RecordedTable,
+    Store,
+    SystemInfo,
+    rows_frame,
+)
 from instar.suites import Suite
 from instar.systems import fingerprint_of, hash_file
 from instar.transforms import Change, NotApplicable, transformation
@@ -48,10 +61,19 @@ NAMED = 8
 """How many of a list a message names."""
 
 
-def import_outputs(tables: Sequence[str | Path], store: Store, *, kind: str | None = None, suite: Suite | None = None,
-                   export: str | Path | None = None, dataset: Dataset | None = None,
-                   columns: Mapping[str, str] | None = None, follow_up: str | None = None,
-                   skeleton: Skeleton | str | None = None, name: str | None = None) -> Outcome:
+def import_outputs(
+    tables: Sequence[str | Path],
+    store: Store,
+    *,
+    kind: str | None = None,
+    suite: Suite | None = None,
+    export: str | Path | None = None,
+    dataset: Dataset | None = None,
+    columns: Mapping[str, str] | None = None,
+    follow_up: str | None = None,
+    skeleton: Skeleton | str | None = None,
+    name: str | None = None,
+) -> Outcome:
     """Make a run of recorded outputs, or add to one that was made so.
 
     Every line of a CSV or JSONL table is the output for one key, or for a pair: then columns that begin with `source_`
@@ -82,15 +104,30 @@ def import_outputs(tables: Sequence[str | Path], store: Store, *, kind: str | No
         importer.commit(suite, rules, dataset, name)
     counted = store.predictions(["status"], query=lambda rows: rows.group_by("status").agg(pl.len()))
     cases = store.cases(["status"])["status"]
-    return Outcome(importer.added, time.monotonic() - begun, dict(counted.iter_rows()), len(cases),
-                   int((cases != "ok").sum()), False, tuple(importer.notes))
+    return Outcome(
+        importer.added,
+        time.monotonic() - begun,
+        dict(counted.iter_rows()),
+        len(cases),
+        int((cases != "ok").sum()),
+        False,
+        tuple(importer.notes),
+    )
 
 
 class _Importer:
     """One import: what was asked, and what is known by now."""
 
-    def __init__(self, store: Store, tables: Sequence[Path], kind: str | None, export: str | Path | None,
-                 columns: Mapping[str, str], follow_up: str | None, skeleton: Skeleton | str | None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        tables: Sequence[Path],
+        kind: str | None,
+        export: str | Path | None,
+        columns: Mapping[str, str],
+        follow_up: str | None,
+        skeleton: Skeleton | str | None,
+    ) -> None:
         self.store, self.tables = store, tables
         self.held = store.manifest() if store.exists else None
         _refuse_folder(store, self.held, tables)
@@ -100,13 +137,20 @@ class _Importer:
         self.reader = Reader(self.kind, self._bones(skeleton), columns, follow_up)
         whole = store.folder.absolute()
         self.scratch = Store(whole.with_name(f".{whole.name}.import"))
-        self.schema = {**store.prediction_schema(self.kind), "row": pl.Int64, "file": pl.Int32, "line": pl.Int64,
-                       "again": pl.Boolean, "said": pl.String, "extras": pl.String}
+        self.schema = {
+            **store.prediction_schema(self.kind),
+            "row": pl.Int64,
+            "file": pl.Int32,
+            "line": pl.Int64,
+            "again": pl.Boolean,
+            "said": pl.String,
+            "extras": pl.String,
+        }
         self.packer, self.apart = Packer(), set[str]()
         self.hashes: list[str] = []
         self.counts: list[int] = []
         self.header: dict[str, Any] | None = None
-        self.truth: dict[str, Any] | None = (self.held or {}).get("truth")
+        self.truth: dict[str, Any] | None = dict(self.held.truth) if self.held and self.held.truth else None
         self.known: dict[str, dict[str, Any]] = {}
         self.exported = pl.DataFrame()
         self.notes: list[str] = []
@@ -116,12 +160,17 @@ class _Importer:
 
     def _kind(self, given: str | None, columns: Mapping[str, str]) -> str:
         """The one that is said, by the user, the export or the run; else the one whose columns the first table has."""
-        said = {"--kind": given, "the export": (self.about or {}).get("kind"),
-                "the run": self.held["system"]["kind"] if self.held else None}
+        said = {
+            "--kind": given,
+            "the export": (self.about or {}).get("kind"),
+            "the run": self.held.system.kind if self.held else None,
+        }
         told = {who: kind for who, kind in said.items() if kind is not None}
         if len(set(told.values())) > 1:
-            raise Conflict("what the outputs are is said differently: "
-                           + ", ".join(f"{who} says {kind}" for who, kind in told.items()))
+            raise Conflict(
+                "what the outputs are is said differently: "
+                + ", ".join(f"{who} says {kind}" for who, kind in told.items())
+            )
         if told:
             kind = next(iter(told.values()))
             if kind not in COLUMNS:
@@ -131,24 +180,30 @@ class _Importer:
         found = [kind for kind, one in COLUMNS.items() if {one.needed[0], f"source_{one.needed[0]}"} & names]
         if len(found) != 1:
             main = ", ".join(f"{one.needed[0]} ({kind})" for kind, one in COLUMNS.items())
-            raise ValueError(f"{self.tables[0]}: its columns ({shortened(sorted(names), NAMED)}) say nothing, or "
-                             f"several things, of what the outputs are. There are {main}; say which with --kind, or "
-                             "what a column is called with --columns caption=text")
+            raise ValueError(
+                f"{self.tables[0]}: its columns ({shortened(sorted(names), NAMED)}) say nothing, or "
+                f"several things, of what the outputs are. There are {main}; say which with --kind, or "
+                "what a column is called with --columns caption=text"
+            )
         return found[0]
 
     def _bones(self, given: Skeleton | str | None) -> Skeleton | None:
         if self.kind != Poses.kind:
             return None
-        held = (self.held or {}).get("output")
+        held = self.held.output if self.held else None
         if given is None:
             if held is None:
-                raise ValueError("a table does not say whose landmarks its points are; give --skeleton coco-17, "
-                                 "another name, or a .toml file")
+                raise ValueError(
+                    "a table does not say whose landmarks its points are; give --skeleton coco-17, "
+                    "another name, or a .toml file"
+                )
             return Skeleton.from_dict(held["skeleton"])
         bones = _skeleton(given) if isinstance(given, str) else given
         if held is not None and Skeleton.from_dict(held["skeleton"]) != bones:
-            raise Conflict(f"{self.store.folder} has poses of skeleton {held['skeleton']['name']}, not of "
-                           f"{bones.name}; give another --out")
+            raise Conflict(
+                f"{self.store.folder} has poses of skeleton {held['skeleton']['name']}, not of "
+                f"{bones.name}; give another --out"
+            )
         return bones
 
     # -- reading
@@ -164,8 +219,9 @@ class _Importer:
                 self.scratch.append("raw", self._frame(rows, self.schema))
             self.hashes.append(hash_file(str(path)))
             self.counts.append(row - before)
-        self.keys = self.scratch.read("raw", self.schema, [*KEY, "row", "file", "line", "again", "said", "status",
-                                                           "width", "height"])
+        self.keys = self.scratch.read(
+            "raw", self.schema, [*KEY, "row", "file", "line", "again", "said", "status", "width", "height"]
+        )
 
     def _frame(self, rows: list[dict[str, Any]], schema: Mapping[str, Any]) -> pl.DataFrame:
         """Rows as a frame, with what is large set apart."""
@@ -180,9 +236,14 @@ class _Importer:
         there = {name for row in packed for name in row}
         # columns that no row has are made at once: empty lists, each for itself, would take as long as all the rest
         absent = {name: kind for name, kind in schema.items() if name not in there}
-        return rows_frame(packed, {name: kind for name, kind in schema.items() if name in there}).with_columns(
-            pl.lit(pl.Series([[] if isinstance(kind, pl.List) else None], dtype=kind)).first().alias(name)
-            for name, kind in absent.items()).select(list(schema))
+        return (
+            rows_frame(packed, {name: kind for name, kind in schema.items() if name in there})
+            .with_columns(
+                pl.lit(pl.Series([[] if isinstance(kind, pl.List) else None], dtype=kind)).first().alias(name)
+                for name, kind in absent.items()
+            )
+            .select(list(schema))
+        )
 
     def _rows(self, path: Path, file: int) -> Iterator[dict[str, Any]]:
         seen = set[str]()
@@ -194,8 +255,10 @@ class _Importer:
                 raise ValueError(f"{path}, line {line}: {error}") from None
         for ours, theirs in self.reader.columns.items():
             if theirs not in seen:
-                raise ValueError(f"{path}: it has no column {theirs!r}, which --columns says is {ours}"
-                                 f"{nearest(theirs, seen)}; it has {shortened(sorted(seen), NAMED)}")
+                raise ValueError(
+                    f"{path}: it has no column {theirs!r}, which --columns says is {ours}"
+                    f"{nearest(theirs, seen)}; it has {shortened(sorted(seen), NAMED)}"
+                )
 
     def _at(self, row: Mapping[str, Any]) -> str:
         return f"{self.tables[row['file']]}, line {row['line']}"
@@ -210,29 +273,38 @@ class _Importer:
 
     def check(self) -> None:
         """No key twice, and no follow-up without a source."""
-        groups = self.keys.group_by(KEY).agg(count=pl.len(), pairs=pl.col("again").all(),
-                                             answers=pl.col("said").n_unique())
+        groups = self.keys.group_by(KEY).agg(
+            count=pl.len(), pairs=pl.col("again").all(), answers=pl.col("said").n_unique()
+        )
         twice = groups.filter((pl.col("count") > 1) & (~pl.col("pairs") | (pl.col("answers") > 1)))
         if not twice.is_empty():
             bad = self.keys.join(twice.select(KEY), on=KEY, how="semi").sort("row")
             first = bad.row(0, named=True)
             second = bad.filter(*(pl.col(name) == first[name] for name in KEY)).row(1, named=True)
-            why = ("says something else of the source than there; what a stochastic system says again is another repeat"
-                   if first["again"] and second["again"] else "has the same key")
-            raise ValueError(f"{self._at(second)}: {_spelled(first)} is on line {first['line']} of "
-                             f"{self.tables[first['file']].name} already, and this line {why}"
-                             f"{_more(twice.height, 'keys')}")
+            why = (
+                "says something else of the source than there; what a stochastic system says again is another repeat"
+                if first["again"] and second["again"]
+                else "has the same key"
+            )
+            raise ValueError(
+                f"{self._at(second)}: {_spelled(first)} is on line {first['line']} of "
+                f"{self.tables[first['file']].name} already, and this line {why}"
+                f"{_more(twice.height, 'keys')}"
+            )
         self.keys = self.keys.sort("row").unique(KEY, keep="first", maintain_order=True)
         held = self.store.predictions(list(KEY)) if self.held else pl.DataFrame(schema=self.keys.select(KEY).schema)
         self._check_held(held)
-        there = pl.concat([held, self.keys.select(KEY)]).filter((pl.col("follow_up") == SOURCE)
-                                                               & (pl.col("repeat") == 0))
+        there = pl.concat([held, self.keys.select(KEY)]).filter(
+            (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0)
+        )
         lonely = self.keys.filter(pl.col("follow_up") != SOURCE).join(there, on="case", how="anti")
         if not lonely.is_empty():
             at, row, more = self._first(lonely)
-            raise ValueError(f"{at}: {_spelled(row)} has no source to be compared with{more}; what was said of the "
-                             "source is a line with follow_up source, or in columns that begin with source_. Where "
-                             "that failed, its status is error")
+            raise ValueError(
+                f"{at}: {_spelled(row)} has no source to be compared with{more}; what was said of the "
+                "source is a line with follow_up source, or in columns that begin with source_. Where "
+                "that failed, its status is error"
+            )
 
     def _check_held(self, held: pl.DataFrame) -> None:
         """What the run holds is not said again; only the source of a pair may be, if it is the same."""
@@ -243,58 +315,80 @@ class _Importer:
         if not twice.is_empty():
             at, row, more = self._first(twice)
             raise ValueError(f"{at}: {self.store.folder} holds {_spelled(row)} already{more}")
-        columns = [*KEY, "status", *(name for name in self.schema if name in self.store.prediction_schema(self.kind)
-                                     and name not in (*KEY, *KNOWN, "mask"))]
+        columns = [
+            *KEY,
+            "status",
+            *(
+                name
+                for name in self.schema
+                if name in self.store.prediction_schema(self.kind) and name not in (*KEY, *KNOWN, "mask")
+            ),
+        ]
         new = self.scratch.read("raw", self.schema, [*columns, "row", "file", "line"])
         new = new.join(both.select("row"), on="row", how="semi").sort(KEY)
         old = self.store.predictions(columns).join(both.select(KEY), on=KEY, how="semi").sort(KEY)
         if not new.select(columns).equals(old.select(columns)):
             number = next(n for n in range(new.height) if not new[n].select(columns).equals(old[n].select(columns)))
-            raise ValueError(f"{self._at(new.row(number, named=True))}: {self.store.folder} holds another output for "
-                             f"{_spelled(new.row(number, named=True))}; give another --out")
+            raise ValueError(
+                f"{self._at(new.row(number, named=True))}: {self.store.folder} holds another output for "
+                f"{_spelled(new.row(number, named=True))}; give another --out"
+            )
         self.keys = self.keys.join(held, on=KEY, how="anti")
 
     def rules(self, suite: Suite | None) -> tuple[Rule, ...]:
         """The rules to be added; every key must be in the plan of all."""
-        old = bound_rules(self.held["rules"], self.kind) if self.held else ()
+        old = bound_rules(self.held.rules, self.kind) if self.held else ()
         if suite is not None:
             new = bound_rules(suite.rules, self.kind)
         elif self.about is not None:
             new = bound_rules(self.about["rules"], self.kind)
         else:
             new = self._own_rules({t.id for rule in old for t in rule.transformations})
-        self.deterministic = not ((self.keys["repeat"] > 0).any() or (self.about or {}).get("stochastic")
-                                  or (self.held and not self.held["system"]["deterministic"]))
+        self.deterministic = not (
+            (self.keys["repeat"] > 0).any()
+            or (self.about or {}).get("stochastic")
+            or (self.held and not self.held.system.deterministic)
+        )
         plan = make_plan(bound_rules([*old, *new], self.kind), seed=0, deterministic=self.deterministic)
         self._check_plan(plan)
         return new
 
     def _own_rules(self, covered: set[str]) -> tuple[Rule, ...]:
         """The kind's own equivariance for every follow-up that no rule is about, with as many draws as there are."""
-        counts = self.keys.filter(~pl.col("follow_up").is_in(covered)).group_by("follow_up", maintain_order=True).agg(
-            draws=pl.col("draw").max() + 1, repeats=pl.col("repeat").max() + 1)
+        counts = (
+            self.keys.filter(~pl.col("follow_up").is_in(covered))
+            .group_by("follow_up", maintain_order=True)
+            .agg(draws=pl.col("draw").max() + 1, repeats=pl.col("repeat").max() + 1)
+        )
         own = own_equivariance(self.kind)
         asks = {p.name for p in own.relation.parameters}
         several = {name: {"draws": draws, "repeats": repeats} for name, draws, repeats in counts.iter_rows()}
         sources = several.pop(SOURCE, {"repeats": 1})["repeats"]
         rules = []
         for name, given in several.items():
-            given = {**given, "sources": sources} if "sources" in asks else {
-                **given, "repeats": max(given["repeats"], sources)}
+            given = (
+                {**given, "sources": sources}
+                if "sources" in asks
+                else {**given, "repeats": max(given["repeats"], sources)}
+            )
             values = {**own.values, **{asked: count for asked, count in given.items() if asked in asks}}
             rules.append(Rule((transformation(name),), BoundRelation(own.relation, values), name))
         return tuple(rules)
 
     def _check_plan(self, plan: Plan) -> None:
-        planned = pl.DataFrame(plan.keys(), schema={"follow_up": pl.String, "draw": pl.Int32, "repeat": pl.Int32},
-                               orient="row")
+        planned = pl.DataFrame(
+            plan.keys(), schema={"follow_up": pl.String, "draw": pl.Int32, "repeat": pl.Int32}, orient="row"
+        )
         names = planned["follow_up"].unique().to_list()
         beside = self.keys.join(planned, on=["follow_up", "draw", "repeat"], how="anti")
         if not beside.is_empty():
             at, row, more = self._first(beside)
-            why = (f"no rule asks for draw {row['draw']} and repeat {row['repeat']} of it; a rule says how many with "
-                   "draws=, repeats= and sources=" if row["follow_up"] in names else
-                   f"no rule is about it{nearest(row['follow_up'], names)}; add one with --suite")
+            why = (
+                f"no rule asks for draw {row['draw']} and repeat {row['repeat']} of it; a rule says how many with "
+                "draws=, repeats= and sources="
+                if row["follow_up"] in names
+                else f"no rule is about it{nearest(row['follow_up'], names)}; add one with --suite"
+            )
             raise ValueError(f"{at}: {_spelled(row)} is not in the plan: {why}{more}")
         absent = [name for name in names if name not in set(self.keys["follow_up"])]
         if absent and self.tables and self.about is None and self.held is None:
@@ -342,16 +436,19 @@ class _Importer:
                 if need["status"] == "ok":
                     self.scratch.put_blob(need["hash"], need.pop("data"))
                 needs.append({**need, "case": row["case"]})
-            rows += [{**line, **_change_row(line, (row["width"], row["height"]), self.export)}
-                     for line in record["inputs"]]
+            rows += [
+                {**line, **_change_row(line, (row["width"], row["height"]), self.export)} for line in record["inputs"]
+            ]
             if len(rows) >= CHUNK:
                 frames.append(self._frame(rows, schema))
                 rows = []
         self.exported = pl.concat([*frames, self._frame(rows, schema)])
         self.scratch.append_needs(needs)
         if self.reader.changing:
-            self.notes.append("the export says what was changed; not used are "
-                              f"{shortened(sorted(self.reader.changing), NAMED)} of the tables")
+            self.notes.append(
+                "the export says what was changed; not used are "
+                f"{shortened(sorted(self.reader.changing), NAMED)} of the tables"
+            )
         beside = self.keys.join(self.exported, on=KEY, how="anti")
         if not beside.is_empty():
             at, row, more = self._first(beside)
@@ -359,8 +456,10 @@ class _Importer:
         unmade = self.keys.join(self.exported.filter(pl.col("status") != "ok").select(*KEY, why="message"), on=KEY)
         if not unmade.is_empty():
             at, row, more = self._first(unmade)
-            raise ValueError(f"{at}: there is an output for {_spelled(row)}, for which {self.export} has no input "
-                             f"({row['why']}){more}")
+            raise ValueError(
+                f"{at}: there is an output for {_spelled(row)}, for which {self.export} has no input "
+                f"({row['why']}){more}"
+            )
         given += self.exported.filter(pl.col("status") == "ok").join(self.keys, on=KEY, how="anti").height
         if given:
             self.notes.append(f"{given:,} inputs of {self.export} have no output in the tables")
@@ -392,58 +491,89 @@ class _Importer:
         """The size of each case's source, as `wide` and `high`; the dataset's and the table's must be the same."""
         schema = {"case": pl.String, "wide": pl.Int32, "high": pl.Int32}
         told = self.keys.filter((pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0)).select(
-            "case", "row", "file", "line", wide="width", high="height")
-        known = pl.DataFrame([(name, row.get("width"), row.get("height")) for name, row in self.known.items()],
-                             schema=schema, orient="row")
-        other = told.join(known, on="case").filter((pl.col("wide") != pl.col("wide_right"))
-                                                   | (pl.col("high") != pl.col("high_right")))
+            "case", "row", "file", "line", wide="width", high="height"
+        )
+        known = pl.DataFrame(
+            [(name, row.get("width"), row.get("height")) for name, row in self.known.items()],
+            schema=schema,
+            orient="row",
+        )
+        other = told.join(known, on="case").filter(
+            (pl.col("wide") != pl.col("wide_right")) | (pl.col("high") != pl.col("high_right"))
+        )
         if not other.is_empty():
             at, row, more = self._first(other)
-            raise ValueError(f"{at}: the source of {row['case']} is {row['wide']}×{row['high']} here, and "
-                             f"{row['wide_right']}×{row['high_right']} in the dataset{more}")
-        held = self.store.cases(["case", "width", "height"]).rename({"width": "wide", "height": "high"}) if (
-            self.held) else pl.DataFrame(schema=schema)
-        return pl.concat([known, held, told.select("case", "wide", "high")]).drop_nulls().unique(
-            "case", keep="first", maintain_order=True)
+            raise ValueError(
+                f"{at}: the source of {row['case']} is {row['wide']}×{row['high']} here, and "
+                f"{row['wide_right']}×{row['high_right']} in the dataset{more}"
+            )
+        held = (
+            self.store.cases(["case", "width", "height"]).rename({"width": "wide", "height": "high"})
+            if (self.held)
+            else pl.DataFrame(schema=schema)
+        )
+        return (
+            pl.concat([known, held, told.select("case", "wide", "high")])
+            .drop_nulls()
+            .unique("case", keep="first", maintain_order=True)
+        )
 
     def _from_table(self, part: pl.DataFrame) -> pl.DataFrame:
         """What the table says of the change; where it says nothing, what the transformation does to such a frame."""
         part = part.join(self.sizes, on="case", how="left", maintain_order="left").with_columns(
-            pl.col("wide", "high").fill_null(0))
+            pl.col("wide", "high").fill_null(0)
+        )
         fine, unsaid = pl.col("status") == "ok", pl.col("warp").list.len() == 0
         made = []
-        for name, wide, high in part.filter(fine & unsaid).select("follow_up", "wide", "high").unique(
-                maintain_order=True).iter_rows():
+        for name, wide, high in (
+            part.filter(fine & unsaid).select("follow_up", "wide", "high").unique(maintain_order=True).iter_rows()
+        ):
             found = self._derived(name, (wide, high))
             if isinstance(found, str):
-                mine = part.filter(fine & unsaid & (pl.col("follow_up") == name) & (pl.col("wide") == wide)
-                                   & (pl.col("high") == high))
+                mine = part.filter(
+                    fine & unsaid & (pl.col("follow_up") == name) & (pl.col("wide") == wide) & (pl.col("high") == high)
+                )
                 at, row, more = self._first(mine)
                 raise ValueError(f"{at}: {_spelled(row)}: {found}{more}")
             (width, height), matrix = found
             made.append((name, wide, high, matrix, width, height))
-        derived = pl.DataFrame(made, orient="row", schema={
-            "follow_up": pl.String, "wide": pl.Int32, "high": pl.Int32, "matrix": pl.List(pl.Float64),
-            "to_wide": pl.Int32, "to_high": pl.Int32})
+        derived = pl.DataFrame(
+            made,
+            orient="row",
+            schema={
+                "follow_up": pl.String,
+                "wide": pl.Int32,
+                "high": pl.Int32,
+                "matrix": pl.List(pl.Float64),
+                "to_wide": pl.Int32,
+                "to_high": pl.Int32,
+            },
+        )
         part = part.join(derived, on=["follow_up", "wide", "high"], how="left", maintain_order="left")
-        other = part.filter(fine & unsaid & ((pl.col("width") != pl.col("to_wide"))
-                                             | (pl.col("height") != pl.col("to_high"))))
+        other = part.filter(
+            fine & unsaid & ((pl.col("width") != pl.col("to_wide")) | (pl.col("height") != pl.col("to_high")))
+        )
         if not other.is_empty():
             at, row, more = self._first(other)
-            raise ValueError(f"{at}: {row['follow_up']} of a source of {row['wide']}×{row['high']} is "
-                             f"{row['to_wide']}×{row['to_high']}, not {row['width']}×{row['height']}{more}")
+            raise ValueError(
+                f"{at}: {row['follow_up']} of a source of {row['wide']}×{row['high']} is "
+                f"{row['to_wide']}×{row['to_high']}, not {row['width']}×{row['height']}{more}"
+            )
         return part.with_columns(
             warp=pl.when(fine & unsaid).then("matrix").otherwise("warp"),
             width=pl.coalesce("width", "to_wide", pl.when(pl.col("wide") > 0).then("wide")),
-            height=pl.coalesce("height", "to_high", pl.when(pl.col("high") > 0).then("high")))
+            height=pl.coalesce("height", "to_high", pl.when(pl.col("high") > 0).then("high")),
+        )
 
     def _derived(self, name: str, size: Size) -> tuple[tuple[int | None, int | None], list[float]] | str:
         """Frame and warp of a follow-up, or why they are not known."""
         if size == (0, 0):
             if self.kind == Caption.kind:  # words have no place in a picture
                 return (None, None), np.eye(3).ravel().tolist()
-            return ("the size of the source is not known, and what is judged has a place in it; give the columns width "
-                    "and height, or --export or --dataset")
+            return (
+                "the size of the source is not known, and what is judged has a place in it; give the columns width "
+                "and height, or --export or --dataset"
+            )
         found = Change.none(size) if name == SOURCE else _change_of(name, size, TAKES.get(self.kind, Image.kind))
         if isinstance(found, str):
             if self.kind != Caption.kind:
@@ -455,10 +585,12 @@ class _Importer:
 
     def cases(self) -> None:
         """Rows of the cases that the run does not hold: what the tables say of them besides outputs, and truth."""
-        extras = self.scratch.read("raw", self.schema, ["case", "extras", "file", "line", "row"],
-                                   pl.col("extras").is_not_null()).sort("row")
+        extras = self.scratch.read(
+            "raw", self.schema, ["case", "extras", "file", "line", "row"], pl.col("extras").is_not_null()
+        ).sort("row")
         told = extras.group_by("case", maintain_order=True).agg(
-            pl.col("extras").unique(maintain_order=True), pl.col("file", "line").first())
+            pl.col("extras").unique(maintain_order=True), pl.col("file", "line").first()
+        )
         varying = _varying(told.filter(pl.col("extras").list.len() > 1)["extras"])
         for name in varying & self.reader.truths:
             raise ValueError(f"the column {name} is the truth of a case, and differs between lines of one case")
@@ -496,12 +628,16 @@ class _Importer:
         if kept:
             self.notes.append(f"taken as attributes of cases: {shortened(sorted(kept), NAMED)}")
         if varying:
-            self.notes.append("left out, because they differ between lines of one case: "
-                              f"{shortened(sorted(varying), NAMED)}; --columns facts.NAME=COLUMN makes one a fact of "
-                              "the follow-up")
+            self.notes.append(
+                "left out, because they differ between lines of one case: "
+                f"{shortened(sorted(varying), NAMED)}; --columns facts.NAME=COLUMN makes one a fact of "
+                "the follow-up"
+            )
         if other:
-            self.notes.append("cases that the run holds keep their attributes; the tables say something else of "
-                              f"{shortened(sorted(other), NAMED)}")
+            self.notes.append(
+                "cases that the run holds keep their attributes; the tables say something else of "
+                f"{shortened(sorted(other), NAMED)}"
+            )
 
     def _truth(self, told: Mapping[str, Any]) -> dict[str, Any]:
         kinds = [kind for kind, columns in COLUMNS.items() if columns.needed[0] in told]
@@ -521,32 +657,66 @@ class _Importer:
         if self.held is not None:
             self._add_beside()
         about = self.about or {}
-        named = about.get("dataset") or ({"name": self.tables[0].name, "root": ""} if self.tables else
-                                         self.held["datasets"][0] if self.held else {})
-        source = dataset or Dataset(named["name"], named["root"], lambda: iter(()))
-        told = self.held["system"] if self.held else {
-            "name": name or self.tables[0].stem, "kind": self.kind, "fingerprint": "",
-            "deterministic": self.deterministic, "seedable": False, "takes": TAKES.get(self.kind, Image.kind)}
+        source = dataset or self._known_dataset(about)
+        system = (
+            self.held.system
+            if self.held
+            else SystemInfo(
+                name or self.tables[0].stem,
+                self.kind,
+                fingerprint="",
+                deterministic=self.deterministic,
+                seedable=False,
+                takes=TAKES.get(self.kind, Image.kind),
+            )
+        )
         if suite is None:
-            suite = Suite(" + ".join(about["suites"]), rules, options=about["options"], thresholds=about["thresholds"],
-                          panels=tuple(about["panels"])) if about else Suite("recorded", rules)
-        before = self.held["recorded"]["tables"] if self.held else []
-        manifest = grown_manifest(target, {"system": told, "providers": about.get("providers", {})}, suite, rules,
-                                  source, about.get("seed"))
-        tables = [*before, *({"name": path.name, "hash": digest, "rows": count} for path, digest, count
-                             in zip(self.tables, self.hashes, self.counts, strict=True))]
-        known = bool(about or dataset or (self.held and self.held["recorded"]["inputs"]))
-        manifest["recorded"] = {"tables": tables, "inputs": known}
-        manifest["system"].update(deterministic=self.deterministic,
-                                  fingerprint=fingerprint_of("recorded", *sorted(one["hash"] for one in tables)))
-        manifest["output"] = manifest["output"] or self.header
-        manifest["truth"] = self.truth
-        target.write_manifest(manifest)
+            suite = (
+                Suite(
+                    " + ".join(about["suites"]),
+                    rules,
+                    options=about["options"],
+                    thresholds=about["thresholds"],
+                    panels=tuple(about["panels"]),
+                )
+                if about
+                else Suite("recorded", rules)
+            )
+        before = self.held.recorded if self.held else None
+        providers = {need: ProviderInfo(**who) for need, who in about.get("providers", {}).items()}
+        manifest = grown_manifest(target, WorkerInfo(system, providers), suite, rules, source, about.get("seed"))
+        tables = (
+            *(before.tables if before else ()),
+            *(
+                RecordedTable(path.name, digest, count)
+                for path, digest, count in zip(self.tables, self.hashes, self.counts, strict=True)
+            ),
+        )
+        fingerprint = fingerprint_of("recorded", *sorted(one.hash for one in tables))
+        target.write_manifest(
+            replace(
+                manifest,
+                recorded=RecordedInfo(tables, bool(about or dataset or (before and before.inputs))),
+                system=replace(system, deterministic=self.deterministic, fingerprint=fingerprint),
+                output=manifest.output or self.header,
+                truth=self.truth,
+            )
+        )
         if self.held is None:
             shutil.rmtree(self.scratch.folder / "raw", ignore_errors=True)
             self.scratch.folder.rename(self.store.folder.absolute())
         else:
             self.store.append("predictions", self.scratch.read("predictions", self.store.prediction_schema(self.kind)))
+
+    def _known_dataset(self, about: Mapping[str, Any]) -> Dataset:
+        """Where the cases come from, as the export, the table or the run says it; nothing can be read there."""
+        if "dataset" in about:
+            info = DatasetInfo(**about["dataset"])
+        elif self.tables or self.held is None:
+            info = DatasetInfo(self.tables[0].name, "")
+        else:
+            info = self.held.datasets[0]
+        return Dataset(info.name, info.root, lambda: iter(()))
 
     def _add_beside(self) -> None:
         """All that predictions need, as far as the run does not hold it; a kill here costs nothing."""
@@ -559,15 +729,17 @@ class _Importer:
         self.store.append("needs", needs)
 
 
-def _refuse_folder(store: Store, held: Mapping[str, Any] | None, tables: Sequence[Path]) -> None:
+def _refuse_folder(store: Store, held: Manifest | None, tables: Sequence[Path]) -> None:
     if held is None:
         if not tables:
             raise NoRun(f"{store.folder} holds no run yet; give a table of outputs")
         if store.folder.exists() and (not store.folder.is_dir() or any(store.folder.iterdir())):
             raise Conflict(f"{store.folder} is there already and holds no run; give another --out")
-    elif "recorded" not in held:
-        raise Conflict(f"{store.folder} is a run of {held['system']['name']}, which was asked itself; recorded outputs "
-                       "do not belong in it. Give another --out")
+    elif held.recorded is None:
+        raise Conflict(
+            f"{store.folder} is a run of {held.system.name}, which was asked itself; recorded outputs "
+            "do not belong in it. Give another --out"
+        )
 
 
 def _spelled(row: Mapping[str, Any]) -> str:
@@ -623,8 +795,11 @@ def _change_of(name: str, size: Size, takes: str) -> Change | str:
     width, height = size
     if width * height > MOST_PIXELS:
         return f"{width:,} × {height:,} pixels are too many to try it on"
-    given = Image(np.zeros((height, width, 3), np.uint8)) if takes == Image.kind else Scene(
-        np.zeros((height, width), np.uint8), (BACKGROUND,), np.array([[width / 2, height / 2]]), 1)
+    given = (
+        Image(np.zeros((height, width, 3), np.uint8))
+        if takes == Image.kind
+        else Scene(np.zeros((height, width), np.uint8), (BACKGROUND,), np.array([[width / 2, height / 2]]), 1)
+    )
     try:
         return wanted(given)[1]
     except NotApplicable as error:

@@ -44,11 +44,13 @@ COLUMNS: dict[str, _Columns] = {
     Caption.kind: _Columns(("caption",), ("score",)),
     Detections.kind: _Columns(("boxes", "labels"), ("scores",)),
     Forecast.kind: _Columns(("futures",), ("map",)),
-    Poses.kind: _Columns(("points",), ("visibility", "scores"))}
+    Poses.kind: _Columns(("points",), ("visibility", "scores")),
+}
 """How each kind of output stands in a table."""
 
 
 # --- tables ----------------------------------------------------------------------------------------
+
 
 def lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The lines of a table with their numbers: JSON objects, or the cells of CSV by the names in its first line."""
@@ -60,8 +62,10 @@ def lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     if not first:
         raise ValueError(f"{path}: the file is empty")
     if first.lstrip().startswith("["):
-        raise ValueError(f"{path}: it is one JSON list; a table has one JSON object per line (`jq -c '.[]'` makes one "
-                         "of the other), or is CSV")
+        raise ValueError(
+            f"{path}: it is one JSON list; a table has one JSON object per line (`jq -c '.[]'` makes one "
+            "of the other), or is CSV"
+        )
     with path.open("rb") as file:
         texts = _decoded(path, file)
         yield from _objects(path, texts) if first.lstrip().startswith("{") else _cells(path, texts, first)
@@ -76,8 +80,9 @@ def _decoded(path: Path, file: IO[bytes]) -> Iterator[str]:
         try:
             yield line.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise ValueError(f"{path}, line {number}: it is not in UTF-8 ({error.reason}); save the table in UTF-8"
-                             ) from None
+            raise ValueError(
+                f"{path}, line {number}: it is not in UTF-8 ({error.reason}); save the table in UTF-8"
+            ) from None
 
 
 def _objects(path: Path, texts: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -116,11 +121,11 @@ def _cells(path: Path, texts: Iterator[str], header: str) -> Iterator[tuple[int,
                 continue
             seen = True
             if len(cells) != len(names):
-                raise ValueError(f"{path}, line {reader.line_num}: it has {len(cells)} cells, the header has "
-                                 f"{len(names)}")
+                raise ValueError(
+                    f"{path}, line {reader.line_num}: it has {len(cells)} cells, the header has {len(names)}"
+                )
             # a column without a name is the numbering that many programs write
-            yield reader.line_num, {name: _Cell(text) for name, text in zip(names, cells, strict=True)
-                                    if name and text}
+            yield reader.line_num, {name: _Cell(text) for name, text in zip(names, cells, strict=True) if name and text}
         if not seen:
             raise ValueError(f"{path}: it has no lines besides its header")
     except csv.Error as error:
@@ -175,6 +180,7 @@ def columns_of(texts: Sequence[str]) -> dict[str, str]:
 
 # --- lines to rows ---------------------------------------------------------------------------------
 
+
 class Reader:
     """Makes rows of lines."""
 
@@ -186,9 +192,11 @@ class Reader:
         self.known = {*KNOWN, *own, *self.of_source}
         for ours in columns:
             if ours not in self.known | self.truths and not ours.startswith("facts."):
-                raise ValueError(f"--columns {ours}={columns[ours]}: a table of {kind} has no column {ours!r}"
-                                 f"{nearest(ours, self.known | self.truths)}; it has {', '.join(sorted(self.known))}, "
-                                 f"facts.NAME, and of the truth {', '.join(sorted(self.truths))}")
+                raise ValueError(
+                    f"--columns {ours}={columns[ours]}: a table of {kind} has no column {ours!r}"
+                    f"{nearest(ours, self.known | self.truths)}; it has {', '.join(sorted(self.known))}, "
+                    f"facts.NAME, and of the truth {', '.join(sorted(self.truths))}"
+                )
         self.ids: dict[str, str] = {SOURCE: SOURCE}
         self.follow_up = None if follow_up is None else self._id(follow_up)
         self.changing = set[str]()
@@ -196,12 +204,17 @@ class Reader:
 
     def rows(self, line: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """The rows of a line: one, or that of the source and that of the follow-up."""
-        values = {name: meant for name, value in renamed(line, self.columns).items()
-                  if (meant := _meant(value, name) if type(value) is _Cell else value) is not None}
+        values = {
+            name: meant
+            for name, value in renamed(line, self.columns).items()
+            if (meant := _meant(value, name) if type(value) is _Cell else value) is not None
+        }
         case, name = _case(values.get("case")), values.get("follow_up", self.follow_up)
         if name is None:
-            raise ValueError("it has no follow_up; that is source, or a transformation such as mirror(h). For tables "
-                             "that do not say it there is --follow-up")
+            raise ValueError(
+                "it has no follow_up; that is source, or a transformation such as mirror(h). For tables "
+                "that do not say it there is --follow-up"
+            )
         name = self._id(as_text(name, "follow_up"))
         draw, repeat = (_whole(values.get(what, 0), what, 0) for what in ("draw", "repeat"))
         if name == SOURCE and draw:
@@ -211,23 +224,44 @@ class Reader:
             if name == SOURCE:
                 raise ValueError("a line with a source beside is a pair; its follow_up is a transformation, not source")
             said = repr([(column, value) for column, value in sorted(values.items()) if column in self.of_source])
-            yield {"case": case, "follow_up": SOURCE, "draw": 0, "repeat": repeat, "again": True, **sides,
-                   **self._answer(values, "source_"), "said": xxhash.xxh3_64_hexdigest(said.encode())}
+            yield {
+                "case": case,
+                "follow_up": SOURCE,
+                "draw": 0,
+                "repeat": repeat,
+                "again": True,
+                **sides,
+                **self._answer(values, "source_"),
+                "said": xxhash.xxh3_64_hexdigest(said.encode()),
+            }
             sides = {}
-        extras = {column: value for column, value in values.items()
-                  if column not in self.known and not column.startswith("facts.")}
+        extras = {
+            column: value
+            for column, value in values.items()
+            if column not in self.known and not column.startswith("facts.")
+        }
         self.changing |= values.keys() & _CHANGES
-        yield {"case": case, "follow_up": name, "draw": draw, "repeat": repeat, "again": False,
-               "extras": _SPELLED.encode(extras) if extras else None, **sides,
-               **({} if name == SOURCE else _change(values)), **self._answer(values, "")}
+        yield {
+            "case": case,
+            "follow_up": name,
+            "draw": draw,
+            "repeat": repeat,
+            "again": False,
+            "extras": _SPELLED.encode(extras) if extras else None,
+            **sides,
+            **({} if name == SOURCE else _change(values)),
+            **self._answer(values, ""),
+        }
 
     def _id(self, text: str) -> str:
         if text not in self.ids:
             try:
                 self.ids[text] = transformation(text).id
             except (KeyError, ValueError, TypeError) as error:
-                raise ValueError(f"follow_up: {error} What was made elsewhere, and Instar has no name for, is spelled "
-                                 "recorded(NAME).") from None
+                raise ValueError(
+                    f"follow_up: {error} What was made elsewhere, and Instar has no name for, is spelled "
+                    "recorded(NAME)."
+                ) from None
         return self.ids[text]
 
     def _answer(self, values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
@@ -242,8 +276,10 @@ class Reader:
             row["seconds"] = float(as_numbers(values[f"{prefix}seconds"], "seconds", (), "a number"))
         if status == "ok":
             if lacking:
-                raise ValueError(f"it has no {' and no '.join(lacking)}; where there is no output, the column "
-                                 f"{prefix}status says {', '.join(STATUSES[1:])}")
+                raise ValueError(
+                    f"it has no {' and no '.join(lacking)}; where there is no output, the column "
+                    f"{prefix}status says {', '.join(STATUSES[1:])}"
+                )
             frame = (values["width"], values["height"]) if not prefix and {"width", "height"} <= values.keys() else None
             row["output"] = self._output(self.kind, told, frame)
         elif len(lacking) < len(COLUMNS[self.kind].needed):
@@ -253,8 +289,10 @@ class Reader:
     def _output(self, kind: str, told: Mapping[str, Any], frame: Size | None) -> Output:
         if kind == Caption.kind:
             sure = told.get("score")
-            return Caption.from_text(as_text(told["caption"], "caption"),
-                                     score=None if sure is None else float(as_numbers(sure, "score", (), "a number")))
+            return Caption.from_text(
+                as_text(told["caption"], "caption"),
+                score=None if sure is None else float(as_numbers(sure, "score", (), "a number")),
+            )
         if kind == Detections.kind:
             return _detections(told)
         return _forecast(told, frame) if kind == Forecast.kind else self._poses(told)
@@ -273,18 +311,23 @@ class Reader:
             raise ValueError("points are the truth of poses, not of what this table holds")
         form = "for each subject its landmarks [x, y] or [x, y, visibility], null where one is absent"
         subjects = told["points"] if _depth(told["points"]) != 2 else [told["points"]]
-        points = [[_landmark(one, form) for one in as_list(subject, "a subject of points", form)]
-                  for subject in as_list(subjects, "points", form)]
+        points = [
+            [_landmark(one, form) for one in as_list(subject, "a subject of points", form)]
+            for subject in as_list(subjects, "points", form)
+        ]
         wide = max((len(one) for subject in points for one in subject if one is not None), default=2)
         absent = [float("nan")] * wide
         filled = [[absent if one is None else one for one in subject] for subject in points]
         array = as_numbers(filled, "points", (None, None, wide), form, absent=True)
         seen, sure = told.get("visibility"), told.get("scores")
         return Poses.from_array(
-            array, skeleton=self.bones,
-            visibility=None if seen is None else as_numbers(seen, "visibility", array.shape[:2],
-                                                            "a number per landmark"),
-            scores=None if sure is None else as_numbers(sure, "scores", (len(array),), "a number for each subject"))
+            array,
+            skeleton=self.bones,
+            visibility=None
+            if seen is None
+            else as_numbers(seen, "visibility", array.shape[:2], "a number per landmark"),
+            scores=None if sure is None else as_numbers(sure, "scores", (len(array),), "a number for each subject"),
+        )
 
 
 def _landmark(value: Any, form: str) -> list[Any] | None:
@@ -299,8 +342,11 @@ def _depth(value: Any) -> int:
 def _detections(told: Mapping[str, Any]) -> Detections:
     boxes = as_numbers(told["boxes"], "boxes", (None, 4), "boxes [x0, y0, x1, y1] in pixels")
     sure = told.get("scores")
-    return Detections.from_xyxy(boxes, _texts(told["labels"], "labels"), None if sure is None else as_numbers(
-        sure, "scores", (len(boxes),), "a number for each box"))
+    return Detections.from_xyxy(
+        boxes,
+        _texts(told["labels"], "labels"),
+        None if sure is None else as_numbers(sure, "scores", (len(boxes),), "a number for each box"),
+    )
 
 
 def _forecast(told: Mapping[str, Any], frame: Size | None) -> Forecast:
@@ -314,8 +360,10 @@ def _forecast(told: Mapping[str, Any], frame: Size | None) -> Forecast:
     cells = as_numbers(heat["probability"], "probability", (None, None), "rows of equally many numbers")
     box = heat.get("box") or (None if frame is None else (0, 0, *frame))
     if box is None:
-        raise ValueError("map needs box, the part of the frame that it covers (x0, y0, x1, y1), where the line has no "
-                         "width and height of its own")
+        raise ValueError(
+            "map needs box, the part of the frame that it covers (x0, y0, x1, y1), where the line has no "
+            "width and height of its own"
+        )
     x0, y0, x1, y1 = as_numbers(box, "box", (4,), "x0, y0, x1, y1 in pixels").tolist()
     return Forecast.from_array(futures, cells, box=(x0, y0, x1, y1))
 
@@ -328,8 +376,9 @@ def _change(values: Mapping[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {}
     if "warp" in values:
         flat = (9,) if _depth(values["warp"]) == 1 else (3, 3)
-        matrix = as_numbers(values["warp"], "warp", flat,
-                            "a matrix that carries the source to the follow-up, in pixels")
+        matrix = as_numbers(
+            values["warp"], "warp", flat, "a matrix that carries the source to the follow-up, in pixels"
+        )
         row["warp"] = Warp(matrix.reshape(3, 3), (1, 1), (1, 1)).matrix.ravel().tolist()
     if "regions" in values:
         boxes = as_numbers(values["regions"], "regions", (None, 4), "boxes [x0, y0, x1, y1] in pixels")
@@ -340,8 +389,10 @@ def _change(values: Mapping[str, Any]) -> dict[str, Any]:
     facts = values.get("facts", {})
     if not isinstance(facts, dict):
         raise ValueError(f"facts is {short(facts)}; it takes an object")
-    facts = {**facts, **{name.removeprefix("facts."): value for name, value in values.items()
-                         if name.startswith("facts.")}}
+    facts = {
+        **facts,
+        **{name.removeprefix("facts."): value for name, value in values.items() if name.startswith("facts.")},
+    }
     wrong = next((name for name, value in facts.items() if not isinstance(value, str | int | float | bool)), None)
     if wrong is not None:
         raise ValueError(f"the fact {wrong} is {short(facts[wrong])}; facts are texts, numbers, true or false")
@@ -351,6 +402,7 @@ def _change(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # --- single values ---------------------------------------------------------------------------------
+
 
 def _case(value: Any) -> str:
     if value is None:

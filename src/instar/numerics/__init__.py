@@ -16,23 +16,15 @@ import numpy as np
 from instar.numerics.analysis import Analysis
 from instar.numerics.domain import OTHER, Kind, Span, Value, fit, unbounded
 from instar.numerics.reading import Model, read_model, typed
-from instar.numerics.report import (
-    Bounds,
-    Defect,
-    Numerics,
-    Range,
-    Unknown,
-    lines,
-    parse_dims,
-    parse_ranges,
-    rows,
-)
+from instar.numerics.report import Bounds, Defect, Numerics, Range, Unknown, lines, parse_dims, parse_ranges, rows
 from instar.spelling import nearest
 
 __all__ = ["Defect", "Numerics", "Range", "Unknown", "lines", "numerics", "parse_dims", "parse_ranges", "rows"]
 
-def numerics(model: str | Path, ranges: Bounds | Mapping[str, Bounds], *,
-             dims: Mapping[str, int] | None = None) -> Numerics:
+
+def numerics(
+    model: str | Path, ranges: Bounds | Mapping[str, Bounds], *, dims: Mapping[str, int] | None = None
+) -> Numerics:
     """Analyse an ONNX file.
 
     Args:
@@ -50,22 +42,43 @@ def numerics(model: str | Path, ranges: Bounds | Mapping[str, Bounds], *,
     for number, one in enumerate(analysis.origins):
         reaches = tuple(name for name, value in outputs.items() if number in value.taint)
         if one.outcomes:
-            defects.append(Defect(one.nodes[0], one.operator, one.why, one.outcomes, one.operand, one.low, one.high,
-                                  reaches, one.loose))
+            defects.append(
+                Defect(
+                    one.nodes[0],
+                    one.operator,
+                    one.why,
+                    one.outcomes,
+                    one.operand,
+                    one.low,
+                    one.high,
+                    reaches,
+                    one.loose,
+                )
+            )
         else:
             unknown.append(Unknown(one.operator, one.why, tuple(one.nodes), reaches))
-    return Numerics(str(model), tuple(_range(name, value) for name, value in inputs.items()),
-                    tuple(_range(name, value) for name, value in outputs.items()), tuple(defects), tuple(unknown),
-                    analysis.nodes, time.perf_counter() - started)
+    return Numerics(
+        str(model),
+        tuple(_range(name, value) for name, value in inputs.items()),
+        tuple(_range(name, value) for name, value in outputs.items()),
+        tuple(defects),
+        tuple(unknown),
+        analysis.nodes,
+        time.perf_counter() - started,
+    )
 
 
-def _analysed(read: Model, ranges: Bounds | Mapping[str, Bounds]
-              ) -> tuple[Analysis, dict[str, Value], dict[str, Value]]:
+def _analysed(
+    read: Model, ranges: Bounds | Mapping[str, Bounds]
+) -> tuple[Analysis, dict[str, Value], dict[str, Value]]:
     """The analysis, what goes in, and every tensor by name."""
     stored = {tensor.name for tensor in read.graph.initializer}
     takes = {one.name: typed(one) for one in read.graph.input}
-    named = dict(ranges) if isinstance(ranges, Mapping) else \
-        {name: ranges for name, (kind, _) in takes.items() if kind.real and name not in stored}
+    named = (
+        dict(ranges)
+        if isinstance(ranges, Mapping)
+        else {name: ranges for name, (kind, _) in takes.items() if kind.real and name not in stored}
+    )
     _check_names(named, read)
     spans = {name: _span(name, bounds) for name, bounds in named.items()}
     analysis = Analysis(read, {name: span for name, span in spans.items() if name not in takes})
@@ -87,8 +100,10 @@ def _check_names(named: Mapping[str, Any], read: Model) -> None:
     inside = {name for node in read.graph.node for name in node.output} | {one.name for one in read.graph.input}
     for name in named:
         if name not in inside:
-            raise ValueError(f"the model has no input or tensor {name!r}{nearest(name, inside)}; its inputs are: "
-                             f"{', '.join(one.name for one in read.graph.input)}")
+            raise ValueError(
+                f"the model has no input or tensor {name!r}{nearest(name, inside)}; its inputs are: "
+                f"{', '.join(one.name for one in read.graph.input)}"
+            )
 
 
 def _span(name: str, bounds: Bounds) -> Span:
@@ -106,5 +121,11 @@ def _held(name: str, span: Span, kind: Kind) -> Span:
 
 
 def _range(name: str, value: Value) -> Range:
-    return Range(name, value.kind.name, value.shape, float(np.min(value.span.low)), float(np.max(value.span.high)),
-                 value.span.nan)
+    return Range(
+        name,
+        value.kind.name,
+        value.shape,
+        float(np.min(value.span.low)),
+        float(np.max(value.span.high)),
+        value.span.nan,
+    )

@@ -44,13 +44,19 @@ def _sum(a: _Form, b: _Form, sign: float) -> _Form:
     terms = dict(a.terms)
     for number, factor in b.terms.items():
         terms[number] = terms[number] + sign * factor if number in terms else sign * factor
-    return _Form({number: factor for number, factor in terms.items() if factor.any()},
-                 a.constant + sign * b.constant, a.error + b.error)
+    return _Form(
+        {number: factor for number, factor in terms.items() if factor.any()},
+        a.constant + sign * b.constant,
+        a.error + b.error,
+    )
 
 
 def _scaled(form: _Form, factor: Floats) -> _Form:
-    return _Form({number: one * factor for number, one in form.terms.items()}, form.constant * factor,
-                 form.error * np.abs(factor))
+    return _Form(
+        {number: one * factor for number, one in form.terms.items()},
+        form.constant * factor,
+        form.error * np.abs(factor),
+    )
 
 
 def _form(book: Book, number: int, depth: int) -> _Form:
@@ -97,6 +103,7 @@ def _moved(book: Book, record: Record, form: _Form) -> _Form | None:
         full = sized(Span(cells, cells), first.shape)
         low, high = move[1](full.low, np.min), move[1](full.high, np.max)
         return low if np.array_equal(low, high) else None
+
     constant, error = carried(form.constant), carried(form.error)
     terms: dict[int, Floats] = {}
     for number, factor in form.terms.items():

@@ -44,8 +44,13 @@ from instar.numerics.trace import Record, evaluated
 __all__ = ["Analysis", "Origin"]
 
 _WHOLE = {**REDUCTIONS, **WEIGHTED, **MAKING}
-_MIXES = {*WEIGHTED, *(name for name in REDUCTIONS if name.startswith("Reduce") and name[6:] not in ("Max", "Min")),
-          "CumSum", "AveragePool", "GlobalAveragePool"}
+_MIXES = {
+    *WEIGHTED,
+    *(name for name in REDUCTIONS if name.startswith("Reduce") and name[6:] not in ("Max", "Min")),
+    "CumSum",
+    "AveragePool",
+    "GlobalAveragePool",
+}
 """Each sum over elements that depend on each other makes bounds looser."""
 _FORGETS = {"Shape", "Size", "ConstantOfShape", "EyeLike"}
 """Results that do not depend on the operand's elements."""
@@ -79,9 +84,17 @@ class Analysis:
 
     # --- tensors
 
-    def fresh(self, kind: Kind, shape: Shape | None, span: Span, call: Call | None = None,
-              operands: tuple[int, ...] = (), taint: frozenset[int] = frozenset(), layers: int = 0,
-              usual: Span | None = None) -> Value:
+    def fresh(
+        self,
+        kind: Kind,
+        shape: Shape | None,
+        span: Span,
+        call: Call | None = None,
+        operands: tuple[int, ...] = (),
+        taint: frozenset[int] = frozenset(),
+        layers: int = 0,
+        usual: Span | None = None,
+    ) -> Value:
         """A tensor like no other."""
         fitting = sized(span, shape)
         value = Value(kind, shape, fitting if layers < 0 else capped(fitting), taint, len(self.records), layers, usual)
@@ -111,8 +124,15 @@ class Analysis:
         except NotKnown as reason:
             return self.not_known("constants", str(reason), name)
 
-    def not_known(self, operator: str, why: str, node: str, kind: Kind = OTHER, shape: Shape | None = None,
-                  taint: frozenset[int] = frozenset()) -> Value:
+    def not_known(
+        self,
+        operator: str,
+        why: str,
+        node: str,
+        kind: Kind = OTHER,
+        shape: Shape | None = None,
+        taint: frozenset[int] = frozenset(),
+    ) -> Value:
         """Anything at all."""
         if operator not in self._unknown:
             self._unknown[operator] = len(self.origins)
@@ -124,8 +144,9 @@ class Analysis:
 
     # --- nodes
 
-    def compute(self, call: Call, operands: Sequence[Value | None], node: str = "",
-                names: Sequence[str] = ()) -> list[Value]:
+    def compute(
+        self, call: Call, operands: Sequence[Value | None], node: str = "", names: Sequence[str] = ()
+    ) -> list[Value]:
         """The results of a node; those of the same operator with the same operands are the same."""
         if call.operator in _SAME and not _trains(operands):
             mask = self.fresh(BOOL, None, unbounded(BOOL)) if call.results > 1 else None
@@ -157,8 +178,11 @@ class Analysis:
         if x.shape is not None and (start, end) == (0, x.shape[axis]):
             return x
         record = self.records[x.number]
-        if record.call.operator == "Concat" and x.shape is not None \
-                and record.call.attributes["axis"] % len(x.shape) == axis:
+        if (
+            record.call.operator == "Concat"
+            and x.shape is not None
+            and record.call.attributes["axis"] % len(x.shape) == axis
+        ):
             at = 0
             for number in record.operands:
                 piece = self.records[number].value
@@ -170,8 +194,9 @@ class Analysis:
                 at += size
         return self.compute(Call("Take", {"axis": axis, "start": start, "end": end}), [x])[0]
 
-    def _computed(self, call: Call, operands: Sequence[Value | None], numbers: tuple[int, ...], node: str,
-                  names: Sequence[str]) -> list[Value]:
+    def _computed(
+        self, call: Call, operands: Sequence[Value | None], numbers: tuple[int, ...], node: str, names: Sequence[str]
+    ) -> list[Value]:
         given = [value for value in operands if value is not None]
         tainted = frozenset[int]().union(*(value.taint for value in given))
         layers = max((value.layers for value in given), default=-1)
@@ -179,10 +204,14 @@ class Analysis:
         results = self._transferred(call, operands)
         usual: list[Span] = []
         if tainted:
-            usual = [span for _, _, span in self._transferred(call, [
-                value and replace(value, span=value.finite()) for value in operands])]
+            usual = [
+                span
+                for _, _, span in self._transferred(
+                    call, [value and replace(value, span=value.finite()) for value in operands]
+                )
+            ]
         values: list[Value] = []
-        for index, (kind, shape, span) in enumerate(results[:max(call.results, 1)]):
+        for index, (kind, shape, span) in enumerate(results[: max(call.results, 1)]):
             guess = call.shapes[index] if index < len(call.shapes) else None
             shape = _filled_in(shape, guess)
             span = sized(span, shape)
@@ -210,23 +239,38 @@ class Analysis:
         if call.operator == "Split" and x is not None:  # into parts of sizes that are not known
             axis = call.attributes.get("axis", 0)
             span = hull(x.span, None) if x.shape is None else hull(sized(x.span, x.shape), [axis % len(x.shape)])
-            return [(x.kind, call.shapes[index] if index < len(call.shapes) else None, span)
-                    for index in range(call.results)]
+            return [
+                (x.kind, call.shapes[index] if index < len(call.shapes) else None, span)
+                for index in range(call.results)
+            ]
         if call.operator in ELEMENTWISE:
             kind = result_kind(call, [value.kind if value is not None else None for value in operands])
             if kind is None:
                 raise NotKnown(f"{call.operator} to a type that is not analysed")
             shape = broadcast([value.shape for value in operands if value is not None])
-            spans = chosen(self, operands) if call.operator == "Where" else \
-                [value.span if value is not None else None for value in operands]
+            spans = (
+                chosen(self, operands)
+                if call.operator == "Where"
+                else [value.span if value is not None else None for value in operands]
+            )
             return [(kind, shape, evaluated(call, kind, spans))]
         if call.operator in _WHOLE:
-            return [(kind, shape, fit(span, kind) if call.operator not in MAKING else span)
-                    for kind, shape, span in _WHOLE[call.operator](call, operands)]
+            return [
+                (kind, shape, fit(span, kind) if call.operator not in MAKING else span)
+                for kind, shape, span in _WHOLE[call.operator](call, operands)
+            ]
         raise NotKnown("not analysed")
 
-    def _blame(self, call: Call, operands: Sequence[Value | None], span: Span, kind: Kind, node: str,
-               names: Sequence[str], layers: int) -> frozenset[int]:
+    def _blame(
+        self,
+        call: Call,
+        operands: Sequence[Value | None],
+        span: Span,
+        kind: Kind,
+        node: str,
+        names: Sequence[str],
+        layers: int,
+    ) -> frozenset[int]:
         """The defect of this very node, if it can turn finite operands into something else."""
         if call.operator in MOVES or call.operator == "Where" or not (span.nan or span.infinite):
             return frozenset()
@@ -235,8 +279,18 @@ class Analysis:
         if found.plain and any(value is not None and value.taint for value in operands):
             return frozenset()  # the operand is as large as numbers get already
         name = names[found.operand] if found.operand < len(names) else ""
-        self.origins.append(Origin(call.operator, found.why, [node], name, found.low, found.high, outcomes(span, kind),
-                                   found.plain and layers > 1))
+        self.origins.append(
+            Origin(
+                call.operator,
+                found.why,
+                [node],
+                name,
+                found.low,
+                found.high,
+                outcomes(span, kind),
+                found.plain and layers > 1,
+            )
+        )
         return frozenset({len(self.origins) - 1})
 
     # --- graphs
@@ -291,8 +345,10 @@ class Analysis:
         except Exception as error:  # one node that makes no sense, or is too large, is one that is not known
             why = f"it does not fit its operands, or this machine: {error}"
         taint = frozenset[int]().union(*(value.taint for value in operands if value is not None))
-        return [self.not_known(call.operator, why, title, kind, shape, taint)
-                for kind, shape in zip(call.kinds, call.shapes, strict=True)]
+        return [
+            self.not_known(call.operator, why, title, kind, shape, taint)
+            for kind, shape in zip(call.kinds, call.shapes, strict=True)
+        ]
 
     def _stated(self, node: Any, call: Call) -> Value:
         for name, numbers in call.attributes.items():
@@ -308,8 +364,11 @@ class Analysis:
         """Both branches of an If, or the one that is taken for sure."""
         known = condition.constant() if condition is not None else None
         bodies = {one.name: one.g for one in node.attribute}
-        taken = ["then_branch", "else_branch"] if known is None or known.size != 1 else \
-            ["then_branch" if known.item() else "else_branch"]
+        taken = (
+            ["then_branch", "else_branch"]
+            if known is None or known.size != 1
+            else ["then_branch" if known.item() else "else_branch"]
+        )
         ends = []
         for name in taken:
             inside = self.walk(bodies[name], env)
@@ -324,8 +383,13 @@ class Analysis:
         shape = None
         if a.shape is not None and b.shape is not None and len(a.shape) == len(b.shape):
             shape = tuple(m if m == n else None for m, n in zip(a.shape, b.shape, strict=True))
-        return self.fresh(a.kind, shape, joined([hull(a.span, None), hull(b.span, None)]), taint=a.taint | b.taint,
-                          layers=max(a.layers, b.layers))
+        return self.fresh(
+            a.kind,
+            shape,
+            joined([hull(a.span, None), hull(b.span, None)]),
+            taint=a.taint | b.taint,
+            layers=max(a.layers, b.layers),
+        )
 
 
 def _trains(operands: Sequence[Value | None]) -> bool:

@@ -38,6 +38,7 @@ def refined(book: Book, call: Call, operands: Sequence[Value | None], span: Span
 
 # --- order -----------------------------------------------------------------------------------------
 
+
 def _values(book: Book, record: Record) -> list[Value | None]:
     return [book.records[n].value if n >= 0 else None for n in record.operands]
 
@@ -131,11 +132,18 @@ def _positive_number(book: Book, number: int) -> bool:
 
 # --- norms -----------------------------------------------------------------------------------------
 
+
 def _covered(book: Book, call: Call, numbers: Sequence[int], span: Span, kind: Kind) -> Span:
     """x / ‖x‖, x / Σx, x / √(mean(x²) + ε): bounded by what the divisor is made of."""
-    pairs = [(numbers[0], numbers[1])] if call.operator == "Div" else \
-        [(a, book.records[b].operands[0]) for a, b in (numbers, numbers[::-1])
-         if book.records[b].call.operator == "Reciprocal"]
+    pairs = (
+        [(numbers[0], numbers[1])]
+        if call.operator == "Div"
+        else [
+            (a, book.records[b].operands[0])
+            for a, b in (numbers, numbers[::-1])
+            if book.records[b].call.operator == "Reciprocal"
+        ]
+    )
     for x, divisor in pairs:
         under = book.records[divisor].value.span
         if span.nan or not (under.low > 0).all():
@@ -177,14 +185,19 @@ def _covering(book: Book, number: int, depth: int) -> dict[tuple[int, str], floa
     elif (operator == "Mul" and operands[0] == operands[1]) or (operator == "Pow" and _is(book, operands[1], 2)):
         found[operands[0], "square"] = 1.0
     elif operator == "Sqrt" or (operator == "Pow" and _is(book, operands[1], 0.5)):
-        found |= {(x, "root"): float(np.sqrt(one)) for (x, way), one in _covering(book, operands[0], depth - 1).items()
-                  if way == "square"}
-    elif operator == "Max" or (operator == "Add" and not any((book.records[n].value.span.low < 0).any()
-                                                             for n in operands)):
+        found |= {
+            (x, "root"): float(np.sqrt(one))
+            for (x, way), one in _covering(book, operands[0], depth - 1).items()
+            if way == "square"
+        }
+    elif operator == "Max" or (
+        operator == "Add" and not any((book.records[n].value.span.low < 0).any() for n in operands)
+    ):
         for n in operands:
             found |= _covering(book, n, depth - 1)
-    elif operator == "Expand" or (operator == "Clip" and (len(operands) < 3 or operands[2] < 0)
-                                  and "max" not in record.call.attributes):
+    elif operator == "Expand" or (
+        operator == "Clip" and (len(operands) < 3 or operands[2] < 0) and "max" not in record.call.attributes
+    ):
         found |= _covering(book, operands[0], depth - 1)
     return found
 
@@ -195,6 +208,7 @@ def _is(book: Book, number: int, wanted: float) -> bool:
 
 
 # --- chosen by a comparison ------------------------------------------------------------------------
+
 
 def chosen(book: Book, values: Sequence[Value | None]) -> list[Span | None]:
     """The spans of `Where(x > c, x, y)`: x only where it is above c, y = x only where it is not."""
@@ -209,8 +223,11 @@ def chosen(book: Book, values: Sequence[Value | None]) -> list[Span | None]:
             continue
         if record.call.operator in ("IsNaN", "IsInf") and branch.number == held[0].number and index == 1:
             span = branch.span
-            spans[2] = Span(span.low, span.high) if record.call.operator == "IsNaN" else \
-                Span(np.maximum(span.low, branch.kind.least), np.minimum(span.high, branch.kind.most), span.nan)
+            spans[2] = (
+                Span(span.low, span.high)
+                if record.call.operator == "IsNaN"
+                else Span(np.maximum(span.low, branch.kind.least), np.minimum(span.high, branch.kind.most), span.nan)
+            )
         elif record.call.operator in _TESTS and held[1] is not None:
             for place, other in ((0, held[1]), (1, held[0])):
                 if branch.number == held[place].number:  # type: ignore[union-attr]
@@ -220,8 +237,12 @@ def chosen(book: Book, values: Sequence[Value | None]) -> list[Span | None]:
     return spans
 
 
-_TESTS = {"Greater": (True, True), "GreaterOrEqual": (True, False), "Less": (False, True),
-          "LessOrEqual": (False, False)}
+_TESTS = {
+    "Greater": (True, True),
+    "GreaterOrEqual": (True, False),
+    "Less": (False, True),
+    "LessOrEqual": (False, False),
+}
 
 
 def _side(value: Value, limit: Span, above: bool, strict: bool) -> Span:
@@ -235,6 +256,7 @@ def _side(value: Value, limit: Span, above: bool, strict: bool) -> Span:
         if not kind.real:
             return np.asarray(bound + np.sign(towards))
         return np.asarray(np.nextafter(bound.astype(storage), np.array(towards, storage)), np.float64)
+
     if above:
         return Span(np.minimum(np.maximum(span.low, beyond(limit.low, np.inf)), span.high), span.high, span.nan)
     return Span(span.low, np.maximum(np.minimum(span.high, beyond(limit.high, -np.inf)), span.low), span.nan)

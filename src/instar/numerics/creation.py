@@ -46,13 +46,22 @@ _LONGEST = float(1 << 40)
 
 # --- from shapes and numbers -----------------------------------------------------------------------
 
+
 def _shape(call: Call, operands: Operands) -> list[Result]:
     x = needed(operands, 0)
     if x.shape is None:
         return [(INT64, (None,), Span(np.array(0.0), np.array(_LONGEST)))]
     sizes = x.shape[slice(call.attributes.get("start", 0), call.attributes.get("end"))]
-    return [(INT64, (len(sizes),), Span(np.array([1.0 if n is None else n for n in sizes], np.float64),
-                                        np.array([_LONGEST if n is None else n for n in sizes], np.float64)))]
+    return [
+        (
+            INT64,
+            (len(sizes),),
+            Span(
+                np.array([1.0 if n is None else n for n in sizes], np.float64),
+                np.array([_LONGEST if n is None else n for n in sizes], np.float64),
+            ),
+        )
+    ]
 
 
 def _size(call: Call, operands: Operands) -> list[Result]:
@@ -102,6 +111,7 @@ def _places(call: Call, operands: Operands) -> list[Result]:
 
 # --- from other tensors ----------------------------------------------------------------------------
 
+
 def _concat(call: Call, operands: Operands) -> list[Result]:
     values = [value for value in operands if value is not None]
     spans, nan = [value.span for value in values], any(value.span.nan for value in values)
@@ -112,16 +122,24 @@ def _concat(call: Call, operands: Operands) -> list[Result]:
     axis = call.attributes["axis"] % len(shapes[0])
     sizes = [shape[axis] for shape in shapes]
     total = None if None in sizes else sum(n or 0 for n in sizes)
-    shape = tuple(total if place == axis else next((s[place] for s in shapes if s[place] is not None), None)
-                  for place in range(len(shapes[0])))
+    shape = tuple(
+        total if place == axis else next((s[place] for s in shapes if s[place] is not None), None)
+        for place in range(len(shapes[0]))
+    )
     spans = [sized(span, each) for span, each in zip(spans, shapes, strict=True)]
     if total is None:
         return [(values[0].kind, shape, joined([hull(span, [axis]) for span in spans]))]
     parts = [int(np.max([span.low.shape[place] for span in spans])) for place in range(len(shape))]
 
     def laid(side: Callable[[Span], Floats]) -> Floats:
-        return np.concatenate([np.broadcast_to(side(span), (*parts[:axis], n or 0, *parts[axis + 1:]))
-                               for span, n in zip(spans, sizes, strict=True)], axis)
+        return np.concatenate(
+            [
+                np.broadcast_to(side(span), (*parts[:axis], n or 0, *parts[axis + 1 :]))
+                for span, n in zip(spans, sizes, strict=True)
+            ],
+            axis,
+        )
+
     if prod(parts) // parts[axis] * total > 1 << 22:
         return [(values[0].kind, shape, joined([hull(span, [axis]) for span in spans]))]
     return [(values[0].kind, shape, Span(laid(lambda span: span.low), laid(lambda span: span.high), nan))]
@@ -139,8 +157,13 @@ def _pad(call: Call, operands: Operands) -> list[Result]:
     found = hull(sized(x.span, x.shape), [axis for axis in range(rank) if pads[axis] or pads[axis + rank]])
     if constant and any(n > 0 for n in pads):
         found = joined([found, hull(filled, None)])
-    return [(x.kind, tuple(None if n is None else n + pads[axis] + pads[axis + rank] for axis, n in enumerate(x.shape)),
-             found)]
+    return [
+        (
+            x.kind,
+            tuple(None if n is None else n + pads[axis] + pads[axis + rank] for axis, n in enumerate(x.shape)),
+            found,
+        )
+    ]
 
 
 def _resize(call: Call, operands: Operands) -> list[Result]:
@@ -162,8 +185,10 @@ def _between(span: Span, kind: Kind, cubic: bool) -> Span:
     if cubic:
         return Span(-4 * span.size, 4 * span.size)
     wide = widened(span, kind)
-    return Span(np.where(span.low >= 0, np.maximum(wide.low, 0), wide.low),
-                np.where(span.high <= 0, np.minimum(wide.high, 0), wide.high))
+    return Span(
+        np.where(span.low >= 0, np.maximum(wide.low, 0), wide.low),
+        np.where(span.high <= 0, np.minimum(wide.high, 0), wide.high),
+    )
 
 
 def _resized(call: Call, operands: Operands) -> Shape | None:
@@ -175,8 +200,10 @@ def _resized(call: Call, operands: Operands) -> Shape | None:
         return tuple(shape[axis] if n is None and axis < 2 else n for axis, n in enumerate(asked))
     times = factors.constant() if factors is not None else None
     if times is not None and times.size == len(shape):
-        return tuple(n if f == 1 else None if n is None else int(np.floor(n * f))
-                     for n, f in zip(shape, times.ravel(), strict=True))
+        return tuple(
+            n if f == 1 else None if n is None else int(np.floor(n * f))
+            for n, f in zip(shape, times.ravel(), strict=True)
+        )
     return guess
 
 
@@ -200,6 +227,7 @@ def _scattered(call: Call, operands: Operands) -> list[Result]:
 
 
 # --- quantised numbers -----------------------------------------------------------------------------
+
 
 def _along(operands: Operands, index: int, call: Call) -> Span | None:
     """A scale or zero point: one number, or one per place of an axis."""
@@ -236,17 +264,37 @@ def _quantised(call: Call, operands: Operands) -> list[Result]:
 
 def _stored(number: int | None) -> Transfer:
     """Results that are stored as whole numbers: they saturate, and are never NaN."""
+
     def transfer(call: Call, operands: Operands) -> list[Result]:
         kind = KINDS[6] if number is None else needed(operands, number).kind
         return [(kind, inferred(call), unbounded(kind))]
+
     return transfer
 
 
 MAKING: Mapping[str, Transfer] = {
-    "Shape": _shape, "Size": _size, "ConstantOfShape": _filled, "Range": _range, "EyeLike": _eye, "OneHot": _one_hot,
-    "NonZero": _places, "NonMaxSuppression": _places, "Concat": _concat, "Pad": _pad, "Resize": _resize,
-    "Upsample": _resize, "GridSample": _sampled, "RoiAlign": _sampled, "Trilu": _triangle,
-    "ScatterElements": _scattered, "ScatterND": _scattered, "Scatter": _scattered,
-    "DequantizeLinear": _dequantised, "QuantizeLinear": _quantised, "QLinearConv": _stored(7),
-    "QLinearMatMul": _stored(7), "ConvInteger": _stored(None), "MatMulInteger": _stored(None),
+    "Shape": _shape,
+    "Size": _size,
+    "ConstantOfShape": _filled,
+    "Range": _range,
+    "EyeLike": _eye,
+    "OneHot": _one_hot,
+    "NonZero": _places,
+    "NonMaxSuppression": _places,
+    "Concat": _concat,
+    "Pad": _pad,
+    "Resize": _resize,
+    "Upsample": _resize,
+    "GridSample": _sampled,
+    "RoiAlign": _sampled,
+    "Trilu": _triangle,
+    "ScatterElements": _scattered,
+    "ScatterND": _scattered,
+    "Scatter": _scattered,
+    "DequantizeLinear": _dequantised,
+    "QuantizeLinear": _quantised,
+    "QLinearConv": _stored(7),
+    "QLinearMatMul": _stored(7),
+    "ConvInteger": _stored(None),
+    "MatMulInteger": _stored(None),
 }

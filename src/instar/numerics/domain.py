@@ -10,10 +10,42 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BOOL", "INT64", "KINDS", "OTHER", "Array", "Call", "Floats", "Fold", "Kind", "NotKnown", "Operands",
-           "Result", "Shape", "Span", "Transfer", "Value", "added", "both", "broadcast", "capped", "divided", "exactly",
-           "finite", "fit", "given", "hull", "inferred", "joined", "multiplied", "needed", "negated", "sized",
-           "unbounded", "widened"]
+__all__ = [
+    "BOOL",
+    "INT64",
+    "KINDS",
+    "OTHER",
+    "Array",
+    "Call",
+    "Floats",
+    "Fold",
+    "Kind",
+    "NotKnown",
+    "Operands",
+    "Result",
+    "Shape",
+    "Span",
+    "Transfer",
+    "Value",
+    "added",
+    "both",
+    "broadcast",
+    "capped",
+    "divided",
+    "exactly",
+    "finite",
+    "fit",
+    "given",
+    "hull",
+    "inferred",
+    "joined",
+    "multiplied",
+    "needed",
+    "negated",
+    "sized",
+    "unbounded",
+    "widened",
+]
 
 Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[Any]
@@ -26,6 +58,7 @@ _MOST_CELLS = 1 << 15
 
 
 # --- number types ----------------------------------------------------------------------------------
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -58,16 +91,26 @@ BOOL, INT64 = Kind("bool", 0, 1), _whole("int64")
 OTHER = Kind("other", -np.inf, np.inf, 2.0**-2)
 KINDS: Mapping[int, Kind] = {
     1: _real("float32", float(np.finfo(np.float32).max), 24, float(np.finfo(np.float32).tiny), "float32"),
-    2: _whole("uint8"), 3: _whole("int8"), 4: _whole("uint16"), 5: _whole("int16"), 6: _whole("int32"), 7: INT64,
-    9: BOOL, 10: _real("float16", 65504.0, 11, 2.0**-14, "float16"),
+    2: _whole("uint8"),
+    3: _whole("int8"),
+    4: _whole("uint16"),
+    5: _whole("int16"),
+    6: _whole("int32"),
+    7: INT64,
+    9: BOOL,
+    10: _real("float16", 65504.0, 11, 2.0**-14, "float16"),
     11: _real("float64", float(np.finfo(np.float64).max), 53, float(np.finfo(np.float64).tiny), "float64"),
-    12: _whole("uint32"), 13: _whole("uint64"), 16: _real("bfloat16", 2.0**127 * (2 - 2.0**-7), 8, 2.0**-126, None),
-    21: Kind("uint4", 0, 15), 22: Kind("int4", -8, 7),
+    12: _whole("uint32"),
+    13: _whole("uint64"),
+    16: _real("bfloat16", 2.0**127 * (2 - 2.0**-7), 8, 2.0**-126, None),
+    21: Kind("uint4", 0, 15),
+    22: Kind("int4", -8, 7),
 }
 """By ONNX's number of the type. Others (strings, complex numbers, 8-bit floats) are `OTHER`."""
 
 
 # --- intervals -------------------------------------------------------------------------------------
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Span:
@@ -124,8 +167,10 @@ def _down(bound: Floats, kind: Kind) -> Floats:
 
 def widened(span: Span, kind: Kind, scale: float | Floats = 0.0) -> Span:
     """Room for library functions, which err by a few units in the last place, of their result or of `scale`."""
+
     def room(bound: Floats) -> Floats:
         return np.where(np.isinf(bound), 0.0, 16 * kind.unit * np.abs(bound) + 8 * kind.unit * scale)
+
     return Span(span.low - room(span.low), span.high + room(span.high), span.nan)
 
 
@@ -136,8 +181,11 @@ def finite(span: Span, kind: Kind) -> Span:
 
 def joined(spans: Sequence[Span]) -> Span:
     """All numbers of some spans."""
-    return Span(reduce(np.minimum, [s.low for s in spans]), reduce(np.maximum, [s.high for s in spans]),
-                any(s.nan for s in spans))
+    return Span(
+        reduce(np.minimum, [s.low for s in spans]),
+        reduce(np.maximum, [s.high for s in spans]),
+        any(s.nan for s in spans),
+    )
 
 
 def both(a: Span, b: Span | None) -> Span:
@@ -183,11 +231,13 @@ def divided(a: Span, b: Span, signed: bool = True) -> Span:
     nan = a.nan or b.nan or bool((zero & a.holds(0)).any() or (np.isinf(a.size) & np.isinf(b.size)).any())
     corners = [np.where(np.isnan(c), 0.0, c) for c in corners]  # 0/0 and ∞/∞, whose other neighbours are corners too
     both = zero & (signed | ((b.low < 0) & (b.high > 0)))
-    return Span(np.where(both, -np.inf, reduce(np.minimum, corners)),
-                np.where(both, np.inf, reduce(np.maximum, corners)), nan)
+    return Span(
+        np.where(both, -np.inf, reduce(np.minimum, corners)), np.where(both, np.inf, reduce(np.maximum, corners)), nan
+    )
 
 
 # --- tensors ---------------------------------------------------------------------------------------
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:

@@ -36,21 +36,30 @@ Curve = Callable[[Call, Floats], Floats]
 
 # --- one operand -----------------------------------------------------------------------------------
 
+
 def _plain(function: Callable[[Floats], Any]) -> Curve:
     return lambda call, x: np.asarray(function(x), np.float64)
 
 
-def _rising(curve: Curve, start: float = -np.inf, end: float = np.inf, floor: float = -np.inf, ceiling: float = np.inf,
-            scale: float = 0.0) -> Transfer:
+def _rising(
+    curve: Curve,
+    start: float = -np.inf,
+    end: float = np.inf,
+    floor: float = -np.inf,
+    ceiling: float = np.inf,
+    scale: float = 0.0,
+) -> Transfer:
     """A function that never falls, defined from `start` to `end`, with results from `floor` to `ceiling`.
 
     `scale` is the size of the numbers inside it: what is lost there is lost of small results too.
     """
+
     def transfer(call: Call, kind: Kind, x: Span) -> Span:
         nan = x.nan or bool((x.low < start).any() or (x.high > end).any())
         ends = Span(curve(call, np.clip(x.low, start, end)), curve(call, np.clip(x.high, start, end)), nan)
         found = ends if call.operator in EXACT else widened(ends, kind, scale)
         return Span(np.clip(found.low, floor, ceiling), np.clip(found.high, floor, ceiling), nan)
+
     return transfer
 
 
@@ -59,10 +68,12 @@ def _falling(transfer: Transfer) -> Transfer:
     return lambda call, kind, x: transfer(call, kind, negated(x))
 
 
-def _valley(curve: Curve, bottom: Callable[[Call], float], scale: float = 0.0, floor: float = -np.inf,
-            vanishes: bool = False) -> Transfer:
+def _valley(
+    curve: Curve, bottom: Callable[[Call], float], scale: float = 0.0, floor: float = -np.inf, vanishes: bool = False
+) -> Transfer:
     """A function that falls up to its bottom and rises from there. One that `vanishes` is computed as x · f(x) with an
     f that is 0 far below: −∞ · 0 is NaN."""
+
     def transfer(call: Call, kind: Kind, x: Span) -> Span:
         ends = curve(call, x.low), curve(call, x.high)
         least = curve(call, np.clip(np.asarray(bottom(call)), x.low, x.high))
@@ -70,6 +81,7 @@ def _valley(curve: Curve, bottom: Callable[[Call], float], scale: float = 0.0, f
         found = Span(least, np.maximum(*ends), nan)
         found = found if call.operator in EXACT else widened(found, kind, scale)
         return found.each(lambda side: np.maximum(side, floor))
+
     return transfer
 
 
@@ -96,18 +108,22 @@ def _elu(alpha: float, gamma: float = 1.0) -> Curve:
     def curve(call: Call, x: Floats) -> Floats:
         height = call.attributes.get("alpha", alpha)
         steep = height if call.operator == "Celu" else 1.0
-        return np.asarray(call.attributes.get("gamma", gamma)
-                          * np.where(x > 0, x, height * np.expm1(np.minimum(x, 0) / steep)))
+        return np.asarray(
+            call.attributes.get("gamma", gamma) * np.where(x > 0, x, height * np.expm1(np.minimum(x, 0) / steep))
+        )
+
     return curve
 
 
 def _scaled_elu(transfer: Transfer) -> Transfer:
     """With a negative alpha it is no longer rising; nobody does that, and its results are bounded all the same."""
+
     def careful(call: Call, kind: Kind, x: Span) -> Span:
         if call.attributes.get("alpha", 1.0) > 0 and call.attributes.get("gamma", 1.0) > 0:
             return transfer(call, kind, x)
         most = abs(call.attributes.get("gamma", 1.0)) * np.maximum(x.size, abs(call.attributes.get("alpha", 1.0)))
         return widened(Span(-most, most, x.nan), kind)
+
     return careful
 
 
@@ -157,10 +173,15 @@ def _cos(shift: float) -> Transfer:
         def meets(where: float) -> Any:  # some where + 2πk in the interval, or just beside it
             turns = (low - where - 1e-6) / (2 * np.pi), (high - where + 1e-6) / (2 * np.pi)
             return (np.floor(turns[1]) >= np.ceil(turns[0])) | (x.size > 1e6)
+
         ends = np.cos(low - shift), np.cos(high - shift)
         found = widened(Span(np.minimum(*ends), np.maximum(*ends)), kind, 1.0)
-        return Span(np.where(meets(shift + np.pi), -1.0, np.maximum(found.low, -1)),
-                    np.where(meets(shift), 1.0, np.minimum(found.high, 1)), x.nan or x.infinite)
+        return Span(
+            np.where(meets(shift + np.pi), -1.0, np.maximum(found.low, -1)),
+            np.where(meets(shift), 1.0, np.minimum(found.high, 1)),
+            x.nan or x.infinite,
+        )
+
     return transfer
 
 
@@ -196,6 +217,7 @@ def _cast(call: Call, kind: Kind, x: Span) -> Span:
 
 
 # --- several operands ------------------------------------------------------------------------------
+
 
 def _total(call: Call, kind: Kind, *spans: Span) -> Span:
     found = reduce(added, spans)
@@ -280,8 +302,11 @@ def _remainder(call: Call, kind: Kind, a: Span, b: Span) -> Span:
 def _larger(call: Call, kind: Kind, *spans: Span) -> Span:
     """The larger of a number and NaN is either."""
     nan = any(s.nan for s in spans)
-    return Span(reduce(np.minimum if nan else np.maximum, [s.low for s in spans]),
-                reduce(np.maximum, [s.high for s in spans]), nan)
+    return Span(
+        reduce(np.minimum if nan else np.maximum, [s.low for s in spans]),
+        reduce(np.maximum, [s.high for s in spans]),
+        nan,
+    )
 
 
 def _smaller(call: Call, kind: Kind, *spans: Span) -> Span:
@@ -299,9 +324,11 @@ def _clip(call: Call, kind: Kind, x: Span, least: Span | None = None, most: Span
 
 def _where(call: Call, kind: Kind, chosen: Span, a: Span, b: Span) -> Span:
     always, never = chosen.low >= 1, chosen.high <= 0
-    return Span(np.where(always, a.low, np.where(never, b.low, np.minimum(a.low, b.low))),
-                np.where(always, a.high, np.where(never, b.high, np.maximum(a.high, b.high))),
-                (a.nan and not bool(never.all())) or (b.nan and not bool(always.all())))
+    return Span(
+        np.where(always, a.low, np.where(never, b.low, np.minimum(a.low, b.low))),
+        np.where(always, a.high, np.where(never, b.high, np.maximum(a.high, b.high))),
+        (a.nan and not bool(never.all())) or (b.nan and not bool(always.all())),
+    )
 
 
 def _slope(call: Call, kind: Kind, x: Span, slope: Span) -> Span:
@@ -350,8 +377,31 @@ def _is_inf(call: Call, kind: Kind, x: Span) -> Span:
 
 # --- the table -------------------------------------------------------------------------------------
 
-EXACT = {"Relu", "Floor", "Ceil", "Round", "Sign", "Abs", "Neg", "Max", "Min", "Clip", "Where", "Not", "And", "Or",
-         "Xor", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal", "IsNaN", "IsInf", "ThresholdedRelu"}
+EXACT = {
+    "Relu",
+    "Floor",
+    "Ceil",
+    "Round",
+    "Sign",
+    "Abs",
+    "Neg",
+    "Max",
+    "Min",
+    "Clip",
+    "Where",
+    "Not",
+    "And",
+    "Or",
+    "Xor",
+    "Greater",
+    "Less",
+    "GreaterOrEqual",
+    "LessOrEqual",
+    "Equal",
+    "IsNaN",
+    "IsInf",
+    "ThresholdedRelu",
+}
 """No rounding, so no room for it."""
 
 COMPARISONS = {"Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal", "And", "Or", "Xor", "Not", "IsNaN", "IsInf"}
@@ -367,9 +417,12 @@ _CURVES: Mapping[str, Transfer] = {
     "Elu": _scaled_elu(_rising(_elu(1.0), scale=1)),
     "Celu": _scaled_elu(_rising(_elu(1.0), scale=1)),
     "Selu": _scaled_elu(_rising(_elu(1.67326319217681884765625, 1.05070102214813232421875), scale=2)),
-    "Floor": _rising(_plain(np.floor)), "Ceil": _rising(_plain(np.ceil)), "Round": _rising(_plain(np.round)),
+    "Floor": _rising(_plain(np.floor)),
+    "Ceil": _rising(_plain(np.ceil)),
+    "Round": _rising(_plain(np.round)),
     "Sign": _rising(_plain(np.sign)),
-    "Atan": _rising(_plain(np.arctan)), "Asinh": _rising(_plain(np.arcsinh), scale=1),
+    "Atan": _rising(_plain(np.arctan)),
+    "Asinh": _rising(_plain(np.arcsinh), scale=1),
     "Sinh": _rising(_plain(lambda x: np.sinh(x)), scale=1),
     "Asin": _rising(_plain(np.arcsin), start=-1, end=1),
     "Acosh": _rising(_plain(np.arccosh), start=1, floor=0, scale=1),
@@ -380,24 +433,58 @@ RISING = {"Relu", *_CURVES} - {"Elu", "Celu", "Selu"}
 
 ELEMENTWISE: Mapping[str, Transfer] = {
     **_CURVES,
-    "Neg": lambda call, kind, x: negated(x), "Relu": lambda call, kind, x: _larger(call, kind, x, exactly(0)),
+    "Neg": lambda call, kind, x: negated(x),
+    "Relu": lambda call, kind, x: _larger(call, kind, x, exactly(0)),
     "Acos": _falling(_rising(_plain(lambda x: np.arccos(-x)), start=-1, end=1, floor=0, scale=1)),
     "Abs": _valley(_plain(np.abs), lambda call: 0.0),
     "Cosh": _valley(_plain(lambda x: np.cosh(x)), lambda call: 0.0, floor=1),
     "Gelu": _valley(_gelu, lambda call: -0.7517, scale=1, vanishes=True),
-    "Swish": _valley(lambda call, x: _limit(x, _sigmoid(call.attributes.get("alpha", 1.0) * x)), _swish_bottom, scale=1,
-                     vanishes=True),
-    "Mish": _valley(_plain(lambda x: _limit(x, np.tanh(np.logaddexp(0, x)))), lambda call: -1.1924, scale=4,
-                    vanishes=True),
-    "HardSwish": _valley(_plain(lambda x: _limit(x, np.clip(x / 6 + 0.5, 0, 1))), lambda call: -1.5, scale=4,
-                         vanishes=True),
-    "Softsign": _softsign, "LeakyRelu": _leaky, "Shrink": _shrink, "ThresholdedRelu": _thresholded,
+    "Swish": _valley(
+        lambda call, x: _limit(x, _sigmoid(call.attributes.get("alpha", 1.0) * x)),
+        _swish_bottom,
+        scale=1,
+        vanishes=True,
+    ),
+    "Mish": _valley(
+        _plain(lambda x: _limit(x, np.tanh(np.logaddexp(0, x)))), lambda call: -1.1924, scale=4, vanishes=True
+    ),
+    "HardSwish": _valley(
+        _plain(lambda x: _limit(x, np.clip(x / 6 + 0.5, 0, 1))), lambda call: -1.5, scale=4, vanishes=True
+    ),
+    "Softsign": _softsign,
+    "LeakyRelu": _leaky,
+    "Shrink": _shrink,
+    "ThresholdedRelu": _thresholded,
     "HardSigmoid": _hard_sigmoid,
-    "Cos": _cos(0.0), "Sin": _cos(np.pi / 2), "Tan": _tan, "Reciprocal": _reciprocal, "Cast": _cast,
-    "Add": _total, "Sum": _total, "Mean": _average, "Sub": _difference, "Mul": _product, "Div": _quotient,
-    "Pow": _power, "Mod": _remainder, "Max": _larger, "Min": _smaller, "Clip": _clip, "Where": _where, "PRelu": _slope,
-    "Greater": _greater, "Less": _swapped(_greater), "GreaterOrEqual": _not_less, "LessOrEqual": _swapped(_not_less),
-    "Equal": _equal, "And": _smaller, "Or": _larger, "Xor": _xor, "Not": _not, "IsNaN": _is_nan, "IsInf": _is_inf,
+    "Cos": _cos(0.0),
+    "Sin": _cos(np.pi / 2),
+    "Tan": _tan,
+    "Reciprocal": _reciprocal,
+    "Cast": _cast,
+    "Add": _total,
+    "Sum": _total,
+    "Mean": _average,
+    "Sub": _difference,
+    "Mul": _product,
+    "Div": _quotient,
+    "Pow": _power,
+    "Mod": _remainder,
+    "Max": _larger,
+    "Min": _smaller,
+    "Clip": _clip,
+    "Where": _where,
+    "PRelu": _slope,
+    "Greater": _greater,
+    "Less": _swapped(_greater),
+    "GreaterOrEqual": _not_less,
+    "LessOrEqual": _swapped(_not_less),
+    "Equal": _equal,
+    "And": _smaller,
+    "Or": _larger,
+    "Xor": _xor,
+    "Not": _not,
+    "IsNaN": _is_nan,
+    "IsInf": _is_inf,
 }
 
 

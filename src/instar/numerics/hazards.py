@@ -57,17 +57,29 @@ _TESTS: Mapping[str, Sequence[Test]] = {
     "Mod": [(1, _zero, _DIVIDES)],
     "Reciprocal": [(0, _zero, _DIVIDES)],
     "QuantizeLinear": [(1, _zero, "divides by a scale that can be 0")],
-    "Log": [(0, _negative, "takes the logarithm of a number that can be negative"),
-            (0, _zero, "takes the logarithm of a number that can be 0")],
+    "Log": [
+        (0, _negative, "takes the logarithm of a number that can be negative"),
+        (0, _zero, "takes the logarithm of a number that can be 0"),
+    ],
     "ReduceLogSum": [(0, _not_positive, "takes the logarithm of a sum that can be 0 or negative")],
     "Sqrt": [(0, _negative, "takes the square root of a number that can be negative")],
     "Asin": [(0, _outside, "takes the arcsine of a number that can be outside −1 to 1")],
     "Acos": [(0, _outside, "takes the arccosine of a number that can be outside −1 to 1")],
     "Acosh": [(0, lambda call, x: x.low < 1, "takes the inverse hyperbolic cosine of a number that can be below 1")],
-    "Atanh": [(0, lambda call, x: (x.low <= -1) | (x.high >= 1),
-               "takes the inverse hyperbolic tangent of a number that can be −1, 1 or beyond")],
-    "BatchNormalization": [(4, lambda call, x: x.low + float(call.attributes.get("epsilon", 1e-5)) <= 0,
-                            "divides by the root of a variance that is not positive, its epsilon included")],
+    "Atanh": [
+        (
+            0,
+            lambda call, x: (x.low <= -1) | (x.high >= 1),
+            "takes the inverse hyperbolic tangent of a number that can be −1, 1 or beyond",
+        )
+    ],
+    "BatchNormalization": [
+        (
+            4,
+            lambda call, x: x.low + float(call.attributes.get("epsilon", 1e-5)) <= 0,
+            "divides by the root of a variance that is not positive, its epsilon included",
+        )
+    ],
     "LayerNormalization": [(0, _no_epsilon(1e-5), _NO_EPSILON)],
     "RMSNormalization": [(0, _no_epsilon(1e-5), "has no epsilon: it divides by 0 where all numbers are 0")],
     "InstanceNormalization": [(0, _no_epsilon(1e-5), _NO_EPSILON)],

@@ -39,6 +39,7 @@ _MOST_PRODUCTS = 1 << 22
 
 # --- sums as computers do them ---------------------------------------------------------------------
 
+
 def lost(size: Floats, count: float, kind: Kind) -> Floats:
     """What rounding can take from a sum of so many terms, in any order; `size` is that of all terms together.
 
@@ -82,6 +83,7 @@ def _some_products(values: Sequence[Value], count: int | None) -> Span:
 
 # --- matrices --------------------------------------------------------------------------------------
 
+
 def _dot(a: Span, b: Span, count: int, kind: Kind) -> Span:
     """Matrix product of parts: (…, m, k) by (…, k, n); k stands for `count` terms."""
     if _unsound(a, b):
@@ -97,8 +99,9 @@ def _dot(a: Span, b: Span, count: int, kind: Kind) -> Span:
         largest = max((n, which, axis) for which, span in enumerate((a, b)) for axis, n in enumerate(span.low.shape))
         a, b = (hull(a, [largest[2]]), b) if largest[1] == 0 else (a, hull(b, [largest[2]]))
     times = count / max(a.low.shape[-1], b.low.shape[-2])
-    terms = multiplied(Span(a.low[..., None] * times, a.high[..., None] * times),
-                       Span(b.low[..., None, :, :], b.high[..., None, :, :]))
+    terms = multiplied(
+        Span(a.low[..., None] * times, a.high[..., None] * times), Span(b.low[..., None, :, :], b.high[..., None, :, :])
+    )
     return _summed(terms.low.sum(-2), terms.high.sum(-2), terms.size.sum(-2), count, kind)
 
 
@@ -153,6 +156,7 @@ def _einsum(call: Call, operands: Operands) -> list[Result]:
 
 # --- convolution -----------------------------------------------------------------------------------
 
+
 def per_channel(value: Value) -> Span:
     """One part per image and channel."""
     if value.shape is None:
@@ -190,8 +194,11 @@ def slid(call: Call, shape: Shape | None, channels: int | None, kernel: Sequence
         else:
             room = size + pads[axis] + pads[axis + rank] - dilations[axis] * (kernel[axis] - 1) - 1
             number = room // strides[axis] + 1
-            if call.attributes.get("ceil_mode", 0) and room % strides[axis] and \
-                    number * strides[axis] < size + pads[axis]:
+            if (
+                call.attributes.get("ceil_mode", 0)
+                and room % strides[axis]
+                and number * strides[axis] < size + pads[axis]
+            ):
                 number += 1
             sides.append(max(number, 0))
     return (shape[0], channels, *sides)
@@ -207,9 +214,15 @@ def _conv(call: Call, operands: Operands) -> list[Result]:
     if padded(call):
         seen = joined([seen, exactly(0)])
     w = sized(weights.span, weights.shape).each(
-        lambda side: np.broadcast_to(side, (outputs, inputs, *kernel)).reshape(outputs, inputs, -1))
-    return [(x.kind, slid(call, x.shape, outputs, kernel), _with_bias(_taps(seen, w, groups, x.kind), bias, x.kind,
-                                                                      len(kernel)))]
+        lambda side: np.broadcast_to(side, (outputs, inputs, *kernel)).reshape(outputs, inputs, -1)
+    )
+    return [
+        (
+            x.kind,
+            slid(call, x.shape, outputs, kernel),
+            _with_bias(_taps(seen, w, groups, x.kind), bias, x.kind, len(kernel)),
+        )
+    ]
 
 
 def _taps(seen: Span, weights: Span, groups: int, kind: Kind) -> Span:
@@ -258,5 +271,9 @@ def _conv_transpose(call: Call, operands: Operands) -> list[Result]:
 
 
 WEIGHTED: Mapping[str, Transfer] = {
-    "MatMul": _matmul, "Gemm": _gemm, "Einsum": _einsum, "Conv": _conv, "ConvTranspose": _conv_transpose,
+    "MatMul": _matmul,
+    "Gemm": _gemm,
+    "Einsum": _einsum,
+    "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
 }

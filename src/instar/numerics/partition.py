@@ -59,6 +59,7 @@ def in_pieces(book: Book, call: Call, numbers: Sequence[int], kind: Kind) -> Spa
                 found = both(found, evaluated(record.call, record.value.kind, [of(n) for n in record.operands]))
             known[number] = found
         return known[number]
+
     found = evaluated(call, kind, [of(number) for number in numbers])
     if found.low.ndim <= rank:
         return found

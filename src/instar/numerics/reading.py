@@ -53,8 +53,10 @@ def read_model(path: Path, dims: Mapping[str, int]) -> Model:
         model = _onnx(".inliner").inline_local_functions(model)
     version = next((one.version for one in model.opset_import if one.domain in ("", "ai.onnx")), 0)
     if 0 < version < 7:
-        raise ValueError(f"{path} is written in ONNX's operator set {version}; 7 and later can be read. "
-                         "onnx.version_converter brings it up to date")
+        raise ValueError(
+            f"{path} is written in ONNX's operator set {version}; 7 and later can be read. "
+            "onnx.version_converter brings it up to date"
+        )
     _settle(model.graph, dims)
     try:
         seen = _onnx(".shape_inference").infer_shapes(model, data_prop=True).graph
@@ -68,8 +70,9 @@ def _settle(graph: Any, dims: Mapping[str, int]) -> None:
     named = {dim.dim_param for one in graph.input for dim in one.type.tensor_type.shape.dim if dim.dim_param}
     for name, size in dims.items():
         if name not in named:
-            raise ValueError(f"no input has an axis {name!r}{nearest(name, named)}; open are: "
-                             f"{', '.join(sorted(named)) or 'none'}")
+            raise ValueError(
+                f"no input has an axis {name!r}{nearest(name, named)}; open are: {', '.join(sorted(named)) or 'none'}"
+            )
         if size < 1:
             raise ValueError(f"axis {name!r} cannot be {size} long; at least 1")
     for one in (*graph.input, *graph.output, *graph.value_info):
@@ -84,8 +87,9 @@ def typed(info: Any) -> tuple[Kind, Shape | None]:
     kind = KINDS.get(tensor.elem_type, OTHER)
     if not tensor.HasField("shape"):
         return kind, None
-    return kind, tuple(dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else None
-                       for dim in tensor.shape.dim)
+    return kind, tuple(
+        dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else None for dim in tensor.shape.dim
+    )
 
 
 def held(tensor: Any, folder: Path) -> tuple[Kind, Array]:
@@ -108,5 +112,11 @@ def call_of(node: Any, model: Model) -> Call:
         attributes["value"] = kind, float(number.item())
     results = [model.known.get(name, (OTHER, None)) for name in node.output]
     operator = node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
-    return Call(operator, attributes, model.version, len(node.output), [kind for kind, _ in results],
-                [shape for _, shape in results])
+    return Call(
+        operator,
+        attributes,
+        model.version,
+        len(node.output),
+        [kind for kind, _ in results],
+        [shape for _, shape in results],
+    )

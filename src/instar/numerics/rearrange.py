@@ -45,6 +45,7 @@ def _axes(call: Call, operands: Operands, index: int, rank: int) -> list[int] | 
 
 # --- the order of axes and elements ----------------------------------------------------------------
 
+
 def _transpose(call: Call, shape: Shape, operands: Operands) -> Moved:
     order = list(call.attributes.get("perm") or range(len(shape))[::-1])
     return tuple(shape[axis] for axis in order), lambda cells, fold: cells.transpose(order)
@@ -57,8 +58,10 @@ def _squeeze(call: Call, shape: Shape, operands: Operands) -> Moved | None:
         axes = None if None in shape else [axis for axis, size in enumerate(shape) if size == 1]
     if axes is None:
         return None
-    return (tuple(size for axis, size in enumerate(shape) if axis not in axes),
-            lambda cells, fold: cells.squeeze(tuple(axes)))
+    return (
+        tuple(size for axis, size in enumerate(shape) if axis not in axes),
+        lambda cells, fold: cells.squeeze(tuple(axes)),
+    )
 
 
 def _unsqueeze(call: Call, shape: Shape, operands: Operands) -> Moved | None:
@@ -67,8 +70,10 @@ def _unsqueeze(call: Call, shape: Shape, operands: Operands) -> Moved | None:
     if axes is None:
         return None
     sizes = iter(shape)
-    return (tuple(1 if axis in axes else next(sizes) for axis in range(len(shape) + count)),
-            lambda cells, fold: np.expand_dims(cells, tuple(axes)))
+    return (
+        tuple(1 if axis in axes else next(sizes) for axis in range(len(shape) + count)),
+        lambda cells, fold: np.expand_dims(cells, tuple(axes)),
+    )
 
 
 def _flatten(call: Call, shape: Shape, operands: Operands) -> Moved | None:
@@ -95,8 +100,8 @@ def _reshape(call: Call, shape: Shape, operands: Operands) -> Moved | None:
         inferred = None
         if None not in shape and None not in rest:
             inferred = prod(n or 0 for n in shape) // max(prod(n or 0 for n in rest), 1)
-        elif None in shape and rest == [*shape[:len(rest)]]:  # leading axes stay, the others become one
-            others = shape[len(rest):]
+        elif None in shape and rest == [*shape[: len(rest)]]:  # leading axes stay, the others become one
+            others = shape[len(rest) :]
             inferred = None if None in others else prod(n or 0 for n in others)
         new = tuple(inferred if n == -1 else n for n in new)
     return new, lambda cells, fold: _regrouped(cells, fold, shape, new)
@@ -119,19 +124,19 @@ def _regrouped(cells: Floats, fold: Fold, old: Shape, new: Shape) -> Floats:
     while i < len(before) or j < len(after):
         first = i, j
         i, j = min(i + 1, len(before)), min(j + 1, len(after))
-        while (left := prod(before[first[0]:i])) != (right := prod(after[first[1]:j])):
+        while (left := prod(before[first[0] : i])) != (right := prod(after[first[1] : j])):
             if left < right and i < len(before):
                 i += 1
             elif j < len(after):
                 j += 1
             else:
                 return np.asarray(fold(cells)).reshape((1,) * len(new))
-        group = cells.shape[first[0]:i]
+        group = cells.shape[first[0] : i]
         spelled = prod(group) > 1 and left <= _WIDEST
         if prod(group) > 1 and not spelled:
             folded += range(first[0], i)
-        pieces += before[first[0]:i] if spelled else [1] * (i - first[0])
-        wanted += after[first[1]:j] if spelled else [1] * (j - first[1])
+        pieces += before[first[0] : i] if spelled else [1] * (i - first[0])
+        wanted += after[first[1] : j] if spelled else [1] * (j - first[1])
     one = fold(cells, tuple(folded), keepdims=True) if folded else cells
     if prod(pieces) > _WIDEST:
         return np.asarray(fold(cells)).reshape((1,) * len(new))
@@ -139,6 +144,7 @@ def _regrouped(cells: Floats, fold: Fold, old: Shape, new: Shape) -> Floats:
 
 
 # --- parts and repetitions -------------------------------------------------------------------------
+
 
 def _expand(call: Call, shape: Shape, operands: Operands) -> Moved | None:
     asked = operands[1] if len(operands) > 1 else None
@@ -163,6 +169,7 @@ def _tile(call: Call, shape: Shape, operands: Operands) -> Moved:
             elif parts > 1 and times is not None and times[axis] != 1:
                 cells = np.concatenate([cells] * times[axis], axis)
         return cells
+
     return new, move
 
 
@@ -204,8 +211,9 @@ def _cuts(call: Call, shape: Shape, operands: Operands) -> list[tuple[int, int, 
         if (_there(operands, 3) and given_axes is None) or (_there(operands, 4) and given_steps is None):
             return None
         axes, steps = given_axes or range(len(starts)), given_steps or [1] * len(starts)
-    return [(axis % len(shape), start, end, step)
-            for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)]
+    return [
+        (axis % len(shape), start, end, step) for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
+    ]
 
 
 def _slice(call: Call, shape: Shape, operands: Operands) -> Moved:
@@ -220,15 +228,18 @@ def _slice(call: Call, shape: Shape, operands: Operands) -> Moved:
             first, last, stride = slice(start, end if end > -(1 << 60) else None, step).indices(size)
             sizes[axis] = len(range(first, last, stride))
             chosen[axis] = slice(first, last if last >= 0 else None, stride)
-    return tuple(sizes), lambda cells, fold: cells[tuple(
-        cut if parts > 1 else slice(None) for cut, parts in zip(chosen, cells.shape, strict=True))]
+    return tuple(sizes), lambda cells, fold: cells[
+        tuple(cut if parts > 1 else slice(None) for cut, parts in zip(chosen, cells.shape, strict=True))
+    ]
 
 
 def _take(call: Call, shape: Shape, operands: Operands) -> Moved:
     axis, start, end = (call.attributes[name] for name in ("axis", "start", "end"))
     chosen = (slice(None),) * axis + (slice(start, end),)
-    return ((*shape[:axis], end - start, *shape[axis + 1:]),
-            lambda cells, fold: cells[chosen] if cells.shape[axis] > 1 else cells)
+    return (
+        (*shape[:axis], end - start, *shape[axis + 1 :]),
+        lambda cells, fold: cells[chosen] if cells.shape[axis] > 1 else cells,
+    )
 
 
 def _gather(call: Call, shape: Shape, operands: Operands) -> Moved | None:
@@ -243,20 +254,25 @@ def _gather(call: Call, shape: Shape, operands: Operands) -> Moved | None:
         if cells.shape[axis] > 1 and known is not None:
             return np.asarray(np.take(cells, known.astype(np.int64), axis, mode="wrap"))
         one = fold(cells, axis, keepdims=True)
-        return np.asarray(one.reshape(one.shape[:axis] + (1,) * rank + one.shape[axis + 1:]))
-    return (*shape[:axis], *indices.shape, *shape[axis + 1:]), move
+        return np.asarray(one.reshape(one.shape[:axis] + (1,) * rank + one.shape[axis + 1 :]))
+
+    return (*shape[:axis], *indices.shape, *shape[axis + 1 :]), move
 
 
-def _anywhere(axes: Callable[[Call, Shape], Sequence[int]], sizes: Callable[[Call, Shape, Operands], Shape | None]
-              ) -> Callable[[Call, Shape, Operands], Moved | None]:
+def _anywhere(
+    axes: Callable[[Call, Shape], Sequence[int]], sizes: Callable[[Call, Shape, Operands], Shape | None]
+) -> Callable[[Call, Shape, Operands], Moved | None]:
     """Elements change their places along some axes in a way that does not matter or is not known."""
+
     def moved(call: Call, shape: Shape, operands: Operands) -> Moved | None:
         new, mixed = sizes(call, shape, operands), tuple(axes(call, shape))
 
         def move(cells: Floats, fold: Fold) -> Floats:
             one = fold(cells, mixed, keepdims=True)
             return np.asarray(one if new is None or len(new) == cells.ndim else fold(one).reshape((1,) * len(new)))
+
         return None if new is None else (new, move)
+
     return moved
 
 
@@ -278,8 +294,11 @@ def _inferred(call: Call, shape: Shape, operands: Operands) -> Shape | None:
 
 def _depth_to_space(call: Call, shape: Shape, operands: Operands) -> Moved:
     block, (batch, channels, *sides) = call.attributes["blocksize"], shape
-    new = (batch, None if channels is None else channels // block**2,
-           *[None if n is None else n * block for n in sides])
+    new = (
+        batch,
+        None if channels is None else channels // block**2,
+        *[None if n is None else n * block for n in sides],
+    )
     first = call.attributes.get("mode", b"DCR") == b"DCR"
 
     def move(cells: Floats, fold: Fold) -> Floats:
@@ -289,25 +308,40 @@ def _depth_to_space(call: Call, shape: Shape, operands: Operands) -> Moved:
         parts = (block**2, -1) if first else (-1, block**2)
         grouped = fold(flat.reshape(flat.shape[0], *parts), 1 if first else 2)
         return np.asarray(grouped.reshape(flat.shape[0], -1, 1, 1))
+
     return new, move
 
 
 def _space_to_depth(call: Call, shape: Shape, operands: Operands) -> Moved:
     block, (batch, channels, *sides) = call.attributes["blocksize"], shape
-    new = (batch, None if channels is None else channels * block**2,
-           *[None if n is None else n // block for n in sides])
+    new = (
+        batch,
+        None if channels is None else channels * block**2,
+        *[None if n is None else n // block for n in sides],
+    )
 
     def move(cells: Floats, fold: Fold) -> Floats:
         flat = fold(cells, (2, 3), keepdims=True)
         return np.concatenate([flat] * block**2, 1) if flat.shape[1] > 1 else np.asarray(flat)
+
     return new, move
 
 
 MOVES: Mapping[str, Callable[[Call, Shape, Operands], Moved | None]] = {
-    "Transpose": _transpose, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze, "Flatten": _flatten, "Reshape": _reshape,
-    "Expand": _expand, "Tile": _tile, "Slice": _slice, "Take": _take, "Gather": _gather,
-    "DepthToSpace": _depth_to_space, "SpaceToDepth": _space_to_depth,
-    "GatherElements": _anywhere(_axis, _like_indices), "GatherND": _anywhere(_every, _inferred),
+    "Transpose": _transpose,
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
+    "Flatten": _flatten,
+    "Reshape": _reshape,
+    "Expand": _expand,
+    "Tile": _tile,
+    "Slice": _slice,
+    "Take": _take,
+    "Gather": _gather,
+    "DepthToSpace": _depth_to_space,
+    "SpaceToDepth": _space_to_depth,
+    "GatherElements": _anywhere(_axis, _like_indices),
+    "GatherND": _anywhere(_every, _inferred),
     "Compress": _anywhere(_every, _inferred),
     "ReverseSequence": _anywhere(_every, lambda call, shape, operands: shape),
 }

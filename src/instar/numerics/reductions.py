@@ -42,6 +42,7 @@ Reduce = Callable[[Span, Sequence[int], int | None, Kind], Span]
 
 # --- reductions ------------------------------------------------------------------------------------
 
+
 def reduced_axes(call: Call, operands: Operands) -> list[int] | None:
     """The axes that a reduction goes over; None where they are not known."""
     x, held = needed(operands, 0), given(operands, 1)
@@ -70,8 +71,14 @@ def _reduced(function: Reduce) -> Transfer:
         found = function(sized(x.span, x.shape), axes, count, x.kind)
         if keep:
             return [(x.kind, tuple(1 if axis in axes else n for axis, n in enumerate(x.shape)), found)]
-        return [(x.kind, tuple(n for axis, n in enumerate(x.shape) if axis not in axes),
-                 found.each(lambda side: side.squeeze(tuple(axes))))]
+        return [
+            (
+                x.kind,
+                tuple(n for axis, n in enumerate(x.shape) if axis not in axes),
+                found.each(lambda side: side.squeeze(tuple(axes))),
+            )
+        ]
+
     return transfer
 
 
@@ -96,10 +103,16 @@ def _total(span: Span, axes: Sequence[int], count: int | None, kind: Kind) -> Sp
     room = lost(size, count, kind) if len(axes) else np.zeros_like(size)
     over = size > max(kind.most, KINDS[1].most) if kind.real else np.zeros(size.shape, bool)
     up, down = over & (most > 0), over & (least < 0)
-    found = Span(np.where(down, -np.inf, np.where(np.isinf(room), low, low - room)),
-                 np.where(up, np.inf, np.where(np.isinf(room), high, high + room)), span.nan or bool((up & down).any()))
-    return Span(np.where(least >= 0, np.maximum(found.low, span.low.max(along, keepdims=True)), found.low),
-                np.where(most <= 0, np.minimum(found.high, span.high.min(along, keepdims=True)), found.high), found.nan)
+    found = Span(
+        np.where(down, -np.inf, np.where(np.isinf(room), low, low - room)),
+        np.where(up, np.inf, np.where(np.isinf(room), high, high + room)),
+        span.nan or bool((up & down).any()),
+    )
+    return Span(
+        np.where(least >= 0, np.maximum(found.low, span.low.max(along, keepdims=True)), found.low),
+        np.where(most <= 0, np.minimum(found.high, span.high.min(along, keepdims=True)), found.high),
+        found.nan,
+    )
 
 
 def _mean(span: Span, axes: Sequence[int], count: int | None, kind: Kind) -> Span:
@@ -112,8 +125,11 @@ def _rounded_mean(span: Span, kind: Kind, count: int = 1 << 40) -> Span:
     """Of so many numbers that all lie in the span."""
     room = np.where(np.isinf(span.size), 0.0, np.minimum(lost(span.size, count, kind), span.size))
     low, high = span.low - room, span.high + room
-    return Span(np.where(span.low >= 0, np.maximum(low, 0), low), np.where(span.high <= 0, np.minimum(high, 0), high),
-                span.nan or span.infinite)
+    return Span(
+        np.where(span.low >= 0, np.maximum(low, 0), low),
+        np.where(span.high <= 0, np.minimum(high, 0), high),
+        span.nan or span.infinite,
+    )
 
 
 def _largest(span: Span, axes: Sequence[int], count: int | None, kind: Kind) -> Span:
@@ -130,8 +146,10 @@ def _product(span: Span, axes: Sequence[int], count: int | None, kind: Kind) -> 
     if count is None:
         return unbounded(kind)
     times = count / max(prod(span.low.shape[axis] for axis in axes), 1)
-    low, high, size = (np.power(side.prod(tuple(axes), keepdims=True), times)
-                       for side in (np.maximum(span.low, 0), np.maximum(span.high, 0), span.size))
+    low, high, size = (
+        np.power(side.prod(tuple(axes), keepdims=True), times)
+        for side in (np.maximum(span.low, 0), np.maximum(span.high, 0), span.size)
+    )
     positive = span.low.min(tuple(axes), keepdims=True) >= 0
     found = Span(np.where(positive, low, -size), np.where(positive, high, size), span.nan or span.infinite)
     wide = Span(found.low - lost(size, count, kind), found.high + lost(size, count, kind), found.nan)
@@ -163,6 +181,7 @@ def _log_sum_exp(span: Span, axes: Sequence[int], count: int | None, kind: Kind)
 
 
 # --- along one axis --------------------------------------------------------------------------------
+
 
 def _axis(call: Call, shape: Shape, usual: int) -> int:
     return int(call.attributes.get("axis", usual)) % max(len(shape), 1)
@@ -196,8 +215,13 @@ def _position(call: Call, operands: Operands) -> list[Result]:
     axis = _axis(call, x.shape, 0)
     size = x.shape[axis]
     kept = (1,) if call.attributes.get("keepdims", 1) else ()
-    return [(INT64, (*x.shape[:axis], *kept, *x.shape[axis + 1:]),
-             Span(np.array(0.0), np.array(INT64.most if size is None else max(size - 1.0, 0.0))))]
+    return [
+        (
+            INT64,
+            (*x.shape[:axis], *kept, *x.shape[axis + 1 :]),
+            Span(np.array(0.0), np.array(INT64.most if size is None else max(size - 1.0, 0.0))),
+        )
+    ]
 
 
 def _top(call: Call, operands: Operands) -> list[Result]:
@@ -206,7 +230,7 @@ def _top(call: Call, operands: Operands) -> list[Result]:
     if x.shape is None:
         return [(x.kind, None, hull(x.span, None)), (INT64, None, unbounded(INT64))]
     axis = _axis(call, x.shape, -1)
-    shape = (*x.shape[:axis], number[0] if number else None, *x.shape[axis + 1:])
+    shape = (*x.shape[:axis], number[0] if number else None, *x.shape[axis + 1 :])
     place = Span(np.array(0.0), np.array(float((x.shape[axis] or 1 << 53) - 1)))
     return [(x.kind, shape, hull(sized(x.span, x.shape), [axis])), (INT64, shape, place)]
 
@@ -221,6 +245,7 @@ def _running_sum(call: Call, operands: Operands) -> list[Result]:
 
 
 # --- pooling ---------------------------------------------------------------------------------------
+
 
 def _max_pool(call: Call, operands: Operands) -> list[Result]:
     x = needed(operands, 0)
@@ -247,6 +272,7 @@ def _global_pool(call: Call, operands: Operands) -> list[Result]:
 
 
 # --- normalisation ---------------------------------------------------------------------------------
+
 
 def _column(operands: Operands, index: int, axis: int, rank: int) -> Span:
     """A vector along an axis."""
@@ -307,10 +333,13 @@ def _layer_norm(call: Call, operands: Operands) -> list[Result]:
     found = multiplied(unit, scale.span)
     if bias is not None:
         found = widened(added(found, bias.span), x.kind, bias.span.size)
-    some = (*x.shape[:axes[0]], *[1] * len(axes))
+    some = (*x.shape[: axes[0]], *[1] * len(axes))
     most = np.inf if epsilon <= 0 else 1.001 / sqrt(epsilon)
-    return [(x.kind, x.shape, found), (x.kind, some, _rounded_mean(span, x.kind)),
-            (x.kind, some, Span(np.array(0.0), np.array(most)))]
+    return [
+        (x.kind, x.shape, found),
+        (x.kind, some, _rounded_mean(span, x.kind)),
+        (x.kind, some, Span(np.array(0.0), np.array(most))),
+    ]
 
 
 def _mean_variance_norm(call: Call, operands: Operands) -> list[Result]:
@@ -326,32 +355,52 @@ def _mean_variance_norm(call: Call, operands: Operands) -> list[Result]:
 def _lp_norm(call: Call, operands: Operands) -> list[Result]:
     """x / ‖x‖, and 0 for nothing but zeros."""
     x = needed(operands, 0)
-    over = bool((x.span.size ** 2 > x.kind.most).any())
+    over = bool((x.span.size**2 > x.kind.most).any())
     most = 1 + 64 * x.kind.unit
     return [(x.kind, x.shape, Span(np.array(-most), np.array(most), x.span.nan or x.span.infinite or over))]
 
 
 def _local_response(call: Call, operands: Operands) -> list[Result]:
     x = needed(operands, 0)
-    alpha, beta, bias = (float(call.attributes.get(name, usual)) for name, usual in
-                         (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0)))
+    alpha, beta, bias = (
+        float(call.attributes.get(name, usual)) for name, usual in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0))
+    )
     if alpha < 0 or beta < 0:
         raise NotKnown("LRN with a negative alpha or beta")
     most = np.asarray(bias + alpha * np.max(x.span.size) ** 2)
     divisor = _made("Pow", x.kind, Span(np.array(bias), most), exactly(beta))
-    over = bool((x.span.size ** 2 > x.kind.most).any())
+    over = bool((x.span.size**2 > x.kind.most).any())
     found = widened(divided(x.span, divisor), x.kind)
     return [(x.kind, x.shape, Span(found.low, found.high, found.nan or over))]
 
 
 REDUCTIONS: Mapping[str, Transfer] = {
-    "ReduceSum": _reduced(_total), "ReduceMean": _reduced(_mean), "ReduceMax": _reduced(_largest),
-    "ReduceMin": _reduced(_least), "ReduceProd": _reduced(_product), "ReduceL1": _reduced(_of("Abs", _total)),
-    "ReduceL2": _reduced(_then(_squares(_total), "Sqrt")), "ReduceSumSquare": _reduced(_squares(_total)),
-    "ReduceLogSum": _reduced(_then(_total, "Log")), "ReduceLogSumExp": _reduced(_log_sum_exp),
-    "Softmax": _softmax, "LogSoftmax": _softmax, "ArgMax": _position, "ArgMin": _position, "TopK": _top,
-    "CumSum": _running_sum, "MaxPool": _max_pool, "AveragePool": _average_pool, "GlobalAveragePool": _global_pool,
-    "GlobalMaxPool": _global_pool, "BatchNormalization": _batch_norm, "InstanceNormalization": _instance_norm,
-    "GroupNormalization": _instance_norm, "LayerNormalization": _layer_norm, "RMSNormalization": _layer_norm,
-    "MeanVarianceNormalization": _mean_variance_norm, "LpNormalization": _lp_norm, "LRN": _local_response,
+    "ReduceSum": _reduced(_total),
+    "ReduceMean": _reduced(_mean),
+    "ReduceMax": _reduced(_largest),
+    "ReduceMin": _reduced(_least),
+    "ReduceProd": _reduced(_product),
+    "ReduceL1": _reduced(_of("Abs", _total)),
+    "ReduceL2": _reduced(_then(_squares(_total), "Sqrt")),
+    "ReduceSumSquare": _reduced(_squares(_total)),
+    "ReduceLogSum": _reduced(_then(_total, "Log")),
+    "ReduceLogSumExp": _reduced(_log_sum_exp),
+    "Softmax": _softmax,
+    "LogSoftmax": _softmax,
+    "ArgMax": _position,
+    "ArgMin": _position,
+    "TopK": _top,
+    "CumSum": _running_sum,
+    "MaxPool": _max_pool,
+    "AveragePool": _average_pool,
+    "GlobalAveragePool": _global_pool,
+    "GlobalMaxPool": _global_pool,
+    "BatchNormalization": _batch_norm,
+    "InstanceNormalization": _instance_norm,
+    "GroupNormalization": _instance_norm,
+    "LayerNormalization": _layer_norm,
+    "RMSNormalization": _layer_norm,
+    "MeanVarianceNormalization": _mean_variance_norm,
+    "LpNormalization": _lp_norm,
+    "LRN": _local_response,
 }

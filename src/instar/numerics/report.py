@@ -77,10 +77,13 @@ class Numerics:
 
 # --- in words --------------------------------------------------------------------------------------
 
+
 def rows(found: Numerics) -> list[tuple[str, str, str, str, str]]:
     """The defects, those that are just loose bounds last: operator, node, what can happen, why, what it reaches."""
-    return [(one.operator, one.node, ", ".join(one.outcomes), _why(one), _reached(one))
-            for one in sorted(found.defects, key=lambda one: one.loose)]
+    return [
+        (one.operator, one.node, ", ".join(one.outcomes), _why(one), _reached(one))
+        for one in sorted(found.defects, key=lambda one: one.loose)
+    ]
 
 
 def _why(one: Defect) -> str:
@@ -102,19 +105,24 @@ def lines(found: Numerics) -> list[str]:
     told += [f"{way} {_range(one)}" for way, some in (("in: ", found.inputs), ("out:", found.outputs)) for one in some]
     loose = sum(one.loose for one in found.defects)
     if loose:
-        told.append("loose bounds: only sums and products of many layers grow too large, which tells little. "
-                    "NAME=LOW..HIGH declares the range of a tensor inside")
+        told.append(
+            "loose bounds: only sums and products of many layers grow too large, which tells little. "
+            "NAME=LOW..HIGH declares the range of a tensor inside"
+        )
     sure = len(found.defects) - loose
-    told.append(f"{found.nodes} nodes, {found.seconds:.1f} s: {sure or 'no'} defect{'s' * (sure != 1)}"
-                + (f", {len(found.serious)} of which can be seen in an output" if sure else "")
-                + (f"; bounds are too loose to tell at {loose} node{'s' * (loose > 1)}" if loose else ""))
+    told.append(
+        f"{found.nodes} nodes, {found.seconds:.1f} s: {sure or 'no'} defect{'s' * (sure != 1)}"
+        + (f", {len(found.serious)} of which can be seen in an output" if sure else "")
+        + (f"; bounds are too loose to tell at {loose} node{'s' * (loose > 1)}" if loose else "")
+    )
     return told
 
 
 def _range(one: Range) -> str:
     size = "of unknown shape" if one.shape is None else " × ".join("?" if n is None else str(n) for n in one.shape)
-    return (f"{one.name}: {one.type} {size or 'number'}, {_number(one.low)} to {_number(one.high)}"
-            + (" or NaN" if one.nan else ""))
+    return f"{one.name}: {one.type} {size or 'number'}, {_number(one.low)} to {_number(one.high)}" + (
+        " or NaN" if one.nan else ""
+    )
 
 
 def _number(value: float) -> str:
@@ -122,6 +130,7 @@ def _number(value: float) -> str:
 
 
 # --- as it is typed --------------------------------------------------------------------------------
+
 
 def parse_ranges(texts: Sequence[str]) -> Bounds | dict[str, Bounds]:
     """Ranges as they are written on the command line: `0..255` for every input, or `images=0..255` for each.

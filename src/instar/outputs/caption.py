@@ -40,14 +40,26 @@ class Caption:
     relation: ClassVar[str | None] = "objects"
     suite: ClassVar[str | None] = "deeptest"
     columns: ClassVar[Mapping[str, Any]] = {
-        "caption": pl.String, "score": pl.Float32, "map": pl.Binary, "map_size": pl.List(pl.Float32),
-        "map_warp": pl.List(pl.Float64), "behind_boxes": pl.List(pl.Float32), "behind_labels": pl.List(pl.String),
-        "behind_scores": pl.List(pl.Float32)}
+        "caption": pl.String,
+        "score": pl.Float32,
+        "map": pl.Binary,
+        "map_size": pl.List(pl.Float32),
+        "map_warp": pl.List(pl.Float64),
+        "behind_boxes": pl.List(pl.Float32),
+        "behind_labels": pl.List(pl.String),
+        "behind_scores": pl.List(pl.Float32),
+    }
     apart: ClassVar[tuple[str, ...]] = ("map",)
 
     @classmethod
-    def from_text(cls, text: str, *, score: float | None = None, attention: npt.ArrayLike | None = None,
-                  behind: Detections | None = None) -> Caption:
+    def from_text(
+        cls,
+        text: str,
+        *,
+        score: float | None = None,
+        attention: npt.ArrayLike | None = None,
+        behind: Detections | None = None,
+    ) -> Caption:
         """From words, whose white space is put in order; `attention` (h, w) is spread over the whole frame.
 
         >>> Caption.from_text(" a dog  on a bench\\n").text
@@ -75,8 +87,11 @@ class Caption:
         return tuple(self.text.split("\n"))
 
     def warped(self, warp: Warp) -> Caption:
-        return replace(self, attention=None if self.attention is None else self.attention.warped(warp),
-                       behind=None if self.behind is None else self.behind.warped(warp))
+        return replace(
+            self,
+            attention=None if self.attention is None else self.attention.warped(warp),
+            behind=None if self.behind is None else self.behind.warped(warp),
+        )
 
     def confident(self, confidence: float) -> Caption:
         return self if self.behind is None else replace(self, behind=self.behind.confident(confidence))
@@ -84,7 +99,8 @@ class Caption:
     def shapes(self, target: str | None = None) -> list[Shape]:
         """Where it looked and what stood behind the words; the words themselves are what it `says`."""
         return ([] if self.attention is None else [self.attention.shape()]) + (
-            [] if self.behind is None else self.behind.shapes())
+            [] if self.behind is None else self.behind.shapes()
+        )
 
     def says(self) -> str:
         return self.text
@@ -97,19 +113,28 @@ class Caption:
         if self.score is not None:
             row["score"] = self.score
         if self.attention is not None:
-            row.update(map=self.attention.packed(), map_size=np.array(self.attention.size, np.float32),
-                       map_warp=self.attention.warp.matrix.ravel())
+            row.update(
+                map=self.attention.packed(),
+                map_size=np.array(self.attention.size, np.float32),
+                map_warp=self.attention.warp.matrix.ravel(),
+            )
         if self.behind is not None:
-            row.update(behind_boxes=self.behind.boxes.ravel(), behind_labels=list(self.behind.labels),
-                       behind_scores=self.behind.scores)
+            row.update(
+                behind_boxes=self.behind.boxes.ravel(),
+                behind_labels=list(self.behind.labels),
+                behind_scores=self.behind.scores,
+            )
         return row
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Caption:
         behind = None
         if row.get("behind_labels"):  # where nothing was found, nothing stood behind the words
-            behind = Detections.from_xyxy(np.asarray(row["behind_boxes"], np.float32).reshape(-1, 4),
-                                          list(row["behind_labels"]), np.asarray(row["behind_scores"], np.float32))
+            behind = Detections.from_xyxy(
+                np.asarray(row["behind_boxes"], np.float32).reshape(-1, 4),
+                list(row["behind_labels"]),
+                np.asarray(row["behind_scores"], np.float32),
+            )
         return cls(row["caption"], row.get("score"), heat_of(row), behind)
 
     @classmethod

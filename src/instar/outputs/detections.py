@@ -39,8 +39,12 @@ class Detections:
     relation: ClassVar[str | None] = "detections"
     suite: ClassVar[str | None] = "detections"
     columns: ClassVar[Mapping[str, Any]] = {
-        "boxes": pl.List(pl.Float32), "labels": pl.List(pl.String), "scores": pl.List(pl.Float32),
-        "ids": pl.List(pl.String), "masks": pl.Binary}
+        "boxes": pl.List(pl.Float32),
+        "labels": pl.List(pl.String),
+        "scores": pl.List(pl.Float32),
+        "ids": pl.List(pl.String),
+        "masks": pl.Binary,
+    }
     apart: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
@@ -49,8 +53,10 @@ class Detections:
         if self.boxes.ndim != 2 or self.boxes.shape[1] != 4:
             raise ValueError(f"boxes are (N, 4) as x0, y0, x1, y1, got shape {self.boxes.shape}")
         if len(self.labels) != count or self.scores.shape != (count,) or (self.ids and len(self.ids) != count):
-            raise ValueError(f"{count} boxes need as many labels, scores and ids, "
-                             f"got {len(self.labels)}, {self.scores.size} and {len(self.ids)}")
+            raise ValueError(
+                f"{count} boxes need as many labels, scores and ids, "
+                f"got {len(self.labels)}, {self.scores.size} and {len(self.ids)}"
+            )
         if not np.isfinite(self.boxes).all() or not np.isfinite(self.scores).all():
             raise ValueError("a box or a score is not a finite number")
         if (self.boxes[:, 2:] < self.boxes[:, :2]).any():
@@ -62,8 +68,15 @@ class Detections:
             raise ValueError(f"masks are (N, H, W), one for each of the {count} boxes, got shape {self.masks.shape}")
 
     @classmethod
-    def from_xyxy(cls, boxes: npt.ArrayLike, labels: Sequence[str], scores: npt.ArrayLike | None = None, *,
-                  ids: Sequence[str] = (), masks: npt.ArrayLike | None = None) -> Detections:
+    def from_xyxy(
+        cls,
+        boxes: npt.ArrayLike,
+        labels: Sequence[str],
+        scores: npt.ArrayLike | None = None,
+        *,
+        ids: Sequence[str] = (),
+        masks: npt.ArrayLike | None = None,
+    ) -> Detections:
         """From corner coordinates in pixels; no scores means 1.
 
         >>> len(Detections.from_xyxy([[0, 0, 10, 20]], ["dog"], [0.9]))
@@ -73,8 +86,13 @@ class Detections:
         sure = np.ones(len(array), np.float32) if scores is None else np.array(scores, np.float32)
         for part in (array, sure):
             part.setflags(write=False)
-        return cls(array, tuple(str(label) for label in labels), sure, tuple(ids),
-                   None if masks is None else np.asarray(masks, bool))
+        return cls(
+            array,
+            tuple(str(label) for label in labels),
+            sure,
+            tuple(ids),
+            None if masks is None else np.asarray(masks, bool),
+        )
 
     def __len__(self) -> int:
         return len(self.boxes)
@@ -87,9 +105,17 @@ class Detections:
 
     def confident(self, confidence: float) -> Detections:
         keep = np.flatnonzero(self.scores >= confidence)
-        return self if len(keep) == len(self) else Detections.from_xyxy(
-            self.boxes[keep], [self.labels[i] for i in keep], self.scores[keep],
-            ids=[self.ids[i] for i in keep] if self.ids else (), masks=None if self.masks is None else self.masks[keep])
+        return (
+            self
+            if len(keep) == len(self)
+            else Detections.from_xyxy(
+                self.boxes[keep],
+                [self.labels[i] for i in keep],
+                self.scores[keep],
+                ids=[self.ids[i] for i in keep] if self.ids else (),
+                masks=None if self.masks is None else self.masks[keep],
+            )
+        )
 
     def shapes(self, target: str | None = None) -> list[Shape]:
         shapes = [Shape("boxes", self.boxes.astype(np.float64))]
@@ -107,15 +133,21 @@ class Detections:
         return {"kind": self.kind}
 
     def row(self) -> dict[str, Any]:
-        return {"boxes": self.boxes.ravel(), "labels": list(self.labels), "scores": self.scores,
-                "ids": list(self.ids), "masks": None if self.masks is None else _packed(self.masks)}
+        return {
+            "boxes": self.boxes.ravel(),
+            "labels": list(self.labels),
+            "scores": self.scores,
+            "ids": list(self.ids),
+            "masks": None if self.masks is None else _packed(self.masks),
+        }
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Detections:
         boxes = np.asarray(row["boxes"], np.float32).reshape(-1, 4)
         masks = _unpacked(row["masks"], len(boxes)) if row.get("masks") else None
-        return cls.from_xyxy(boxes, list(row["labels"]), np.asarray(row["scores"], np.float32),
-                             ids=list(row["ids"]), masks=masks)
+        return cls.from_xyxy(
+            boxes, list(row["labels"]), np.asarray(row["scores"], np.float32), ids=list(row["ids"]), masks=masks
+        )
 
     @classmethod
     def accept(cls, answer: object, given: Input) -> Detections:
@@ -131,8 +163,9 @@ class Detections:
         """Every object with its box."""
         counts = rows["scores"].list.len().fill_null(0).to_numpy().astype(np.int64)
         full = rows.filter(pl.col("scores").list.len() > 0)  # an exploded empty list would be a null
-        return subject_frame(counts, full["boxes"].explode().to_numpy().reshape(-1, 4),
-                             full["scores"].explode().to_numpy())
+        return subject_frame(
+            counts, full["boxes"].explode().to_numpy().reshape(-1, 4), full["scores"].explode().to_numpy()
+        )
 
 
 def _packed(masks: npt.NDArray[np.bool_]) -> bytes:

@@ -39,13 +39,18 @@ class Forecast:
     relation: ClassVar[str | None] = "wvc"
     suite: ClassVar[str | None] = "trajtest"
     columns: ClassVar[Mapping[str, Any]] = {
-        "futures": pl.List(pl.Float32), "samples": pl.Int32, "map": pl.Binary, "map_size": pl.List(pl.Float32),
-        "map_warp": pl.List(pl.Float64)}
+        "futures": pl.List(pl.Float32),
+        "samples": pl.Int32,
+        "map": pl.Binary,
+        "map_size": pl.List(pl.Float32),
+        "map_warp": pl.List(pl.Float64),
+    }
     apart: ClassVar[tuple[str, ...]] = ("map",)
 
     @classmethod
-    def from_array(cls, futures: npt.ArrayLike, probability: npt.ArrayLike | None = None, *,
-                   box: Box | None = None) -> Forecast:
+    def from_array(
+        cls, futures: npt.ArrayLike, probability: npt.ArrayLike | None = None, *, box: Box | None = None
+    ) -> Forecast:
         """From sampled paths (K, T, 2), or one (T, 2), in pixels; and what is proportional to a probability (h, w).
 
         `box` is the part of the frame that the probability map covers (x0, y0, x1, y1); the whole frame without it.
@@ -78,8 +83,9 @@ class Forecast:
         return np.asarray(self.futures[int(gap.argmin())], np.float64)
 
     def warped(self, warp: Warp) -> Forecast:
-        return Forecast(np.asarray(warp.points(self.futures), np.float32),
-                        None if self.heat is None else self.heat.warped(warp))
+        return Forecast(
+            np.asarray(warp.points(self.futures), np.float32), None if self.heat is None else self.heat.warped(warp)
+        )
 
     def confident(self, confidence: float) -> Forecast:
         return self
@@ -99,8 +105,11 @@ class Forecast:
     def row(self) -> dict[str, Any]:
         row: dict[str, Any] = {"futures": self.futures.ravel(), "samples": len(self.futures)}
         if self.heat is not None:
-            row.update(map=self.heat.packed(), map_size=np.array(self.heat.size, np.float32),
-                       map_warp=self.heat.warp.matrix.ravel())
+            row.update(
+                map=self.heat.packed(),
+                map_size=np.array(self.heat.size, np.float32),
+                map_warp=self.heat.warp.matrix.ravel(),
+            )
         return row
 
     @classmethod
@@ -113,8 +122,9 @@ class Forecast:
         made = answer if isinstance(answer, cls) else None
         if made is None:
             if not isinstance(answer, np.ndarray | list | tuple):
-                raise TypeError(f"expected a Forecast (see Forecast.from_array) or futures (K, T, 2), "
-                                f"got {type(answer).__name__}")
+                raise TypeError(
+                    f"expected a Forecast (see Forecast.from_array) or futures (K, T, 2), got {type(answer).__name__}"
+                )
             made = cls.from_array(answer)
         futures = _checked(made.futures)
         steps = futures.shape[1]
@@ -138,11 +148,14 @@ def _checked(futures: npt.ArrayLike) -> npt.NDArray[np.float32]:
     array = np.array(futures, np.float32)
     array = array[None] if array.ndim == 2 else array
     if array.ndim != 3 or array.shape[2] != 2 or 0 in array.shape:
-        raise ValueError(f"futures are (K, T, 2) as x, y in pixels, with at least one path of one position; "
-                         f"got shape {array.shape}")
+        raise ValueError(
+            f"futures are (K, T, 2) as x, y in pixels, with at least one path of one position; got shape {array.shape}"
+        )
     if not np.isfinite(array).all():
-        raise ValueError(f"{int((~np.isfinite(array).all((1, 2))).sum())} of {len(array)} futures have positions "
-                         "that are not finite numbers")
+        raise ValueError(
+            f"{int((~np.isfinite(array).all((1, 2))).sum())} of {len(array)} futures have positions "
+            "that are not finite numbers"
+        )
     array.setflags(write=False)
     return array
 
@@ -159,12 +172,15 @@ class Paths:
     def of(cls, frame: pl.DataFrame) -> Paths:
         lengths = frame["futures"].list.len().to_numpy().astype(np.int64)
         values = frame["futures"].explode().to_numpy() if lengths.sum() else np.zeros(0)
-        return cls(values.astype(np.float64), np.concatenate([[0], np.cumsum(lengths)]),
-                   frame["samples"].to_numpy().astype(np.int64))
+        return cls(
+            values.astype(np.float64),
+            np.concatenate([[0], np.cumsum(lengths)]),
+            frame["samples"].to_numpy().astype(np.int64),
+        )
 
     def __getitem__(self, row: int) -> npt.NDArray[np.float64]:
         """The futures (K, T, 2) of one row."""
-        return self.values[self.starts[row]:self.starts[row + 1]].reshape(self.samples[row], -1, 2)
+        return self.values[self.starts[row] : self.starts[row + 1]].reshape(self.samples[row], -1, 2)
 
 
 OUTPUT = Forecast

@@ -53,7 +53,7 @@ class HeatMap:
         # only the part of the frame that the grid covers: a map may be a hundred times larger
         x0, y0, x1, y1 = self.warp.boxes([0, 0, *self.size])
         left, top = max(0, int(x0)), max(0, int(y0))
-        part = mask[top:max(top, int(np.ceil(y1))), left:max(left, int(np.ceil(x1)))]
+        part = mask[top : max(top, int(np.ceil(y1))), left : max(left, int(np.ceil(x1)))]
         if not part.any():
             return np.zeros(self.cells.shape)
         shift = np.array([[1.0, 0, left], [0, 1, top], [0, 0, 1]])
@@ -72,13 +72,29 @@ class HeatMap:
     def shape(self) -> Shape:
         """Its heat over the box it covers in the frame."""
         x0, y0, x1, y1 = self.warp.boxes([0, 0, *self.size])
-        wide, high = (max(1, round(s)) for s in np.abs(self.warp.matrix[:2, :2]) @ np.array(self.size, float)
-                      / np.sqrt(abs(np.linalg.det(self.warp.matrix[:2, :2]))))
-        box = Warp(np.array([[wide / (x1 - x0), 0, -x0 * wide / (x1 - x0)],
-                             [0, high / (y1 - y0), -y0 * high / (y1 - y0)], [0, 0, 1]]), self.warp.target, (wide, high))
+        wide, high = (
+            max(1, round(s))
+            for s in np.abs(self.warp.matrix[:2, :2])
+            @ np.array(self.size, float)
+            / np.sqrt(abs(np.linalg.det(self.warp.matrix[:2, :2])))
+        )
+        box = Warp(
+            np.array(
+                [
+                    [wide / (x1 - x0), 0, -x0 * wide / (x1 - x0)],
+                    [0, high / (y1 - y0), -y0 * high / (y1 - y0)],
+                    [0, 0, 1],
+                ]
+            ),
+            self.warp.target,
+            (wide, high),
+        )
         heat = warp_pixels(self.cells.astype(np.float32), _snapped(self.warp.then(box)))
-        return Shape("heat", np.array([[x0, y0, x1, y1]]),
-                     heat=np.asarray(np.sqrt(heat / max(float(heat.max()), 1e-30)), np.float32))
+        return Shape(
+            "heat",
+            np.array([[x0, y0, x1, y1]]),
+            heat=np.asarray(np.sqrt(heat / max(float(heat.max()), 1e-30)), np.float32),
+        )
 
 
 def _snapped(warp: Warp) -> Warp:

@@ -41,12 +41,21 @@ class Poses:
     relation: ClassVar[str | None] = "poses"
     suite: ClassVar[str | None] = "met-pose/sub"
     columns: ClassVar[Mapping[str, Any]] = {
-        "points": pl.List(pl.Float32), "visibility": pl.List(pl.Float32), "scores": pl.List(pl.Float32)}
+        "points": pl.List(pl.Float32),
+        "visibility": pl.List(pl.Float32),
+        "scores": pl.List(pl.Float32),
+    }
     apart: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
-    def from_array(cls, points: npt.ArrayLike, *, skeleton: Skeleton | str, visibility: npt.ArrayLike | None = None,
-                   scores: npt.ArrayLike | None = None) -> Poses:
+    def from_array(
+        cls,
+        points: npt.ArrayLike,
+        *,
+        skeleton: Skeleton | str,
+        visibility: npt.ArrayLike | None = None,
+        scores: npt.ArrayLike | None = None,
+    ) -> Poses:
         """From pixel coordinates: (subjects, landmarks, 2), or (landmarks, 2) for one subject, or empty for none.
 
         A third coordinate is taken as the landmark's visibility. Both coordinates NaN: the landmark is absent.
@@ -73,8 +82,9 @@ class Poses:
         seen = np.ones((subjects, count), np.float32) if visibility is None else np.array(visibility, np.float32)
         sure = np.ones(subjects, np.float32) if scores is None else np.array(scores, np.float32)
         if seen.shape != (subjects, count) or sure.shape != (subjects,):
-            raise ValueError(f"visibility must be ({subjects}, {count}) and scores ({subjects},), "
-                             f"got {seen.shape} and {sure.shape}")
+            raise ValueError(
+                f"visibility must be ({subjects}, {count}) and scores ({subjects},), got {seen.shape} and {sure.shape}"
+            )
         if not np.isfinite(sure).all() or not np.isfinite(seen[~np.isnan(array[..., 0])]).all():
             raise ValueError("a score or visibility is not a number")
         present = ~np.isnan(array[..., 0]).all(1)  # a subject of which nothing is present was not found
@@ -89,13 +99,22 @@ class Poses:
     def warped(self, warp: Warp) -> Poses:
         """Carried by a warp; one that reverses handedness exchanges left and right landmarks."""
         order = self.skeleton.swap if warp.mirrors else slice(None)
-        return Poses.from_array(warp.points(self.points[:, order]), skeleton=self.skeleton,
-                                visibility=self.visibility[:, order], scores=self.scores)
+        return Poses.from_array(
+            warp.points(self.points[:, order]),
+            skeleton=self.skeleton,
+            visibility=self.visibility[:, order],
+            scores=self.scores,
+        )
 
     def confident(self, confidence: float) -> Poses:
         keep = self.scores >= confidence
-        return self if keep.all() else Poses.from_array(
-            self.points[keep], skeleton=self.skeleton, visibility=self.visibility[keep], scores=self.scores[keep])
+        return (
+            self
+            if keep.all()
+            else Poses.from_array(
+                self.points[keep], skeleton=self.skeleton, visibility=self.visibility[keep], scores=self.scores[keep]
+            )
+        )
 
     def shapes(self, target: str | None = None) -> list[Shape]:
         """Every subject's bones and landmarks; for a target such as `0/left_hand`, of that part only."""
@@ -127,9 +146,12 @@ class Poses:
     def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Poses:
         bones = _stored_skeleton(json.dumps(header["skeleton"]))
         count = len(bones.landmarks)
-        return cls.from_array(np.asarray(row["points"], np.float32).reshape(-1, count, 2), skeleton=bones,
-                              visibility=np.asarray(row["visibility"], np.float32).reshape(-1, count),
-                              scores=np.asarray(row["scores"], np.float32))
+        return cls.from_array(
+            np.asarray(row["points"], np.float32).reshape(-1, count, 2),
+            skeleton=bones,
+            visibility=np.asarray(row["visibility"], np.float32).reshape(-1, count),
+            scores=np.asarray(row["scores"], np.float32),
+        )
 
     @classmethod
     def accept(cls, answer: object, given: Input) -> Poses:
@@ -182,8 +204,12 @@ class PoseBatch:
             return full.to_numpy().astype(np.float32, copy=False)
 
         counts = frame["scores"].list.len().fill_null(0).to_numpy().astype(np.int64)
-        return cls(flat("points").reshape(-1, landmarks, 2), flat("visibility").reshape(-1, landmarks),
-                   flat("scores"), np.concatenate([[0], np.cumsum(counts)]))
+        return cls(
+            flat("points").reshape(-1, landmarks, 2),
+            flat("visibility").reshape(-1, landmarks),
+            flat("scores"),
+            np.concatenate([[0], np.cumsum(counts)]),
+        )
 
     @property
     def counts(self) -> npt.NDArray[np.int64]:

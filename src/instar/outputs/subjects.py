@@ -14,5 +14,10 @@ __all__ = ["subject_frame"]
 def subject_frame(counts: npt.NDArray[np.int64], boxes: npt.NDArray[Any], scores: npt.NDArray[Any]) -> pl.DataFrame:
     """The subjects of many outputs, so many of each, one after another: `row`, `x0`, `y0`, `x1`, `y1`, `score`."""
     places = {name: boxes[:, number].astype(np.float64) for number, name in enumerate(("x0", "y0", "x1", "y1"))}
-    return pl.DataFrame({"row": np.repeat(np.arange(len(counts), dtype=np.uint32), counts), **places,
-                         "score": scores.astype(np.float64)})
+    return pl.DataFrame(
+        {
+            "row": np.repeat(np.arange(len(counts), dtype=np.uint32), counts),
+            **places,
+            "score": scores.astype(np.float64),
+        }
+    )

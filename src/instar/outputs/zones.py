@@ -71,8 +71,10 @@ class Zones:
 
     def shapes(self, target: str | None = None) -> list[Shape]:
         width, height = self.size
-        return [Shape("heat", np.array([[0.0, 0, width, height]]), text=name,
-                      heat=(self.mask(name) > 0).astype(np.float32)) for name in self.names]
+        return [
+            Shape("heat", np.array([[0.0, 0, width, height]]), text=name, heat=(self.mask(name) > 0).astype(np.float32))
+            for name in self.names
+        ]
 
     def says(self) -> None:
         """It is drawn."""

@@ -5,6 +5,21 @@ from instar.relations.registry import bound_relation, own_equivariance, relation
 from instar.relations.relation import VERDICT_COLUMNS, BoundRelation, Evidence, Relation
 from instar.relations.rule import Rule, levels_of, rule
 
-__all__ = ["VERDICT_COLUMNS", "BoundRelation", "Evidence", "PosePairs", "Relation", "Rule", "Strayed", "aggregated",
-           "bound_relation", "levels_of", "matrices_of", "own_equivariance", "pose_pairs", "relations",
-           "renamed_poses", "rule"]
+__all__ = [
+    "VERDICT_COLUMNS",
+    "BoundRelation",
+    "Evidence",
+    "PosePairs",
+    "Relation",
+    "Rule",
+    "Strayed",
+    "aggregated",
+    "bound_relation",
+    "levels_of",
+    "matrices_of",
+    "own_equivariance",
+    "pose_pairs",
+    "relations",
+    "renamed_poses",
+    "rule",
+]

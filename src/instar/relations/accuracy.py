@@ -22,8 +22,10 @@ Floats = npt.NDArray[np.float64]
 COUNTS = ("tp", "fp", "fn", "hand_tp", "hand_fp", "hand_fn", "near", "distance")
 """Landmarks and subjects that are right, wrong and missing; landmarks found on both sides, and the sum of their
 distances."""
-MEASURES: dict[str, Any] = {**{f"{side}{name}": pl.Float64 for side in ("", "source_") for name in COUNTS},
-                            "reference": pl.String}
+MEASURES: dict[str, Any] = {
+    **{f"{side}{name}": pl.Float64 for side in ("", "source_") for name in COUNTS},
+    "reference": pl.String,
+}
 _HOLDING = "the hand holds an object; --holding judge takes such hands too"
 _IDENTITY = np.eye(3).ravel().tolist()
 
@@ -38,8 +40,9 @@ def accuracy(evidence: Evidence) -> pl.DataFrame:
     """
     found = []
     base = evidence.sources.filter(pl.col("repeat") == 0)
-    as_follow_up = base.with_columns(follow_up=pl.lit("source"), draw=pl.lit(0, pl.Int32),
-                                     warp=pl.lit(_IDENTITY, pl.List(pl.Float64)))
+    as_follow_up = base.with_columns(
+        follow_up=pl.lit("source"), draw=pl.lit(0, pl.Int32), warp=pl.lit(_IDENTITY, pl.List(pl.Float64))
+    )
     for name in ("truth", "source"):
         follow, first = reference_of(evidence, evidence.follow_ups, name), reference_of(evidence, as_follow_up, name)
         if follow is None or first is None:
@@ -53,9 +56,11 @@ def accuracy(evidence: Evidence) -> pl.DataFrame:
     nothing = (pl.col("reference") == "source") & (pl.col("source_hand_tp") == 0)
     holding = pl.col("case").is_in(_holding(evidence).implode())
     return table.with_columns(
-        severity=pl.when(~nothing & ~holding).then((_f1("source_") - _f1("")).clip(0.0)), target=pl.lit("whole"),
-        kind=pl.lit(None, pl.String), reason=pl.when(holding).then(pl.lit(_HOLDING)).when(nothing).then(
-            pl.lit("nothing was found in the source"))).select(*VERDICT_COLUMNS, *MEASURES)
+        severity=pl.when(~nothing & ~holding).then((_f1("source_") - _f1("")).clip(0.0)),
+        target=pl.lit("whole"),
+        kind=pl.lit(None, pl.String),
+        reason=pl.when(holding).then(pl.lit(_HOLDING)).when(nothing).then(pl.lit("nothing was found in the source")),
+    ).select(*VERDICT_COLUMNS, *MEASURES)
 
 
 def _holding(evidence: Evidence) -> pl.Series:
@@ -80,8 +85,11 @@ def reference_of(evidence: Evidence, follow_ups: pl.DataFrame, name: str) -> Evi
     """
     wanted, truth = evidence.options["reference"], evidence.truth
     poses = truth is not None and truth["kind"] == Poses.kind and "truth_scores" in evidence.cases.columns
-    annotated = (evidence.cases.filter(pl.col("truth_scores").is_not_null()) if poses and wanted != "source"
-                 else evidence.cases.clear())
+    annotated = (
+        evidence.cases.filter(pl.col("truth_scores").is_not_null())
+        if poses and wanted != "source"
+        else evidence.cases.clear()
+    )
     bones = Skeleton.from_dict(evidence.header["skeleton"])
     if name == "source":
         if wanted == "truth":
@@ -113,8 +121,11 @@ def _summed(evidence: Evidence) -> pl.DataFrame:
     pairs = pose_pairs(evidence)
     counts = counted_pairs(pairs)
     keys = pairs.follow_ups.select("case", "follow_up")
-    return keys.with_columns(**{name: pl.Series(counts[name]) for name in COUNTS}).group_by(
-        "case", "follow_up", maintain_order=True).agg(pl.col(COUNTS).sum())
+    return (
+        keys.with_columns(**{name: pl.Series(counts[name]) for name in COUNTS})
+        .group_by("case", "follow_up", maintain_order=True)
+        .agg(pl.col(COUNTS).sum())
+    )
 
 
 def counted_pairs(pairs: PosePairs) -> Mapping[str, Floats]:
@@ -160,24 +171,66 @@ def _boxes(points: Floats) -> Floats:
 
 RELATIONS = (
     Relation(
-        "accuracy", "poses", accuracy, unit="F1 lost", threshold=0.1, grid=(0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
-        measures=MEASURES, parameters=(
-            Parameter("handedness", "choice", "auto", choices=("auto", "kept", "swapped"),
-                      help="left and right change places as the warp says, or never, or always"), *DRAWS),
+        "accuracy",
+        "poses",
+        accuracy,
+        unit="F1 lost",
+        threshold=0.1,
+        grid=(0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
+        measures=MEASURES,
+        parameters=(
+            Parameter(
+                "handedness",
+                "choice",
+                "auto",
+                choices=("auto", "kept", "swapped"),
+                help="left and right change places as the warp says, or never, or always",
+            ),
+            *DRAWS,
+        ),
         options=(
-            Parameter("reference", "choice", "auto", choices=("auto", "truth", "source"),
-                      help="what answers are compared with; auto: the ground truth where a case has one"),
-            Parameter("within", "float", 0.2, low=0, open_low=True, high=1e6,
-                      help="a landmark is right nearer than this, in lengths of its part or what the normaliser says"),
-            Parameter("normaliser", "choice", "part", choices=("part", "box", "image", "pixels"),
-                      help="what a distance is divided by; pixels: nothing"),
+            Parameter(
+                "reference",
+                "choice",
+                "auto",
+                choices=("auto", "truth", "source"),
+                help="what answers are compared with; auto: the ground truth where a case has one",
+            ),
+            Parameter(
+                "within",
+                "float",
+                0.2,
+                low=0,
+                open_low=True,
+                high=1e6,
+                help="a landmark is right nearer than this, in lengths of its part or what the normaliser says",
+            ),
+            Parameter(
+                "normaliser",
+                "choice",
+                "part",
+                choices=("part", "box", "image", "pixels"),
+                help="what a distance is divided by; pixels: nothing",
+            ),
             Parameter("iou", "float", 0.5, low=0, high=1, help="a subject is right above this overlap of boxes"),
             Parameter("confidence", "float", 0.5, low=0, high=1, help="subjects below this are not there"),
             Parameter("visibility", "float", 0.0, low=0, high=1, help="landmarks below this are not there"),
-            Parameter("holding", "choice", "leave", choices=("leave", "judge"),
-                      help="cases whose attribute `object` is true are left out, as in the paper, or judged"),
-            Parameter("outside", "choice", "leave", choices=("leave", "keep"),
-                      help="landmarks expected outside the frame are left out, or judged")),
+            Parameter(
+                "holding",
+                "choice",
+                "leave",
+                choices=("leave", "judge"),
+                help="cases whose attribute `object` is true are left out, as in the paper, or judged",
+            ),
+            Parameter(
+                "outside",
+                "choice",
+                "leave",
+                choices=("leave", "keep"),
+                help="landmarks expected outside the frame are left out, or judged",
+            ),
+        ),
         help="A system finds in the follow-up what it finds in the source, measured against the ground truth "
-             "where there is one."),
+        "where there is one.",
+    ),
 )

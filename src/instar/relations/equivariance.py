@@ -19,8 +19,17 @@ from instar.skeleton import Part, Skeleton
 from instar.spelling import Parameter
 from instar.warp import boxes_iou, inside
 
-__all__ = ["DRAWS", "RELATIONS", "PosePairs", "Strayed", "matrices_of", "over_draws", "paired", "per_pair",
-           "pose_pairs"]
+__all__ = [
+    "DRAWS",
+    "RELATIONS",
+    "PosePairs",
+    "Strayed",
+    "matrices_of",
+    "over_draws",
+    "paired",
+    "per_pair",
+    "pose_pairs",
+]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -121,7 +130,7 @@ class PosePairs:
         for part, indices in self.chosen:
             take = np.asarray(indices)
             for at in range(0, len(rows), BLOCK):
-                row, mine, theirs = (pairs[at:at + BLOCK] for pairs in (rows, first, second))
+                row, mine, theirs = (pairs[at : at + BLOCK] for pairs in (rows, first, second))
                 frames = self.frames[row]
                 scale = frames if self.options["space"] == "normalised" else np.ones((len(row), 2))
                 expected = _chosen(self.told.points[mine], take).astype(np.float64)
@@ -136,8 +145,18 @@ class PosePairs:
                 distance[there ^ here] = np.inf
                 distance[~seen] = np.nan
                 length = _length(self.told.points, mine, scale, part, self.options["normaliser"], frames / scale)
-                yield Strayed(part, take, row, mine - self.told.offsets[self.source_of[row]], distance, length,
-                              _some(there), _some(here), _some(seen), there)
+                yield Strayed(
+                    part,
+                    take,
+                    row,
+                    mine - self.told.offsets[self.source_of[row]],
+                    distance,
+                    length,
+                    _some(there),
+                    _some(here),
+                    _some(seen),
+                    there,
+                )
 
 
 def pose_pairs(evidence: Evidence) -> PosePairs:
@@ -153,8 +172,23 @@ def pose_pairs(evidence: Evidence) -> PosePairs:
     matrices = matrices_of(follow)
     swaps = _swaps(matrices, evidence.parameters["handedness"])
     rows, first, second = _matches(told, said, source_of, matrices, swaps, bones)
-    return PosePairs(bones, chosen, options, follow, told, said, source_of, _sizes(evidence.sources)[source_of],
-                     _sizes(follow), matrices, _inverses(matrices), swaps, rows, first, second)
+    return PosePairs(
+        bones,
+        chosen,
+        options,
+        follow,
+        told,
+        said,
+        source_of,
+        _sizes(evidence.sources)[source_of],
+        _sizes(follow),
+        matrices,
+        _inverses(matrices),
+        swaps,
+        rows,
+        first,
+        second,
+    )
 
 
 def renamed_poses(found: pl.DataFrame, others: Skeleton, bones: Skeleton) -> list[pl.Series]:
@@ -166,8 +200,10 @@ def renamed_poses(found: pl.DataFrame, others: Skeleton, bones: Skeleton) -> lis
     seen = np.zeros(points.shape[:2], np.float32)
     seen[:, mine] = batch.visibility[:, theirs]
     columns = {"points": points, "visibility": seen, "scores": batch.scores}
-    return [pl.Series(name, [values[a:b].ravel().tolist() for a, b in pairwise(batch.offsets)],
-                      pl.List(pl.Float32)) for name, values in columns.items()]
+    return [
+        pl.Series(name, [values[a:b].ravel().tolist() for a, b in pairwise(batch.offsets)], pl.List(pl.Float32))
+        for name, values in columns.items()
+    ]
 
 
 def _sizes(rows: pl.DataFrame) -> Floats:
@@ -178,8 +214,12 @@ def paired(evidence: Evidence) -> pl.DataFrame:
     """Follow-ups with the row number of the source they are compared with: the same repeat, else the first."""
     keys = evidence.sources.select("case", "repeat").with_row_index("source")
     first = keys.filter(pl.col("repeat") == 0).select("case", pl.col("source").alias("first"))
-    return (evidence.follow_ups.join(keys, on=["case", "repeat"], how="left").join(first, on="case", how="left")
-            .with_columns(pl.coalesce("source", "first").alias("source")).filter(pl.col("source").is_not_null()))
+    return (
+        evidence.follow_ups.join(keys, on=["case", "repeat"], how="left")
+        .join(first, on="case", how="left")
+        .with_columns(pl.coalesce("source", "first").alias("source"))
+        .filter(pl.col("source").is_not_null())
+    )
 
 
 def _confident(batch: PoseBatch, options: Mapping[str, Any]) -> PoseBatch:
@@ -228,8 +268,9 @@ def _inverses(matrices: Floats) -> Floats:
 def _different(matrices: Floats) -> tuple[Ints, Ints]:
     """Where each different matrix occurs first, and which of them each row has: a run has few different warps."""
     flat = np.ascontiguousarray(matrices.reshape(-1, 9))
-    _, first, which = np.unique(flat.view(np.dtype((np.void, flat.dtype.itemsize * 9))), return_index=True,
-                                return_inverse=True)
+    _, first, which = np.unique(
+        flat.view(np.dtype((np.void, flat.dtype.itemsize * 9))), return_index=True, return_inverse=True
+    )
     return first, which.reshape(-1)
 
 
@@ -254,8 +295,9 @@ def _chosen(points: npt.NDArray[np.float32], take: Ints) -> npt.NDArray[np.float
     return points if len(take) == points.shape[1] else points[:, take]
 
 
-def _matches(told: PoseBatch, said: PoseBatch, source_of: Ints, matrices: Floats,
-             swaps: Flags, bones: Skeleton) -> tuple[Ints, Ints, Ints]:
+def _matches(
+    told: PoseBatch, said: PoseBatch, source_of: Ints, matrices: Floats, swaps: Flags, bones: Skeleton
+) -> tuple[Ints, Ints, Ints]:
     """Pairs of subjects as (row, source subject, follow-up subject); -1 where a side has none.
 
     Subjects are matched by the smallest total of mean landmark distances, in the source frame. Rows with equal
@@ -316,9 +358,11 @@ def assigned(cost: Floats) -> Ints:
     return np.array([linear_sum_assignment(one)[1] for one in cost], np.int64).reshape(count, n)
 
 
-def _length(points: npt.NDArray[np.float32], subjects: Ints, scale: Floats, part: Part, normaliser: str,
-            frames: Floats) -> Floats:
+def _length(
+    points: npt.NDArray[np.float32], subjects: Ints, scale: Floats, part: Part, normaliser: str, frames: Floats
+) -> Floats:
     """What one body length is for each of some subjects: NaN where it has none."""
+
     def landmarks(indices: tuple[int, ...]) -> Floats:
         return np.asarray(points[subjects[:, None], indices].astype(np.float64) / scale[:, None])
 
@@ -344,8 +388,9 @@ def _quantile(how: str) -> float:
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
-        raise ValueError(f"aggregate {how!r} is not allowed; it takes median, mean, max, min, median+mean, "
-                         "or a quantile from 0 to 1")
+        raise ValueError(
+            f"aggregate {how!r} is not allowed; it takes median, mean, max, min, median+mean, or a quantile from 0 to 1"
+        )
     return share
 
 
@@ -389,9 +434,17 @@ def _whole(invented: Ints, told: Ints) -> pl.DataFrame:
     rows = np.flatnonzero((invented > 0) | (told == 0))
     extra = invented[rows] > 0
     nothing = np.full(len(rows), -1)
-    return _verdicts(rows, _named(["whole"], np.zeros(len(rows), np.int64)), np.where(extra, np.inf, 0.0),
-                     _named(["invented"], np.where(extra, 0, -1)), _named([], nothing), np.zeros(len(rows), np.int64),
-                     invented[rows], _named([], nothing), np.full(len(rows), np.nan))
+    return _verdicts(
+        rows,
+        _named(["whole"], np.zeros(len(rows), np.int64)),
+        np.where(extra, np.inf, 0.0),
+        _named(["invented"], np.where(extra, 0, -1)),
+        _named([], nothing),
+        np.zeros(len(rows), np.int64),
+        invented[rows],
+        _named([], nothing),
+        np.full(len(rows), np.nan),
+    )
 
 
 def _part_verdicts(strayed: Strayed, bones: Skeleton, aggregate: str) -> pl.DataFrame:
@@ -408,13 +461,17 @@ def _part_verdicts(strayed: Strayed, bones: Skeleton, aggregate: str) -> pl.Data
     reach = np.where(np.isnan(distance), -1.0, distance)
     label = f"/{part.name}" if len(bones.parts) > 1 else ""
     names = [f"{i}{label}" for i in range(strayed.subjects.max(initial=-1) + 1)]
-    return _verdicts(strayed.rows, _named(names, strayed.subjects), severity,
-                     _named(["lost", "invented"], np.where(gone | (before == after), -1, np.where(before, 0, 1))),
-                     _named(reasons, np.where(gone, 0, np.where(unsized, 1, -1))), (reach >= 0).sum(1),
-                     np.isinf(distance).sum(1),
-                     _named([bones.landmarks[i] for i in strayed.landmarks],
-                            np.where(reach.max(1) >= 0, reach.argmax(1), -1)),
-                     strayed.length)
+    return _verdicts(
+        strayed.rows,
+        _named(names, strayed.subjects),
+        severity,
+        _named(["lost", "invented"], np.where(gone | (before == after), -1, np.where(before, 0, 1))),
+        _named(reasons, np.where(gone, 0, np.where(unsized, 1, -1))),
+        (reach >= 0).sum(1),
+        np.isinf(distance).sum(1),
+        _named([bones.landmarks[i] for i in strayed.landmarks], np.where(reach.max(1) >= 0, reach.argmax(1), -1)),
+        strayed.length,
+    )
 
 
 def _named(names: list[str], which: Ints) -> pl.Series:
@@ -422,11 +479,29 @@ def _named(names: list[str], which: Ints) -> pl.Series:
     return pl.Series([*names, None], dtype=pl.String).gather(np.where(which < 0, len(names), which))
 
 
-def _verdicts(rows: Ints, target: pl.Series, severity: Floats, kind: pl.Series, reason: pl.Series, compared: Ints,
-              missing: Ints, worst: pl.Series, length: Floats) -> pl.DataFrame:
-    return pl.DataFrame({
-        "row": rows.astype(np.uint32), "target": target, "severity": severity, "kind": kind, "reason": reason,
-        "compared": compared.astype(np.int32), "missing": missing.astype(np.int32), "worst": worst, "length": length},
+def _verdicts(
+    rows: Ints,
+    target: pl.Series,
+    severity: Floats,
+    kind: pl.Series,
+    reason: pl.Series,
+    compared: Ints,
+    missing: Ints,
+    worst: pl.Series,
+    length: Floats,
+) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "row": rows.astype(np.uint32),
+            "target": target,
+            "severity": severity,
+            "kind": kind,
+            "reason": reason,
+            "compared": compared.astype(np.int32),
+            "missing": missing.astype(np.int32),
+            "worst": worst,
+            "length": length,
+        }
     ).with_columns(pl.col("severity", "length").fill_nan(None))
 
 
@@ -452,14 +527,20 @@ def over_draws(found: pl.DataFrame, keys: pl.DataFrame, measures: Mapping[str, A
     tries = keys.group_by("case", "follow_up").len("tries")
     worst_first = found.sort("severity", descending=True, nulls_last=True, maintain_order=True)
     merged = worst_first.group_by(group, maintain_order=True).agg(
-        pl.col("severity").alias("all"), pl.all().exclude([*group, "severity"]).first())
+        pl.col("severity").alias("all"), pl.all().exclude([*group, "severity"]).first()
+    )
     merged = merged.join(tries, on=["case", "follow_up"], maintain_order="left")
     severity = [
-        None if (judged := [v for v in values if v is not None]) == [] else
-        float(aggregated(np.asarray([judged + [0.0] * (tried - len(values))]), "median")[0])
-        for values, tried in zip(merged["all"].to_list(), merged["tries"], strict=True)]
-    return merged.with_columns(pl.Series("severity", severity, pl.Float64)).with_columns(
-        pl.when(pl.col("severity") > 0).then(pl.col("kind")).alias("kind")).select(columns)
+        None
+        if (judged := [v for v in values if v is not None]) == []
+        else float(aggregated(np.asarray([judged + [0.0] * (tried - len(values))]), "median")[0])
+        for values, tried in zip(merged["all"].to_list(), merged["tries"], strict=True)
+    ]
+    return (
+        merged.with_columns(pl.Series("severity", severity, pl.Float64))
+        .with_columns(pl.when(pl.col("severity") > 0).then(pl.col("kind")).alias("kind"))
+        .select(columns)
+    )
 
 
 # --- detections ------------------------------------------------------------------------------------
@@ -491,8 +572,9 @@ def detections(evidence: Evidence) -> pl.DataFrame:
     return per_pair(rows, follow, DETECTION_MEASURES)
 
 
-def _object_verdicts(row: int, told: Detections, said: Detections, expected: Floats,
-                     gone: Flags) -> list[dict[str, Any]]:
+def _object_verdicts(
+    row: int, told: Detections, said: Detections, expected: Floats, gone: Flags
+) -> list[dict[str, Any]]:
     from scipy.optimize import linear_sum_assignment
 
     iou = boxes_iou(expected, said.boxes)
@@ -506,20 +588,41 @@ def _object_verdicts(row: int, told: Detections, said: Detections, expected: Flo
     found = []
     for number in range(len(told)):
         if gone[number]:
-            found.append({**base, "target": str(number), "severity": None, "kind": None,
-                          "reason": "the object was carried out of the frame"})
+            found.append(
+                {
+                    **base,
+                    "target": str(number),
+                    "severity": None,
+                    "kind": None,
+                    "reason": "the object was carried out of the frame",
+                }
+            )
         elif number not in match:
             found.append({**base, "target": str(number), "severity": 1.0, "kind": "lost", "iou": 0.0, "lost": 1})
         elif not same[number, match[number]]:
-            found.append({**base, "target": str(number), "severity": 1.0, "kind": "class",
-                          "iou": float(iou[number, match[number]])})
+            found.append(
+                {
+                    **base,
+                    "target": str(number),
+                    "severity": 1.0,
+                    "kind": "class",
+                    "iou": float(iou[number, match[number]]),
+                }
+            )
         else:
             overlap = float(iou[number, match[number]])
             found.append({**base, "target": str(number), "severity": 1.0 - overlap, "kind": None, "iou": overlap})
     extra = len(said) - len(match)
     if extra or not len(told):
-        found.append({**base, "target": "whole", "severity": 1.0 if extra else 0.0,
-                      "kind": "invented" if extra else None, "invented": extra})
+        found.append(
+            {
+                **base,
+                "target": "whole",
+                "severity": 1.0 if extra else 0.0,
+                "kind": "invented" if extra else None,
+                "invented": extra,
+            }
+        )
     return found
 
 
@@ -527,27 +630,64 @@ GRID = (0.01, 0.05, 0.1, 0.2, 0.3, 0.7, 1.0, 2.0, 5.0, 20.0, float("inf"))
 
 RELATIONS = (
     Relation(
-        "poses", "poses", poses, unit="body lengths", threshold=0.2, grid=GRID, kinds=("lost", "invented"),
+        "poses",
+        "poses",
+        poses,
+        unit="body lengths",
+        threshold=0.2,
+        grid=GRID,
+        kinds=("lost", "invented"),
         measures=POSE_MEASURES,
-        parameters=(Parameter("handedness", "choice", "auto", choices=("auto", "kept", "swapped"),
-                              help="auto: left and right change places where the determinant is negative"), *DRAWS),
+        parameters=(
+            Parameter(
+                "handedness",
+                "choice",
+                "auto",
+                choices=("auto", "kept", "swapped"),
+                help="auto: left and right change places where the determinant is negative",
+            ),
+            *DRAWS,
+        ),
         options=(
             Parameter("landmarks", "text", "", help="a part, a group, landmarks, or all; empty: the skeleton's own"),
             Parameter("aggregate", "text", "median", help="median, mean, max, min, median+mean, or a quantile: 0.9"),
-            Parameter("normaliser", "choice", "part", choices=("part", "box", "image", "pixels"),
-                      help="what one body length is"),
+            Parameter(
+                "normaliser",
+                "choice",
+                "part",
+                choices=("part", "box", "image", "pixels"),
+                help="what one body length is",
+            ),
             Parameter("confidence", "float", 0, low=0, high=1, help="subjects below this score are not there"),
             Parameter("visibility", "float", 0, low=0, high=1, help="landmarks below this are not there"),
-            Parameter("outside", "choice", "leave", choices=("leave", "keep"),
-                      help="landmarks whose expected place is outside the frame: leave them out, or keep them"),
-            Parameter("space", "choice", "pixels", choices=("pixels", "normalised"),
-                      help="pixels of the source frame, or 0–1 coordinates as the original measured"),
+            Parameter(
+                "outside",
+                "choice",
+                "leave",
+                choices=("leave", "keep"),
+                help="landmarks whose expected place is outside the frame: leave them out, or keep them",
+            ),
+            Parameter(
+                "space",
+                "choice",
+                "pixels",
+                choices=("pixels", "normalised"),
+                help="pixels of the source frame, or 0–1 coordinates as the original measured",
+            ),
         ),
-        help="Landmarks move as the image was moved; a reversal of handedness exchanges left and right."),
+        help="Landmarks move as the image was moved; a reversal of handedness exchanges left and right.",
+    ),
     Relation(
-        "detections", "detections", detections, unit="1 − IoU of the matched box", threshold=0.5,
-        grid=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.0), kinds=("lost", "invented", "class"),
-        measures=DETECTION_MEASURES, parameters=DRAWS,
+        "detections",
+        "detections",
+        detections,
+        unit="1 − IoU of the matched box",
+        threshold=0.5,
+        grid=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.0),
+        kinds=("lost", "invented", "class"),
+        measures=DETECTION_MEASURES,
+        parameters=DRAWS,
         options=(Parameter("confidence", "float", 0.5, low=0, high=1, help="detections below this are not there"),),
-        help="Boxes move as the image was moved, and keep their class."),
+        help="Boxes move as the image was moved, and keep their class.",
+    ),
 )

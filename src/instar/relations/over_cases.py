@@ -30,17 +30,28 @@ POOLED: dict[str, tuple[tuple[str, ...], Callable[..., Floats]]] = {
     "hand_precision": (("hand_tp", "hand_fp"), lambda tp, fp: _share(tp, tp + fp)),
     "hand_recall": (("hand_tp", "hand_fn"), lambda tp, fn: _share(tp, tp + fn)),
     "hand_f1": (("hand_tp", "hand_fp", "hand_fn"), lambda tp, fp, fn: _share(2 * tp, 2 * tp + fp + fn)),
-    "error": (("distance", "near"), lambda distance, near: np.asarray(
-        np.where(near > 0, distance / np.where(near > 0, near, 1.0), np.nan))),
+    "error": (
+        ("distance", "near"),
+        lambda distance, near: np.asarray(np.where(near > 0, distance / np.where(near > 0, near, 1.0), np.nan)),
+    ),
 }
 """Measures of a whole dataset by the counts they are made of, which are summed over cases first."""
 _MADE_OF = dict.fromkeys(POOLED, "accuracy")
-_MEASURE = Parameter("measure", "text", "severity",
-                     help=f"{', '.join(POOLED)} of the whole dataset, or the mean over cases of a column of the "
-                          "levels' verdicts")
+_MEASURE = Parameter(
+    "measure",
+    "text",
+    "severity",
+    help=f"{', '.join(POOLED)} of the whole dataset, or the mean over cases of a column of the levels' verdicts",
+)
 _BASE: dict[str, Any] = {"case": None, "follow_up": None, "target": None, "kind": None}
-_OWN: dict[str, Any] = {"case": pl.String, "follow_up": pl.String, "target": pl.String, "kind": pl.String,
-                        "severity": pl.Float64, "reason": pl.String}
+_OWN: dict[str, Any] = {
+    "case": pl.String,
+    "follow_up": pl.String,
+    "target": pl.String,
+    "kind": pl.String,
+    "severity": pl.Float64,
+    "reason": pl.String,
+}
 
 
 def _levels(evidence: Evidence) -> tuple[Floats, Callable[[Floats], Floats]] | str:
@@ -62,8 +73,10 @@ def _levels(evidence: Evidence) -> tuple[Floats, Callable[[Floats], Floats]] | s
     how = [pl.col(name).max() if pooled is None else pl.col(name).sum() for name in names]
     wide = found.group_by("case", "follow_up").agg(how).pivot("follow_up", index="case", values=names).drop_nulls()
     wide = wide.sort("case")  # resampled in the same order each time
-    parts = [wide.select([level if len(names) == 1 else f"{name}_{level}" for level in evidence.levels]).to_numpy()
-             for name in columns]
+    parts = [
+        wide.select([level if len(names) == 1 else f"{name}_{level}" for level in evidence.levels]).to_numpy()
+        for name in columns
+    ]
     if pooled is not None:
         base = [wide.select(f"source_{name}_{evidence.levels[0]}").to_numpy() for name in columns]
         parts = [np.concatenate([part, one], 1) for part, one in zip(parts, base, strict=True)]
@@ -96,9 +109,21 @@ def correlation(evidence: Evidence) -> pl.DataFrame:
     r = strength(table)
     low, high = bootstrap(table, strength)
     values = measured(table)
-    return pl.DataFrame([{
-        **_BASE, "severity": max(0.0, evidence.parameters["least"] - abs(r)), "reason": None, "r": r,
-        "rho": spearman(order, values[:-1]), "low": low, "high": high, "cases": len(table)}], schema=schema)
+    return pl.DataFrame(
+        [
+            {
+                **_BASE,
+                "severity": max(0.0, evidence.parameters["least"] - abs(r)),
+                "reason": None,
+                "r": r,
+                "rho": spearman(order, values[:-1]),
+                "low": low,
+                "high": high,
+                "cases": len(table),
+            }
+        ],
+        schema=schema,
+    )
 
 
 def degradation(evidence: Evidence) -> pl.DataFrame:
@@ -123,32 +148,76 @@ def degradation(evidence: Evidence) -> pl.DataFrame:
 
     lost = drops(table)
     if np.isnan(lost).any():
-        return pl.DataFrame([{**_BASE, "severity": None, "reason": "nothing was found on both sides at some level"}],
-                            schema=schema)
+        return pl.DataFrame(
+            [{**_BASE, "severity": None, "reason": "nothing was found on both sides at some level"}], schema=schema
+        )
     worst = int(np.argmax(lost))
     low, high = bootstrap(table, lambda rows: float(np.nan_to_num(drops(rows)[worst])))
     values = measured(table)
-    return pl.DataFrame([{
-        **_BASE, "severity": max(0.0, low - evidence.parameters["margin"]), "reason": None,
-        "drop": float(lost[worst]), "low": low, "high": high, "baseline": float(values[-1]),
-        "value": float(values[worst]), "cases": len(table)}], schema=schema)
+    return pl.DataFrame(
+        [
+            {
+                **_BASE,
+                "severity": max(0.0, low - evidence.parameters["margin"]),
+                "reason": None,
+                "drop": float(lost[worst]),
+                "low": low,
+                "high": high,
+                "baseline": float(values[-1]),
+                "value": float(values[worst]),
+                "cases": len(table),
+            }
+        ],
+        schema=schema,
+    )
 
 
-_CORRELATION: dict[str, Any] = {"r": pl.Float64, "rho": pl.Float64, "low": pl.Float64, "high": pl.Float64,
-                                "cases": pl.Int32}
-_DEGRADATION: dict[str, Any] = {"drop": pl.Float64, "low": pl.Float64, "high": pl.Float64, "baseline": pl.Float64,
-                                "value": pl.Float64, "cases": pl.Int32}
+_CORRELATION: dict[str, Any] = {
+    "r": pl.Float64,
+    "rho": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "cases": pl.Int32,
+}
+_DEGRADATION: dict[str, Any] = {
+    "drop": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "baseline": pl.Float64,
+    "value": pl.Float64,
+    "cases": pl.Int32,
+}
 
 RELATIONS = (
     Relation(
-        "correlation", "any", correlation, mapping=False, unit="shortfall of |r|", threshold=0.0,
-        grid=(0.0, 0.05, 0.1, 0.2, 0.5), over="cases", measures=_CORRELATION, made_of=_MADE_OF,
+        "correlation",
+        "any",
+        correlation,
+        mapping=False,
+        unit="shortfall of |r|",
+        threshold=0.0,
+        grid=(0.0, 0.05, 0.1, 0.2, 0.5),
+        over="cases",
+        measures=_CORRELATION,
+        made_of=_MADE_OF,
         parameters=(_MEASURE, Parameter("least", "float", 0.9, low=0, high=1, help="|r| from here up is strong")),
-        help="A measure of the whole dataset rises or falls in proportion to the level."),
+        help="A measure of the whole dataset rises or falls in proportion to the level.",
+    ),
     Relation(
-        "degradation", "any", degradation, mapping=False, unit="beyond the margin", threshold=0.0,
-        grid=(0.0, 0.02, 0.05, 0.1, 0.2), over="cases", measures=_DEGRADATION, made_of=_MADE_OF,
-        parameters=(_MEASURE, Parameter("margin", "float", 0.05, low=0, high=1e6,
-                                        help="how much of the measure may be lost")),
-        help="A measure of the whole dataset does not fall from the source's by more than a margin."),
+        "degradation",
+        "any",
+        degradation,
+        mapping=False,
+        unit="beyond the margin",
+        threshold=0.0,
+        grid=(0.0, 0.02, 0.05, 0.1, 0.2),
+        over="cases",
+        measures=_DEGRADATION,
+        made_of=_MADE_OF,
+        parameters=(
+            _MEASURE,
+            Parameter("margin", "float", 0.05, low=0, high=1e6, help="how much of the measure may be lost"),
+        ),
+        help="A measure of the whole dataset does not fall from the source's by more than a margin.",
+    ),
 )

@@ -11,7 +11,8 @@ from instar.spelling import Call, bind
 __all__ = ["bound_relation", "own_equivariance", "relations"]
 
 _BUILT_IN: dict[str, Relation] = {
-    relation.name: relation for module in (equivariance, over_cases, accuracy) for relation in module.RELATIONS}
+    relation.name: relation for module in (equivariance, over_cases, accuracy) for relation in module.RELATIONS
+}
 
 
 def relations() -> dict[str, Relation]:

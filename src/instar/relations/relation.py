@@ -13,8 +13,13 @@ from instar.spelling import Parameter, Value, spell
 __all__ = ["VERDICT_COLUMNS", "BoundRelation", "Evidence", "Relation"]
 
 VERDICT_COLUMNS: dict[str, Any] = {
-    "case": pl.String, "follow_up": pl.String, "target": pl.String, "severity": pl.Float64,
-    "kind": pl.String, "reason": pl.String}
+    "case": pl.String,
+    "follow_up": pl.String,
+    "target": pl.String,
+    "severity": pl.Float64,
+    "kind": pl.String,
+    "reason": pl.String,
+}
 """What every judging function returns, besides its relation's own measures. A null severity is *not applicable*."""
 
 

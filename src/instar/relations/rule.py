@@ -79,8 +79,9 @@ def _levels(calls: tuple[Call, ...]) -> tuple[tuple[Transformation, ...], str]:
     span = dict(_arguments(call))[key]
     assert isinstance(span, Span)
     family = families().get(call.name)
-    levels = [chain((*calls[:at], _with(call, key, number), *calls[at + 1:]))
-              for number in range(span.first, span.last + 1)]
+    levels = [
+        chain((*calls[:at], _with(call, key, number), *calls[at + 1 :])) for number in range(span.first, span.last + 1)
+    ]
     if family is None:
         raise ValueError(f"{call.name}: ranges of levels work with registered transformations")
     values: dict[str, Value] = dict(bind(_with(call, key, span.first), family.parameters, what="transformation"))

@@ -19,9 +19,30 @@ import polars as pl
 
 from instar.report.section import Section
 
-__all__ = ["AXES", "NAME_LABELS", "NARROW", "PAGE_FONT", "PERCENT_AXIS", "ROW", "STATIC", "Chart", "Spec", "by_width",
-           "columns", "config", "counts", "dot_layers", "drawn", "index_axis", "labelled", "name_rows", "printed",
-           "rate_axis", "threshold_title", "tooltip"]
+__all__ = [
+    "AXES",
+    "NAME_LABELS",
+    "NARROW",
+    "PAGE_FONT",
+    "PERCENT_AXIS",
+    "ROW",
+    "STATIC",
+    "Chart",
+    "Spec",
+    "by_width",
+    "columns",
+    "config",
+    "counts",
+    "dot_layers",
+    "drawn",
+    "index_axis",
+    "labelled",
+    "name_rows",
+    "printed",
+    "rate_axis",
+    "threshold_title",
+    "tooltip",
+]
 
 Spec = dict[str, Any]
 STATIC = Path(__file__).parent / "static"
@@ -51,31 +72,66 @@ class Chart:
 
 # --- what all of them share ------------------------------------------------------------------------
 
+
 def config(font: str) -> Spec:
     """How all figures look."""
     return {
-        "background": None, "font": font, "padding": 2, "view": {"stroke": None},
-        "axis": {"labelColor": "var(--ink)", "titleColor": "var(--faint)", "tickColor": "var(--line)",
-                 "domainColor": "var(--line)", "gridColor": "var(--line)", "gridOpacity": 0.7, "labelFontSize": 12,
-                 "titleFontSize": 12, "titleFontWeight": "normal", "titlePadding": 8, "labelPadding": 6,
-                 "labelLimit": 280},
-        "legend": {"labelColor": "var(--ink)", "titleColor": "var(--faint)", "labelFontSize": 12, "titleFontSize": 12,
-                   "titleFontWeight": "normal", "symbolStrokeWidth": 2.5, "symbolOpacity": 1, "labelLimit": 220},
-        "text": {"color": "var(--ink)", "fontSize": 12}, "title": {"color": "var(--ink)"}}
+        "background": None,
+        "font": font,
+        "padding": 2,
+        "view": {"stroke": None},
+        "axis": {
+            "labelColor": "var(--ink)",
+            "titleColor": "var(--faint)",
+            "tickColor": "var(--line)",
+            "domainColor": "var(--line)",
+            "gridColor": "var(--line)",
+            "gridOpacity": 0.7,
+            "labelFontSize": 12,
+            "titleFontSize": 12,
+            "titleFontWeight": "normal",
+            "titlePadding": 8,
+            "labelPadding": 6,
+            "labelLimit": 280,
+        },
+        "legend": {
+            "labelColor": "var(--ink)",
+            "titleColor": "var(--faint)",
+            "labelFontSize": 12,
+            "titleFontSize": 12,
+            "titleFontWeight": "normal",
+            "symbolStrokeWidth": 2.5,
+            "symbolOpacity": 1,
+            "labelLimit": 220,
+        },
+        "text": {"color": "var(--ink)", "fontSize": 12},
+        "title": {"color": "var(--ink)"},
+    }
 
 
 def drawn(height: int, t: int, layers: Sequence[Spec], **more: Any) -> Spec:
-    return {"width": "container", "height": height, "autosize": {"type": "fit-x", "contains": "padding"},
-            "params": [{"name": "t", "value": t}], "layer": list(layers), **more}
+    return {
+        "width": "container",
+        "height": height,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "params": [{"name": "t", "value": t}],
+        "layer": list(layers),
+        **more,
+    }
 
 
 def counts(table: pl.DataFrame) -> pl.DataFrame:
     """With what tooltips and labels say: the count, and the interval in words."""
     return table.with_columns(
         count=pl.format("{}/{}", "violated", "judged"),
-        interval=pl.when(pl.col("judged") > 0).then(pl.format(
-            "{}–{} %", (100 * pl.col("low")).round(0).cast(pl.Int64), (100 * pl.col("high")).round(0).cast(pl.Int64)))
-        .otherwise(pl.lit("–")))
+        interval=pl.when(pl.col("judged") > 0)
+        .then(
+            pl.format(
+                "{}–{} %", (100 * pl.col("low")).round(0).cast(pl.Int64), (100 * pl.col("high")).round(0).cast(pl.Int64)
+            )
+        )
+        .otherwise(pl.lit("–")),
+    )
 
 
 def labelled(table: pl.DataFrame, section: Section) -> pl.DataFrame:
@@ -85,8 +141,15 @@ def labelled(table: pl.DataFrame, section: Section) -> pl.DataFrame:
 def tooltip(*fields: tuple[str, str]) -> list[Spec]:
     formats = {"rate": ".1%", "covered": ".0%"}
     kinds = {"rate", "covered"}
-    return [{"field": name, "title": title, "type": "quantitative" if name in kinds else "nominal",
-             **({"format": formats[name]} if name in formats else {})} for name, title in fields]
+    return [
+        {
+            "field": name,
+            "title": title,
+            "type": "quantitative" if name in kinds else "nominal",
+            **({"format": formats[name]} if name in formats else {}),
+        }
+        for name, title in fields
+    ]
 
 
 def by_width(narrow: object, wide: object) -> Spec:
@@ -96,11 +159,16 @@ def by_width(narrow: object, wide: object) -> Spec:
 
 _LONG = 20
 NAME_LABELS: Spec = {
-    "labelPadding": 7, "labelLineHeight": 10.5, "labelFontSize": by_width(9.5, 12),
+    "labelPadding": 7,
+    "labelLineHeight": 10.5,
+    "labelFontSize": by_width(9.5, 12),
     "labelExpr": f"containerSize()[0] < {NARROW} && length(datum.label) > {_LONG} ? "
-                 f"[slice(datum.label, 0, {_LONG}), slice(datum.label, {_LONG})] : datum.label",
-    "labelBaseline": {"condition": {"test": f"containerSize()[0] < {NARROW} && length(datum.value) > {_LONG}",
-                                    "value": "bottom"}, "value": "middle"}}
+    f"[slice(datum.label, 0, {_LONG}), slice(datum.label, {_LONG})] : datum.label",
+    "labelBaseline": {
+        "condition": {"test": f"containerSize()[0] < {NARROW} && length(datum.value) > {_LONG}", "value": "bottom"},
+        "value": "middle",
+    },
+}
 """Names of rules: on a phone in two lines, so that they are read whole."""
 PERCENT_AXIS = {"format": ".0%", "tickCount": 5, "labelFlush": False}
 
@@ -108,10 +176,19 @@ PERCENT_AXIS = {"format": ".0%", "tickCount": 5, "labelFlush": False}
 def index_axis(section: Section) -> Spec:
     """An axis over the thresholds of a grid, equally far apart: ∞ has a place on it, and so have the gaps between."""
     last = len(section.grid) - 1
-    return {"field": "t", "type": "quantitative", "scale": {"domain": [-0.3, last + 0.3], "nice": False, "zero": False},
-            "axis": {"values": list(range(last + 1)), "grid": False, "title": threshold_title(section),
-                     "labelOverlap": "greedy", "labelSeparation": 5,
-                     "labelExpr": f"{json.dumps(section.labels)}[datum.value]"}}
+    return {
+        "field": "t",
+        "type": "quantitative",
+        "scale": {"domain": [-0.3, last + 0.3], "nice": False, "zero": False},
+        "axis": {
+            "values": list(range(last + 1)),
+            "grid": False,
+            "title": threshold_title(section),
+            "labelOverlap": "greedy",
+            "labelSeparation": 5,
+            "labelExpr": f"{json.dumps(section.labels)}[datum.value]",
+        },
+    }
 
 
 def threshold_title(section: Section) -> str:
@@ -124,29 +201,45 @@ _COUNT_ROOM = 74
 
 
 def rate_axis(title: str) -> Spec:
-    return {"field": "rate", "type": "quantitative", "axis": {**PERCENT_AXIS, "title": title},
-            "scale": {"domain": [0, 1], "range": [0, {"expr": f"max(40, width - {_COUNT_ROOM})"}]}}
+    return {
+        "field": "rate",
+        "type": "quantitative",
+        "axis": {**PERCENT_AXIS, "title": title},
+        "scale": {"domain": [0, 1], "range": [0, {"expr": f"max(40, width - {_COUNT_ROOM})"}]},
+    }
 
 
 def dot_layers(y: Spec, colour: Spec, title: str, tips: Sequence[Spec]) -> list[Spec]:
     """Rates with their intervals, and the counts at the right."""
     x = rate_axis(title)
     return [
-        {"transform": [{"filter": "isValid(datum.rate)"}],  # where nothing was judged
-         "mark": {"type": "rule", "strokeWidth": 2.2, "opacity": 0.55},
-         "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour}},
-        {"mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
-         "encoding": {"x": x, "y": y, "color": colour, "tooltip": list(tips)}},
-        {"mark": {"type": "text", "align": "right", "fontSize": 11.5, "color": "var(--faint)", "tooltip": None},
-         "encoding": {"x": {"value": {"expr": "width"}}, "y": y, "text": {"field": "count"}}}]
+        {
+            "transform": [{"filter": "isValid(datum.rate)"}],  # where nothing was judged
+            "mark": {"type": "rule", "strokeWidth": 2.2, "opacity": 0.55},
+            "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
+            "encoding": {"x": x, "y": y, "color": colour, "tooltip": list(tips)},
+        },
+        {
+            "mark": {"type": "text", "align": "right", "fontSize": 11.5, "color": "var(--faint)", "tooltip": None},
+            "encoding": {"x": {"value": {"expr": "width"}}, "y": y, "text": {"field": "count"}},
+        },
+    ]
 
 
 def name_rows(field: str = "name") -> Spec:
-    return {"field": field, "type": "nominal", "sort": {"field": "order", "op": "min"},
-            "axis": {"title": None, "ticks": False, "domain": False, "grid": True, "gridDash": [1, 3], **NAME_LABELS}}
+    return {
+        "field": field,
+        "type": "nominal",
+        "sort": {"field": "order", "op": "min"},
+        "axis": {"title": None, "ticks": False, "domain": False, "grid": True, "gridDash": [1, 3], **NAME_LABELS},
+    }
 
 
 # --- data and files --------------------------------------------------------------------------------
+
 
 def columns(table: pl.DataFrame) -> dict[str, Any]:
     """A table by columns, short: texts are numbered, numbers have six digits at most.
@@ -179,8 +272,14 @@ def _light() -> dict[str, str]:
 
 def printed(chart: Chart, *, width: int = 760) -> Spec:
     """A chart that stands for itself, on white and at the threshold where the page starts: for papers."""
-    spec = {**chart.spec, "width": width if chart.spec["width"] == "container" else chart.spec["width"],
-            "config": config(FILE_FONT), "autosize": "pad", "padding": 12, "background": "white",
-            "description": chart.caption}
+    spec = {
+        **chart.spec,
+        "width": width if chart.spec["width"] == "container" else chart.spec["width"],
+        "config": config(FILE_FONT),
+        "autosize": "pad",
+        "padding": 12,
+        "background": "white",
+        "description": chart.caption,
+    }
     coloured: Spec = json.loads(re.sub(r"var\(--([\w-]+)\)", lambda found: _light()[found[1]], json.dumps(spec)))
     return {**coloured, "datasets": {name: table.to_dicts() for name, table in chart.tables.items()}}

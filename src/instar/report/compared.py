@@ -35,10 +35,12 @@ class Comparison:
 
 def run_names(runs: Sequence[Run]) -> list[str]:
     """What tells runs apart: their systems' names, with their folders' where those are the same."""
-    systems = [str(run.manifest["system"]["name"]) for run in runs]
+    systems = [str(run.manifest.system.name) for run in runs]
     folders = [run.folder.resolve().name for run in runs]
-    names = [system if systems.count(system) == 1 else f"{system} ({folder})"
-             for system, folder in zip(systems, folders, strict=True)]
+    names = [
+        system if systems.count(system) == 1 else f"{system} ({folder})"
+        for system, folder in zip(systems, folders, strict=True)
+    ]
     return [name if names.count(name) == 1 else f"{number}: {name}" for number, name in enumerate(names, start=1)]
 
 
@@ -57,8 +59,9 @@ def compare(runs: Sequence[Run], sections: Sequence[Sequence[Section]], *, judgi
     return [_one(runs, names, [mine[name] for mine in by_name], cases, judging) for name in shared]
 
 
-def _one(runs: Sequence[Run], names: Sequence[str], sections: Sequence[Section], cases: Sequence[str],
-         judging: str) -> Comparison:
+def _one(
+    runs: Sequence[Run], names: Sequence[str], sections: Sequence[Section], cases: Sequence[str], judging: str
+) -> Comparison:
     first = sections[0]
     grid = tuple(reduce(lambda a, b: [value for value in a if value in b.grid], sections[1:], list(first.grid)))
     owned = [[one for rules in section.families.values() for one in rules] for section in sections]
@@ -66,18 +69,36 @@ def _one(runs: Sequence[Run], names: Sequence[str], sections: Sequence[Section],
     held = [_aligned(run.severities(judging), rules, cases) for run in runs]
     known = runs[0].rules().with_columns(name=pl.col("rule").replace(first.names))
     places = {value: t for t, value in enumerate(grid)}
-    curves = [curve(one, grid).select(pl.lit(name).alias("run"), pl.all(), pl.col("threshold").replace_strict(
-        places, return_dtype=pl.Int32).alias("t")) for name, one in zip(names, held, strict=True)]
-    rates = pl.concat([rates_per_threshold(one, known, grid).with_columns(run=pl.lit(name))
-                       for name, one in zip(names, held, strict=True)])
-    mean = rates.group_by("name", "t").agg(pl.col("rate").mean().alias("mean")).sort(
-        "t", "mean", "name", descending=[False, True, False], nulls_last=True).with_columns(
-        order=pl.int_range(pl.len()).over("t")).drop("mean")
+    curves = [
+        curve(one, grid).select(
+            pl.lit(name).alias("run"),
+            pl.all(),
+            pl.col("threshold").replace_strict(places, return_dtype=pl.Int32).alias("t"),
+        )
+        for name, one in zip(names, held, strict=True)
+    ]
+    rates = pl.concat(
+        [
+            rates_per_threshold(one, known, grid).with_columns(run=pl.lit(name))
+            for name, one in zip(names, held, strict=True)
+        ]
+    )
+    mean = (
+        rates.group_by("name", "t")
+        .agg(pl.col("rate").mean().alias("mean"))
+        .sort("t", "mean", "name", descending=[False, True, False], nulls_last=True)
+        .with_columns(order=pl.int_range(pl.len()).over("t"))
+        .drop("mean")
+    )
     section = _regridded(first, grid)
-    return Comparison(section, len(cases), len(rules), pl.concat(curves),
-                      rates.drop("order").join(mean, on=["name", "t"], maintain_order="left"),
-                      [_differences(held, names, first.names, value)
-                       for value in grid])
+    return Comparison(
+        section,
+        len(cases),
+        len(rules),
+        pl.concat(curves),
+        rates.drop("order").join(mean, on=["name", "t"], maintain_order="left"),
+        [_differences(held, names, first.names, value) for value in grid],
+    )
 
 
 def _regridded(section: Section, grid: tuple[float, ...]) -> Section:
@@ -89,19 +110,34 @@ def _aligned(held: Severities, rules: Sequence[str], cases: Sequence[str]) -> Se
     mine = held.only(rules)
     place = {case: number for number, case in enumerate(mine.cases)}
     take = np.array([place[case] for case in cases], np.int64)
-    return Severities(mine.rules, pl.Series("case", list(cases), pl.String), mine.severity[:, take],
-                      mine.status[:, take], mine.kind[:, take], mine.kinds,
-                      None if mine.p is None else mine.p[:, take])
+    return Severities(
+        mine.rules,
+        pl.Series("case", list(cases), pl.String),
+        mine.severity[:, take],
+        mine.status[:, take],
+        mine.kind[:, take],
+        mine.kinds,
+        None if mine.p is None else mine.p[:, take],
+    )
 
 
 _SCHEMA: Mapping[str, Any] = {
-    "rule": pl.String, "run": pl.String, "cases": pl.Int64, "first": pl.Int64, "other": pl.Int64,
-    "first_only": pl.Int64, "other_only": pl.Int64, "difference": pl.Float64, "p": pl.Float64,
-    "p_corrected": pl.Float64}
+    "rule": pl.String,
+    "run": pl.String,
+    "cases": pl.Int64,
+    "first": pl.Int64,
+    "other": pl.Int64,
+    "first_only": pl.Int64,
+    "other_only": pl.Int64,
+    "difference": pl.Float64,
+    "p": pl.Float64,
+    "p_corrected": pl.Float64,
+}
 
 
-def _differences(held: Sequence[Severities], names: Sequence[str], spelled: Mapping[str, str],
-                 threshold: float) -> pl.DataFrame:
+def _differences(
+    held: Sequence[Severities], names: Sequence[str], spelled: Mapping[str, str], threshold: float
+) -> pl.DataFrame:
     """Rule by rule, the first run against the others, on the cases judged in both.
 
     p is that of Wilcoxon's signed-rank test on violated or not, which for such pairs is McNemar's, two-sided;
@@ -115,11 +151,21 @@ def _differences(held: Sequence[Severities], names: Sequence[str], spelled: Mapp
             there = ~np.isnan(held[0].severity[number]) & ~np.isnan(held[other].severity[number])
             a, b = hits[0][number][there], hits[other][number][there]
             p = min(1.0, 2 * min(wilcoxon(a, b), wilcoxon(b, a)))
-            rows.append({"rule": spelled[one], "run": names[other], "cases": int(there.sum()), "first": int(a.sum()),
-                         "other": int(b.sum()), "first_only": int((a & ~b).sum()), "other_only": int((b & ~a).sum()),
-                         "difference": (int(b.sum()) - int(a.sum())) / int(there.sum()) if there.any() else None,
-                         "p": p})
+            rows.append(
+                {
+                    "rule": spelled[one],
+                    "run": names[other],
+                    "cases": int(there.sum()),
+                    "first": int(a.sum()),
+                    "other": int(b.sum()),
+                    "first_only": int((a & ~b).sum()),
+                    "other_only": int((b & ~a).sum()),
+                    "difference": (int(b.sum()) - int(a.sum())) / int(there.sum()) if there.any() else None,
+                    "p": p,
+                }
+            )
     corrected = holm([row["p"] for row in rows])
-    table = pl.DataFrame([{**row, "p_corrected": p} for row, p in zip(rows, corrected, strict=True)],
-                         schema=dict(_SCHEMA))
+    table = pl.DataFrame(
+        [{**row, "p_corrected": p} for row, p in zip(rows, corrected, strict=True)], schema=dict(_SCHEMA)
+    )
     return table.sort(pl.col("p"), pl.col("difference").abs(), descending=[False, True], maintain_order=True)

@@ -13,7 +13,7 @@ from instar.engine import DEFAULT
 from instar.report.chart import Chart, printed
 from instar.report.compared import Comparison
 from instar.report.page import Report, RunPart, make_report, page
-from instar.report.panels import SuitePanel
+from instar.report.panels import PanelContent
 from instar.report.picture import place_file
 from instar.report.rebuild import severity_text
 from instar.report.tables import markdown_lines
@@ -25,9 +25,16 @@ __all__ = ["FORMATS", "write_report"]
 FORMATS = ("html", "md", "svg", "png")
 
 
-def write_report(runs: Sequence[Run], out: str | Path, *, formats: Sequence[str] = ("html",),
-                 threshold: float | None = None, judging: str = DEFAULT, images: int = 24,
-                 dataset: str | Path | None = None) -> list[Path]:
+def write_report(
+    runs: Sequence[Run],
+    out: str | Path,
+    *,
+    formats: Sequence[str] = ("html",),
+    threshold: float | None = None,
+    judging: str = DEFAULT,
+    images: int = 24,
+    dataset: str | Path | None = None,
+) -> list[Path]:
     """Write the report of one or several runs; returns the files.
 
     `out` names the page, and with another suffix the Markdown; figures go into a folder beside it that ends in
@@ -60,6 +67,7 @@ def write_report(runs: Sequence[Run], out: str | Path, *, formats: Sequence[str]
 
 # --- figures ---------------------------------------------------------------------------------------
 
+
 def _named(report: Report) -> Iterator[tuple[str, Chart]]:
     """The figures of a report, with the names of their files: run, relation and figure."""
     for place, one, made in report.comparisons:
@@ -83,11 +91,13 @@ def _write_figures(report: Report, folder: Path, kind: str) -> list[Path]:
     version = vl_convert.get_vegalite_versions()[-1]
     draw: dict[str, Callable[[dict[str, Any]], bytes]] = {
         "svg": lambda spec: vl_convert.vegalite_to_svg(spec, vl_version=version).encode("utf-8"),
-        "png": lambda spec: vl_convert.vegalite_to_png(spec, vl_version=version, scale=2)}
+        "png": lambda spec: vl_convert.vegalite_to_png(spec, vl_version=version, scale=2),
+    }
     return [place_file(folder / f"{name}.{kind}", draw[kind](printed(chart))) for name, chart in _named(report)]
 
 
 # --- Markdown --------------------------------------------------------------------------------------
+
 
 def _escaped(text: object) -> str:
     """Text that Markdown leaves as it is, in a table too."""
@@ -119,7 +129,7 @@ def _markdown(report: Report, folder: str, kind: str) -> Iterator[str]:
         yield from _run(run, figure)
 
 
-def _panel(panel: SuitePanel, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
+def _panel(panel: PanelContent, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
     yield from (f"#### {panel.title}", "", _escaped(panel.text), "")
     for chart in panel.charts:
         yield from figure(chart)
@@ -129,35 +139,78 @@ def _panel(panel: SuitePanel, figure: Callable[[Chart], list[str]]) -> Iterator[
 
 def _differences(one: Comparison, first: str) -> list[str]:
     table = one.differences[one.section.start]
-    return [f"At {one.section.with_unit(one.section.grid[one.section.start])}:", "", *_table(
-        ["rule", "run", "cases", first, "this run", f"only {first}", "only this run", "corrected p"],
-        [[row["rule"], row["run"], row["cases"], row["first"], row["other"], row["first_only"], row["other_only"],
-          p_text(row["p_corrected"])] for row in table.iter_rows(named=True)])]
+    return [
+        f"At {one.section.with_unit(one.section.grid[one.section.start])}:",
+        "",
+        *_table(
+            ["rule", "run", "cases", first, "this run", f"only {first}", "only this run", "corrected p"],
+            [
+                [
+                    row["rule"],
+                    row["run"],
+                    row["cases"],
+                    row["first"],
+                    row["other"],
+                    row["first_only"],
+                    row["other_only"],
+                    p_text(row["p_corrected"]),
+                ]
+                for row in table.iter_rows(named=True)
+            ],
+        ),
+    ]
 
 
 def _run(run: RunPart, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
     yield from (f"## {_escaped(run.name)}", "", *_table(["what", "which"], run.facts))
     for part in run.parts:
         section = part.section
-        yield from (f"### Relation {section.relation}, in {section.unit}", "",
-                    _escaped(" ".join(headline(section, section.start))), "")
+        yield from (
+            f"### Relation {section.relation}, in {section.unit}",
+            "",
+            _escaped(" ".join(headline(section, section.start))),
+            "",
+        )
         for chart in part.charts:
             yield from figure(chart)
         yield from _table(
             ["rule", "violated", "rate", "95 % interval", "median", "worst", "not applicable", "failed"],
-            [[row["name"], f"{row['violated']}/{row['judged']}", percent(row["rate"]),
-              interval(row["low"], row["high"]) if row["judged"] else "–", severity_text(row["median"]),
-              severity_text(row["worst"]), row["not_applicable"], row["failed"]]
-             for row in section.rates.filter(t=section.start).iter_rows(named=True)])
+            [
+                [
+                    row["name"],
+                    f"{row['violated']}/{row['judged']}",
+                    percent(row["rate"]),
+                    interval(row["low"], row["high"]) if row["judged"] else "–",
+                    severity_text(row["median"]),
+                    severity_text(row["worst"]),
+                    row["not_applicable"],
+                    row["failed"],
+                ]
+                for row in section.rates.filter(t=section.start).iter_rows(named=True)
+            ],
+        )
         sure = [row for row in section.slices[section.start].iter_rows(named=True) if row["p_corrected"] <= 0.05]
         if sure:
-            yield from ("#### Where it breaks", "", *_table(["what differs", "corrected p"], [
-                [slice_words(row), p_text(row["p_corrected"])] for row in sure]))
+            yield from (
+                "#### Where it breaks",
+                "",
+                *_table(
+                    ["what differs", "corrected p"], [[slice_words(row), p_text(row["p_corrected"])] for row in sure]
+                ),
+            )
         chosen, _ = section.selections[section.start]
         if len(chosen):
-            yield from ("#### Which rules are enough", "", *_table(["rule", "new cases", "found so far", "share"], [
-                [section.names[row["rule"]], row["found"], row["total"], percent(row["share"])]
-                for row in chosen.iter_rows(named=True)]))
+            yield from (
+                "#### Which rules are enough",
+                "",
+                *_table(
+                    ["rule", "new cases", "found so far", "share"],
+                    [
+                        [section.names[row["rule"]], row["found"], row["total"], percent(row["share"])]
+                        for row in chosen.iter_rows(named=True)
+                    ],
+                ),
+            )
         for panel in part.panels:
             yield from _panel(panel, figure)
     for panel in run.panels:
@@ -165,11 +218,27 @@ def _run(run: RunPart, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
         for table in panel.tables:
             yield from (f"{_escaped(table.caption)}:", "", *_table(table.heads, table.rows))
     if run.over_cases:
-        yield from ("### Rules over many cases", "", *_table(["rule", "severity", "unit", "threshold"], [
-            [row["rule"], severity_text(row["severity"]), row["unit"], severity_text(row["threshold"])]
-            for row in run.over_cases]))
+        yield from (
+            "### Rules over many cases",
+            "",
+            *_table(
+                ["rule", "severity", "unit", "threshold"],
+                [
+                    [row["rule"], severity_text(row["severity"]), row["unit"], severity_text(row["threshold"])]
+                    for row in run.over_cases
+                ],
+            ),
+        )
     if len(run.unjudged):
-        yield from ("### Not applicable and failed", "", *_table(["status", "reason", "pairs", "rules"], [
-            [row["status"], row["reason"] or "–", row["pairs"], row["rules"]]
-            for row in run.unjudged.iter_rows(named=True)]))
+        yield from (
+            "### Not applicable and failed",
+            "",
+            *_table(
+                ["status", "reason", "pairs", "rules"],
+                [
+                    [row["status"], row["reason"] or "–", row["pairs"], row["rules"]]
+                    for row in run.unjudged.iter_rows(named=True)
+                ],
+            ),
+        )
     yield from ("### How to reproduce this", "", *(f"    {' '.join(line.splitlines())}" for line in run.commands), "")

@@ -54,8 +54,9 @@ class Example:
     why: str
 
 
-def pairs_shown(run: Run, sections: Sequence[Section], count: int, *, judging: str = DEFAULT,
-                dataset: Path | None = None) -> dict[str, list[PairShown]]:
+def pairs_shown(
+    run: Run, sections: Sequence[Section], count: int, *, judging: str = DEFAULT, dataset: Path | None = None
+) -> dict[str, list[PairShown]]:
     """The worst pairs by relation: answers on one side only and those that strayed, the worst of each rule in turn."""
     manifest = run.manifest
     found: dict[str, list[PairShown]] = {section.relation: [] for section in sections}
@@ -73,8 +74,9 @@ def pairs_shown(run: Run, sections: Sequence[Section], count: int, *, judging: s
             notes, expects = (_size(pair.source), _size(pair.follow_up)), bool(pair.follow_up.expected)
         except CannotDraw as error:
             why = str(error)
-        found[section.relation].append(PairShown(verdict, section.names[verdict["rule"]], last, source, follow_up,
-                                                 notes, expects, why, said))
+        found[section.relation].append(
+            PairShown(verdict, section.names[verdict["rule"]], last, source, follow_up, notes, expects, why, said)
+        )
     return found
 
 
@@ -89,12 +91,15 @@ def _chosen(run: Run, owner: Mapping[str, Section], count: int, judging: str) ->
     return pl.DataFrame(taken, schema={"case": pl.String, "rule": pl.String, "severity": pl.Float64})
 
 
-def _rounds(held: Severities, owner: Mapping[str, Section], limits: Mapping[str, float], count: int,
-            used: Counter[str]) -> list[list[dict[str, Any]]]:
+def _rounds(
+    held: Severities, owner: Mapping[str, Section], limits: Mapping[str, float], count: int, used: Counter[str]
+) -> list[list[dict[str, Any]]]:
     """The worst pair of each rule, then the next of each …; among equals, of a case that was seen least."""
     queues = {one: list(worst_pairs(held.only([one]), count).iter_rows(named=True)) for one in owner}
-    turns = sorted((one for one, queue in queues.items() if queue),
-                   key=lambda one: -queues[one][0]["severity"] / (limits[one] or 1.0))
+    turns = sorted(
+        (one for one, queue in queues.items() if queue),
+        key=lambda one: -queues[one][0]["severity"] / (limits[one] or 1.0),
+    )
     rounds: list[list[dict[str, Any]]] = []
     while turns and sum(map(len, rounds)) < count:
         rounds.append([])

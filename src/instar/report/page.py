@@ -19,7 +19,7 @@ from instar.report.chart import PAGE_FONT, STATIC, Chart, columns, config
 from instar.report.compared import Comparison, common_cases, compare, run_names
 from instar.report.figures import charts, comparison
 from instar.report.gallery import Example, PairShown, examples, pairs_shown
-from instar.report.panels import SuitePanel, panels_of_relation, panels_of_run, panels_of_runs
+from instar.report.panels import PanelContent, panels_of_relation, panels_of_run, panels_of_runs
 from instar.report.rebuild import severity_text
 from instar.report.section import Section, make_section
 from instar.report.spoken import ROLES
@@ -38,7 +38,7 @@ class Part:
     id: str
     section: Section
     charts: Sequence[Chart]
-    panels: Sequence[SuitePanel]
+    panels: Sequence[PanelContent]
     pairs: Sequence[PairShown]
 
 
@@ -50,7 +50,7 @@ class RunPart:
     name: str
     facts: Sequence[tuple[str, str]]
     parts: Sequence[Part]
-    panels: Sequence[SuitePanel]
+    panels: Sequence[PanelContent]
     over_cases: Sequence[Mapping[str, Any]]
     unjudged: pl.DataFrame
     examples: Sequence[Example]
@@ -67,11 +67,17 @@ class Report:
     names: Sequence[str]
     common: int
     comparisons: Sequence[tuple[str, Comparison, Sequence[Chart]]]
-    panels: Mapping[str, Sequence[SuitePanel]]
+    panels: Mapping[str, Sequence[PanelContent]]
 
 
-def make_report(runs: Sequence[Run], *, threshold: float | None = None, judging: str = DEFAULT, images: int = 24,
-                dataset: str | Path | None = None) -> Report:
+def make_report(
+    runs: Sequence[Run],
+    *,
+    threshold: float | None = None,
+    judging: str = DEFAULT,
+    images: int = 24,
+    dataset: str | Path | None = None,
+) -> Report:
     """Ask runs everything that a report shows.
 
     Args:
@@ -83,69 +89,122 @@ def make_report(runs: Sequence[Run], *, threshold: float | None = None, judging:
     """
     if not runs:
         raise ValueError("a report needs at least one run")
-    sections = [[make_section(run, relation, threshold=threshold, judging=judging) for relation in run.grids()]
-                for run in runs]
+    sections = [
+        [make_section(run, relation, threshold=threshold, judging=judging) for relation in run.grids()] for run in runs
+    ]
     names = run_names(runs)
     share = [images // len(runs) + (number < images % len(runs)) for number in range(len(runs))]
-    made = [_run_part(number, run, name, mine, count, judging, Path(dataset) if dataset else None)
-            for number, (run, name, mine, count) in enumerate(zip(runs, names, sections, share, strict=True))]
+    made = [
+        _run_part(number, run, name, mine, count, judging, Path(dataset) if dataset else None)
+        for number, (run, name, mine, count) in enumerate(zip(runs, names, sections, share, strict=True))
+    ]
     compared = compare(runs, sections, judging=judging) if len(runs) > 1 else []
-    suites = ", ".join(runs[0].manifest["suites"])
-    title = (f"{names[0]} under {suites}" if len(runs) == 1
-             else " and ".join(names) if len(names) < 4 else f"{len(names)} runs")
-    return Report(title, made, names,
-                  len(common_cases(runs, judging)) if len(runs) > 1 else 0,
-                  [(f"c{number}", one, comparison(one.curves, one.rates, one.section, names))
-                   for number, one in enumerate(compared)],
-                  {f"c{number}": panels_of_runs(runs, names, one.section, judging)
-                   for number, one in enumerate(compared)})
+    suites = ", ".join(runs[0].manifest.suites)
+    title = (
+        f"{names[0]} under {suites}"
+        if len(runs) == 1
+        else " and ".join(names)
+        if len(names) < 4
+        else f"{len(names)} runs"
+    )
+    return Report(
+        title,
+        made,
+        names,
+        len(common_cases(runs, judging)) if len(runs) > 1 else 0,
+        [
+            (f"c{number}", one, comparison(one.curves, one.rates, one.section, names))
+            for number, one in enumerate(compared)
+        ],
+        {f"c{number}": panels_of_runs(runs, names, one.section, judging) for number, one in enumerate(compared)},
+    )
 
 
-def _run_part(number: int, run: Run, name: str, sections: Sequence[Section], images: int, judging: str,
-              dataset: Path | None) -> RunPart:
+def _run_part(
+    number: int, run: Run, name: str, sections: Sequence[Section], images: int, judging: str, dataset: Path | None
+) -> RunPart:
     pairs = pairs_shown(run, sections, images, judging=judging, dataset=dataset)
-    parts = [Part(f"r{number}-{place}", section, charts(section), panels_of_relation(run, section, judging),
-                  pairs[section.relation]) for place, section in enumerate(sections)]
+    parts = [
+        Part(
+            f"r{number}-{place}",
+            section,
+            charts(section),
+            panels_of_relation(run, section, judging),
+            pairs[section.relation],
+        )
+        for place, section in enumerate(sections)
+    ]
     unjudged = run.unjudged(judging)
     units = run.units()
     limits = run.thresholds()
     relations = dict(run.rules().select("rule", "relation").iter_rows())
-    over = [{**row, "unit": units[relations[row["rule"]]], "threshold": limits[row["rule"]]}
-            for row in run.over_cases(judging).iter_rows(named=True) if row["rule"] in relations]
+    over = [
+        {**row, "unit": units[relations[row["rule"]]], "threshold": limits[row["rule"]]}
+        for row in run.over_cases(judging).iter_rows(named=True)
+        if row["rule"] in relations
+    ]
     manifest = run.manifest
-    return RunPart(f"r{number}", name, _facts(run, judging), parts, panels_of_run(run, judging), over, unjudged,
-                   examples(run, unjudged, EXAMPLES if images else 0, dataset=dataset), _commands(run, judging),
-                   ", ".join(f"{name} {version}" for name, version in manifest["packages"].items()))
+    return RunPart(
+        f"r{number}",
+        name,
+        _facts(run, judging),
+        parts,
+        panels_of_run(run, judging),
+        over,
+        unjudged,
+        examples(run, unjudged, EXAMPLES if images else 0, dataset=dataset),
+        _commands(run, judging),
+        ", ".join(f"{name} {version}" for name, version in manifest.packages.items()),
+    )
 
 
 def _facts(run: Run, judging: str) -> list[tuple[str, str]]:
     """What was tested, from named fields of the manifest only."""
     manifest, cases = run.manifest, run.cases()
-    system, machine = manifest["system"], manifest["machine"]
+    system, machine = manifest.system, manifest.machine
     unreadable = cases.filter(pl.col("status") != "ok").height
-    options = {**manifest["options"], **(run.store.judging_info(judging) or {"options": {}})["options"]}
+    options = {**manifest.options, **(run.store.judging_info(judging) or {"options": {}})["options"]}
     spelled = ", ".join(f"{key}={value}" for key, value in sorted(options.items())) or "no options"
-    facts = [("System", f"{system['name']} (answers with {system['kind']}, fingerprint {system['fingerprint']})"),
-             ("Suite", f"{', '.join(manifest['suites'])} ({count_of(len(manifest['rules']), 'rule')})"),
-             ("Dataset", ", ".join(source["name"] for source in manifest["datasets"])),
-             ("Cases", f"{len(cases):,}" + (f", {unreadable:,} of them unreadable" if unreadable else "")),
-             ("Judging", f"{judging}, {spelled}"), ("Seed", str(manifest["seed"]))]
+    facts = [
+        ("System", f"{system.name} (answers with {system.kind}, fingerprint {system.fingerprint})"),
+        ("Suite", f"{', '.join(manifest.suites)} ({count_of(len(manifest.rules), 'rule')})"),
+        ("Dataset", ", ".join(source.name for source in manifest.datasets)),
+        ("Cases", f"{len(cases):,}" + (f", {unreadable:,} of them unreadable" if unreadable else "")),
+        ("Judging", f"{judging}, {spelled}"),
+        ("Seed", str(manifest.seed)),
+    ]
     if run.store.state("needs"):
-        facts += [(f"Finds {need}", provider["name"]) for need, provider in manifest["providers"].items()]
-    return [*facts, ("Made", f"{manifest['created'][:10]} with Instar {manifest['instar']}"),
-            ("Machine", f"{machine['system']} {machine['machine']}, Python {machine['python']}, "
-                        f"{count_of(machine['cores'], 'core')}")]
+        facts += [(f"Finds {need}", provider.name) for need, provider in manifest.providers.items()]
+    return [
+        *facts,
+        ("Made", f"{manifest.created[:10]} with Instar {manifest.instar}"),
+        ("Machine", f"{machine.system} {machine.machine}, Python {machine.python}, {count_of(machine.cores, 'core')}"),
+    ]
 
 
 def _commands(run: Run, judging: str) -> list[str]:
     """What made this run, and this page."""
     manifest, folder = run.manifest, run.folder.name
-    datasets = [source["name"] for source in manifest["datasets"]]
-    if "recorded" in manifest:
-        tables = [table["name"] for table in manifest["recorded"]["tables"]]
+    datasets = [source.name for source in manifest.datasets]
+    if manifest.recorded is not None:
+        tables = [table.name for table in manifest.recorded.tables]
         return [shlex.join(["instar", "import", *tables, "--out", folder]), shlex.join(["instar", "report", folder])]
-    commands = [shlex.join(["instar", "run", manifest["system"]["name"], "+".join(manifest["suites"]), dataset, "--out",
-                            folder, "--seed", str(manifest["seed"])]) for dataset in datasets]
+    commands = [
+        shlex.join(
+            [
+                "instar",
+                "run",
+                manifest.system.name,
+                "+".join(manifest.suites),
+                dataset,
+                "--out",
+                folder,
+                "--seed",
+                str(manifest.seed),
+            ]
+        )
+        for dataset in datasets
+    ]
     options = (run.store.judging_info(judging) or {"options": {}})["options"]
     if judging != DEFAULT:
         asked = [part for key, value in options.items() for part in (f"--{key}", str(value))]
@@ -156,20 +215,44 @@ def _commands(run: Run, judging: str) -> list[str]:
 
 # --- the page --------------------------------------------------------------------------------------
 
+
 def page(report: Report) -> str:
     """The report as HTML. It asks nobody for anything, and works from a file without a network."""
     import jinja2
 
-    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True,
-                                     lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    environment.globals.update(percent=percent, interval=interval, severity_text=severity_text, headline=headline,
-                               over_cases_text=over_cases_text, roles=ROLES,
-                               slice_words=slice_words, points=points, p_text=p_text, count_of=count_of)
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.globals.update(
+        percent=percent,
+        interval=interval,
+        severity_text=severity_text,
+        headline=headline,
+        over_cases_text=over_cases_text,
+        roles=ROLES,
+        slice_words=slice_words,
+        points=points,
+        p_text=p_text,
+        count_of=count_of,
+    )
     styles = "".join((STATIC / name).read_text("utf-8") for name in ("base.css", "report.css"))
     script = (STATIC / "report.js").read_text("utf-8")
-    return environment.get_template("report.html").render(
-        report=report, version=__version__, styles=styles, data=script_json(_data(report)), script=script,
-        library=_library()).lstrip()
+    return (
+        environment.get_template("report.html")
+        .render(
+            report=report,
+            version=__version__,
+            styles=styles,
+            data=script_json(_data(report)),
+            script=script,
+            library=_library(),
+        )
+        .lstrip()
+    )
 
 
 def _data(report: Report) -> dict[str, Any]:
@@ -179,8 +262,11 @@ def _data(report: Report) -> dict[str, Any]:
     sliders: dict[str, Any] = {}
 
     def add(place: str, section: Section, made: Sequence[Chart]) -> None:
-        sliders[place] = {"start": section.start, "labels": [section.with_unit(value) for value in section.grid],
-                          "noise": section.below_noise}
+        sliders[place] = {
+            "start": section.start,
+            "labels": [section.with_unit(value) for value in section.grid],
+            "noise": section.below_noise,
+        }
         for chart in made:
             names = {name: f"{place}-{name}" for name in chart.tables}
             for name, table in chart.tables.items():
@@ -194,8 +280,12 @@ def _data(report: Report) -> dict[str, Any]:
     for run in report.runs:
         for part in run.parts:
             add(part.id, part.section, [*part.charts, *(c for panel in part.panels for c in panel.charts)])
-    return {"figures": figures, "tables": {name: columns(table) for name, table in held.items()},
-            "sliders": sliders, "config": config(PAGE_FONT)}
+    return {
+        "figures": figures,
+        "tables": {name: columns(table) for name, table in held.items()},
+        "sliders": sliders,
+        "config": config(PAGE_FONT),
+    }
 
 
 def script_json(value: object) -> str:

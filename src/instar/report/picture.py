@@ -24,8 +24,16 @@ from instar.image import Image
 from instar.shapes import Shape
 from instar.warp import Warp, warp_pixels
 
-__all__ = ["Panel", "contact_sheet", "draw_shapes", "encoded", "pair_picture", "panel_picture",
-           "place_file", "write_png"]
+__all__ = [
+    "Panel",
+    "contact_sheet",
+    "draw_shapes",
+    "encoded",
+    "pair_picture",
+    "panel_picture",
+    "place_file",
+    "write_png",
+]
 
 Colour = tuple[int, int, int]
 Style = Literal["filled", "hollow"]
@@ -43,8 +51,10 @@ _FAR = float(1 << 24)
 
 # --- shapes ----------------------------------------------------------------------------------------
 
-def draw_shapes(image: Image, shapes: Sequence[Shape], *, style: Style = "filled",
-                colour: Colour | None = None, scale: float = 1.0) -> Image:
+
+def draw_shapes(
+    image: Image, shapes: Sequence[Shape], *, style: Style = "filled", colour: Colour | None = None, scale: float = 1.0
+) -> Image:
     """The image, enlarged by `scale`, with the shapes on it; sizes follow the picture's.
 
     `filled` is for what a system said, `hollow` for what was expected of it: wider, so that both are seen
@@ -73,8 +83,9 @@ def _scaled(image: Image, warp: Warp) -> Pixels:
     return np.array(warp_pixels(image.pixels, warp, resampling), dtype=np.uint8, order="C")
 
 
-def _draw(canvas: Pixels, shapes: Sequence[Shape], warp: Warp, style: Style, colour: Colour | None,
-          unit: float | None = None) -> None:
+def _draw(
+    canvas: Pixels, shapes: Sequence[Shape], warp: Warp, style: Style, colour: Colour | None, unit: float | None = None
+) -> None:
     """Draw in place; `warp` leads from the shapes' coordinates to the canvas. A line is about `unit` wide."""
     unit = unit or max(1.0, math.sqrt(canvas.shape[0] * canvas.shape[1]) / 260)
     heats = 0
@@ -197,8 +208,9 @@ def _heat(canvas: Pixels, shape: Shape, boxes: Floats, style: Style, colour: Col
     most = float(heat.max())
     if not np.isfinite(box).all() or min(wide, high) < 1e-5 or most == 0:
         return
-    placed = Warp(np.array([[wide, 0, box[0]], [0, high, box[1]], [0, 0, 1]]), (columns, rows),
-                  (canvas.shape[1], canvas.shape[0]))
+    placed = Warp(
+        np.array([[wide, 0, box[0]], [0, high, box[1]], [0, 0, 1]]), (columns, rows), (canvas.shape[1], canvas.shape[0])
+    )
     share = warp_pixels(heat / most, placed)
     if style == "filled":
         cover = 0.55 * share[..., None]
@@ -225,7 +237,7 @@ def _label(canvas: Pixels, text: str, at: Floats, style: Style, colour: Colour, 
     row = (-1 if room_above else 0) + (1.4 if style == "hollow" else 0)
     x = round(float(np.clip(at[0], 0, max(0, width - wide))))
     y = round(float(np.clip(at[1] + row * high, 0, max(0, height - high))))
-    plate = canvas[y:y + high, x:x + wide]
+    plate = canvas[y : y + high, x : x + wide]
     plate[:] = colour
     bright = sum(c * w for c, w in zip(colour, (0.3, 0.59, 0.11), strict=True))
     ink = DARK if bright > 110 else WHITE
@@ -237,10 +249,37 @@ def _label(canvas: Pixels, text: str, at: Floats, style: Style, colour: Colour, 
 # --- text ------------------------------------------------------------------------------------------
 
 _PLAIN = {
-    "∞": "inf", "×": "x", "–": "-", "—": "-", "−": "-", "·": "-", "…": "...", "→": "->", "⇒": "=>", "≥": ">=",
-    "≤": "<=", "≠": "!=", "±": "+-", "°": " deg", "µ": "u", "γ": "gamma", "σ": "sigma", "θ": "theta",
-    "ß": "ss", "‘": "'", "’": "'", "“": '"', "”": '"', "ø": "o", "Ø": "O", "æ": "ae", "Æ": "AE",
-    "ł": "l", "Ł": "L", "\t": " ", "\n": " ",
+    "∞": "inf",
+    "×": "x",
+    "–": "-",
+    "—": "-",
+    "−": "-",
+    "·": "-",
+    "…": "...",
+    "→": "->",
+    "⇒": "=>",
+    "≥": ">=",
+    "≤": "<=",
+    "≠": "!=",
+    "±": "+-",
+    "°": " deg",
+    "µ": "u",
+    "γ": "gamma",
+    "σ": "sigma",
+    "θ": "theta",
+    "ß": "ss",
+    "‘": "'",
+    "’": "'",
+    "“": '"',
+    "”": '"',
+    "ø": "o",
+    "Ø": "O",
+    "æ": "ae",
+    "Æ": "AE",
+    "ł": "l",
+    "Ł": "L",
+    "\t": " ",
+    "\n": " ",
 }
 
 
@@ -248,8 +287,9 @@ def _plain(text: str) -> str:
     """Text in ASCII, all that OpenCV's fonts have: ∞ becomes inf, é becomes e, what has no likeness a ?."""
     found = []
     for sign in unicodedata.normalize("NFC", text):
-        alike = _PLAIN.get(sign) or "".join(c for c in unicodedata.normalize("NFKD", sign)
-                                            if not unicodedata.combining(c))
+        alike = _PLAIN.get(sign) or "".join(
+            c for c in unicodedata.normalize("NFKD", sign) if not unicodedata.combining(c)
+        )
         found.append(alike if alike.isascii() and alike.isprintable() and alike else "?")
     return "".join(found)
 
@@ -280,13 +320,14 @@ def _written(text: str, size: float, bold: bool = False) -> npt.NDArray[np.float
 
 
 def _blend(canvas: Pixels, mask: npt.NDArray[np.float32], x: int, y: int, colour: Colour) -> None:
-    part = canvas[y:y + mask.shape[0], x:x + mask.shape[1]]
-    cover = mask[:part.shape[0], :part.shape[1], None]
+    part = canvas[y : y + mask.shape[0], x : x + mask.shape[1]]
+    cover = mask[: part.shape[0], : part.shape[1], None]
     part[:] = np.rint(part * (1 - cover) + np.array(colour, np.float32) * cover)
 
 
 def _wrapped(text: str, size: float, width: int, bold: bool = False) -> list[str]:
     """Lines no wider than `width`, broken after spaces and signs, inside words only where one is too wide."""
+
     def fits(line: str) -> bool:
         return bool(_written(line.rstrip(), size, bold).shape[1] <= width)
 
@@ -303,8 +344,15 @@ def _wrapped(text: str, size: float, width: int, bold: bool = False) -> list[str
     return [each.rstrip() for each in [*lines, line] if each.strip()]
 
 
-def _text_block(lines: Sequence[str], size: float, colour: Colour, *, bold: bool = False,
-                width: int | None = None, centred: bool = False) -> Pixels:
+def _text_block(
+    lines: Sequence[str],
+    size: float,
+    colour: Colour,
+    *,
+    bold: bool = False,
+    width: int | None = None,
+    centred: bool = False,
+) -> Pixels:
     """Lines of text under each other on paper."""
     masks = [_written(line, size, bold) for line in lines]
     step = round(size * (_ABOVE + _BELOW) * 1.08)
@@ -318,8 +366,8 @@ def _text_block(lines: Sequence[str], size: float, colour: Colour, *, bold: bool
 
 # --- sheets and pairs ------------------------------------------------------------------------------
 
-def contact_sheet(tiles: Sequence[tuple[Image, str]], *, columns: int | None = None,
-                  tile: int = 220) -> Image:
+
+def contact_sheet(tiles: Sequence[tuple[Image, str]], *, columns: int | None = None, tile: int = 220) -> Image:
     """Pictures with their captions, in rows. Each fits a square of `tile` pixels, its proportions kept."""
     if not tiles:
         raise ValueError("a contact sheet needs at least one picture")
@@ -330,18 +378,18 @@ def contact_sheet(tiles: Sequence[tuple[Image, str]], *, columns: int | None = N
     captions = [_wrapped(caption, size, tile) for _, caption in tiles]
     rows: list[Pixels] = []
     for start in range(0, len(tiles), across):
-        here = captions[start:start + across]
+        here = captions[start : start + across]
         blocks = [_text_block(lines, size, INK, width=tile, centred=True) for lines in here]
         tall = max(len(block) for block in blocks)
         row = np.full((tile + gap // 2 + tall, across * (tile + gap) + gap, 3), PAPER, np.uint8)
-        for place, ((image, _), block) in enumerate(zip(tiles[start:start + across], blocks, strict=True)):
+        for place, ((image, _), block) in enumerate(zip(tiles[start : start + across], blocks, strict=True)):
             left = gap + place * (tile + gap)
             shown = _scaled(image, _scaling(image, tile / max(image.size)))
             high, wide = shown.shape[:2]
             x, y = left + (tile - wide) // 2, (tile - high) // 2
-            row[:tile, left:left + tile] = (228, 228, 230)
-            row[y:y + high, x:x + wide] = shown
-            row[tile + gap // 2:][:len(block), left:left + tile] = block
+            row[:tile, left : left + tile] = (228, 228, 230)
+            row[y : y + high, x : x + wide] = shown
+            row[tile + gap // 2 :][: len(block), left : left + tile] = block
         rows += [np.full((gap, row.shape[1], 3), PAPER, np.uint8), row]
     return Image(np.concatenate([*rows, np.full((gap, rows[0].shape[1], 3), PAPER, np.uint8)]))
 
@@ -373,20 +421,23 @@ def pair_picture(source: Panel, follow_up: Panel, *, title: str, lines: Sequence
     panels = [_drawn(source, scale, BLUE), _drawn(follow_up, scale * enlarged, ORANGE)]
     gap, size = 16, 9.0
     more = f", shown {enlarged:.3g} times larger than the source" if enlarged != 1 else ""
-    notes = [f"{name}, {side.note or f'{side.image.size[0]} x {side.image.size[1]} px'}{said}"
-             for name, side, said in (("source", source, ""), ("follow-up", follow_up, more))]
+    notes = [
+        f"{name}, {side.note or f'{side.image.size[0]} x {side.image.size[1]} px'}{said}"
+        for name, side, said in (("source", source, ""), ("follow-up", follow_up, more))
+    ]
     widths = [max(272, panel.shape[1]) for panel in panels]  # a narrow pair still has room for its words
     width = sum(widths) + gap
     stack = [_text_block(_wrapped(title, 11.5, width, True), 11.5, INK, bold=True, width=width)]
     high = max(panel.shape[0] for panel in panels)
-    captions = [_text_block(_wrapped(note, size, w), size, FAINT, width=w)
-                for note, w in zip(notes, widths, strict=True)]
+    captions = [
+        _text_block(_wrapped(note, size, w), size, FAINT, width=w) for note, w in zip(notes, widths, strict=True)
+    ]
     tall = max(len(block) for block in captions)
     middle = np.full((tall + 4 + high, width, 3), PAPER, np.uint8)
     x = 0
     for panel, block, w in zip(panels, captions, widths, strict=True):
-        middle[:len(block), x:x + w] = block
-        middle[tall + 4:][:panel.shape[0], x:x + panel.shape[1]] = panel
+        middle[: len(block), x : x + w] = block
+        middle[tall + 4 :][: panel.shape[0], x : x + panel.shape[1]] = panel
         x += w + gap
     stack.append(middle)
     entries: list[tuple[str, Style, Colour, Sequence[Shape]]] = [("the source's answer", "filled", BLUE, source.said)]
@@ -404,8 +455,7 @@ def pair_picture(source: Panel, follow_up: Panel, *, title: str, lines: Sequence
     return Image(np.concatenate([edge, body, edge], axis=1))
 
 
-def panel_picture(panel: Panel, *, side: Literal["source", "follow-up"], wide: int = _WIDE, high: int = _HIGH
-                  ) -> Image:
+def panel_picture(panel: Panel, *, side: Literal["source", "follow-up"], wide: int = _WIDE, high: int = _HIGH) -> Image:
     """One side of a pair alone, as large as fits."""
     scale = min(wide / panel.image.size[0], high / panel.image.size[1], _TIMES)
     return Image(_drawn(panel, scale, BLUE if side == "source" else ORANGE))
@@ -433,8 +483,7 @@ def _legend(entries: Sequence[tuple[str, Style, Colour, Sequence[Shape]]], size:
         empty = not any(shape.xy.size and np.isfinite(shape.xy).any() for shape in shapes)
         text = _text_block([f"{word}: nothing" if empty else word], size, INK)
         swatch: Pixels = np.full((22, 44, 3), 150, np.uint8)
-        sample = [Shape("lines", np.array([[10.0, 11, 34, 11]])),
-                  Shape("points", np.array([[10.0, 11], [34, 11]]))]
+        sample = [Shape("lines", np.array([[10.0, 11, 34, 11]])), Shape("points", np.array([[10.0, 11], [34, 11]]))]
         _draw(swatch, sample, Warp.identity((44, 22)), style, colour, unit=1.5)
         need = 44 + 8 + text.shape[1] + 24
         if rows[-1] and used + need > width:
@@ -446,14 +495,15 @@ def _legend(entries: Sequence[tuple[str, Style, Colour, Sequence[Shape]]], size:
     for number, row in enumerate(rows):
         x, y = 0, number * 28 + 3
         for swatch, text in row:
-            block[y:y + 22, x:x + 44] = swatch
-            place = block[y + (22 - len(text)) // 2 + 1:, x + 52:x + 52 + text.shape[1]]
-            place[:len(text)] = text[:len(place), :place.shape[1]]
+            block[y : y + 22, x : x + 44] = swatch
+            place = block[y + (22 - len(text)) // 2 + 1 :, x + 52 : x + 52 + text.shape[1]]
+            place[: len(text)] = text[: len(place), : place.shape[1]]
             x += 44 + 8 + text.shape[1] + 24
     return block
 
 
 # --- files -----------------------------------------------------------------------------------------
+
 
 def encoded(image: Image, kind: Literal["jpeg", "png", "webp"] = "jpeg", quality: int = 82) -> bytes:
     """The bytes of a picture file."""

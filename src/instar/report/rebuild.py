@@ -21,7 +21,7 @@ from instar.relations import rule
 from instar.report.picture import Panel, pair_picture, write_png
 from instar.scene import Track
 from instar.shapes import Shape
-from instar.store import Store
+from instar.store import Manifest, Store
 from instar.transforms import NotApplicable, draw_seed, transformation
 from instar.warp import Size
 
@@ -50,8 +50,9 @@ def severity_text(severity: float | None) -> str:
     return "∞" if math.isinf(severity) else f"{severity:.3g}"
 
 
-def draw_pairs(store: Store, verdicts: pl.DataFrame, out: str | Path, *, dataset: str | Path | None = None
-               ) -> Iterator[tuple[Path | None, str]]:
+def draw_pairs(
+    store: Store, verdicts: pl.DataFrame, out: str | Path, *, dataset: str | Path | None = None
+) -> Iterator[tuple[Path | None, str]]:
     """Draw each verdict's pair into a folder; yields the file, or None and why it could not be drawn.
 
     The inputs are found by the path stored with their case, or under `dataset` where that is given, and are
@@ -74,17 +75,19 @@ def draw_pairs(store: Store, verdicts: pl.DataFrame, out: str | Path, *, dataset
         yield path, label
 
 
-def load_source(store: Store, manifest: Mapping[str, Any], case: str, *, dataset: str | Path | None = None) -> Panel:
+def load_source(store: Store, manifest: Manifest, case: str, *, dataset: str | Path | None = None) -> Panel:
     """A case's input, with the answer to it where there is one."""
     mine = pl.col("case") == case
     given = _input(_one(store.cases(where=mine), f"case {case}"), manifest, Path(dataset) if dataset else None)
-    rows = store.predictions(where=mine & (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0)
-                             & (pl.col("status") == "ok"))
+    rows = store.predictions(
+        where=mine & (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0) & (pl.col("status") == "ok")
+    )
     return _panel(given, [] if rows.is_empty() else _output(store, manifest, rows.row(0, named=True)).shapes())
 
 
-def load_pair(store: Store, manifest: Mapping[str, Any], verdict: Mapping[str, Any], *,
-              dataset: str | Path | None = None) -> Pair:
+def load_pair(
+    store: Store, manifest: Manifest, verdict: Mapping[str, Any], *, dataset: str | Path | None = None
+) -> Pair:
     """A verdict's pair; its follow-up is made anew from the rule. Raises one of `CannotDraw`.
 
     A verdict has `case`, `rule`, `target` and `severity`, and may have `kind`, `worst` and the `draw` that shows it.
@@ -96,14 +99,20 @@ def load_pair(store: Store, manifest: Mapping[str, Any], verdict: Mapping[str, A
     (changed,) = judged.transformations
     mine, draw = pl.col("case") == verdict["case"], verdict.get("draw") or 0
     source = _one(store.predictions(where=mine & (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0)), "source")
-    follow = _one(store.predictions(where=mine & (pl.col("follow_up") == changed.id) & (pl.col("draw") == draw)
-                                    & (pl.col("repeat") == 0)), changed.id)
-    needs: dict[str, Need] = {row["need"]: store.need_value(row)
-             for row in store.needs(mine & (pl.col("status") == "ok")).iter_rows(named=True)}
+    follow = _one(
+        store.predictions(
+            where=mine & (pl.col("follow_up") == changed.id) & (pl.col("draw") == draw) & (pl.col("repeat") == 0)
+        ),
+        changed.id,
+    )
+    needs: dict[str, Need] = {
+        row["need"]: store.need_value(row)
+        for row in store.needs(mine & (pl.col("status") == "ok")).iter_rows(named=True)
+    }
     told, said = _output(store, manifest, source), _output(store, manifest, follow)
     relation, target = judged.relation.relation, verdict["target"]
     own = {p.name: p.default for p in relation.options}
-    confidence = float({**own, **manifest["options"]}.get("confidence", 0.0))
+    confidence = float({**own, **manifest.options}.get("confidence", 0.0))
     needs["source"] = told
     about = Case(verdict["case"], input=given, truth=_truth(case, manifest))
     for need in changed.needs - needs.keys():
@@ -112,29 +121,33 @@ def load_pair(store: Store, manifest: Mapping[str, Any], verdict: Mapping[str, A
             raise found
         needs[need] = found
     follow_up, change = transformation(changed.id)(
-        given, needs=needs, seed=draw_seed(manifest["seed"], verdict["case"], changed, draw))
+        given, needs=needs, seed=draw_seed(manifest.seed, verdict["case"], changed, draw)
+    )
     told, said = told.confident(confidence), said.confident(confidence)
     expected = told.warped(change.warp).shapes(target) if relation.mapping else []
     title = f"{judged.left}   severity {severity_text(verdict['severity'])} {relation.unit}"
-    words = (f"{verdict['case']}   target {verdict['target']}"
-             + (f"   {verdict['kind']}" if verdict.get("kind") else "")
-             + (f"   worst: {verdict['worst']}" if verdict.get("worst") else ""))
+    words = (
+        f"{verdict['case']}   target {verdict['target']}"
+        + (f"   {verdict['kind']}" if verdict.get("kind") else "")
+        + (f"   worst: {verdict['worst']}" if verdict.get("worst") else "")
+    )
     lines = tuple(f"{side}: {text}" for side, text in (("source", told.says()), ("follow-up", said.says())) if text)
-    return Pair(_panel(given, told.shapes(target)), _panel(follow_up, said.shapes(target), expected), title, words,
-                lines)
+    return Pair(
+        _panel(given, told.shapes(target)), _panel(follow_up, said.shapes(target), expected), title, words, lines
+    )
 
 
-def _pool(manifest: Mapping[str, Any]) -> Provider | None:
+def _pool(manifest: Manifest) -> Provider | None:
     """The pool that the run inserted from, as long as it is where it was and what it was."""
-    told = manifest["providers"].get("pool")
-    if told is None:
+    stored = manifest.providers.get("pool")
+    if stored is None:
         return None
     try:
-        found = _read_provider(told["name"])
+        found = _read_provider(stored.name)
     except (OSError, ValueError) as error:
         raise NotApplicable(f"the pool of this run cannot be read: {error}") from error
-    if found.fingerprint != told["fingerprint"]:
-        raise NotApplicable(f"the pool {told['name']} is not what it was when the run was made")
+    if found.fingerprint != stored.fingerprint:
+        raise NotApplicable(f"the pool {stored.name} is not what it was when the run was made")
     return found
 
 
@@ -171,13 +184,13 @@ def _one(frame: pl.DataFrame, what: str) -> dict[str, Any]:
     return frame.row(0, named=True)
 
 
-def _output(store: Store, manifest: Mapping[str, Any], row: Mapping[str, Any]) -> Output:
-    whole = store.whole(pl.DataFrame([row], schema=store.prediction_schema(manifest["system"]["kind"])))
-    return output_kind(manifest["system"]["kind"]).from_row(whole.row(0, named=True), manifest["output"])
+def _output(store: Store, manifest: Manifest, row: Mapping[str, Any]) -> Output:
+    whole = store.whole(pl.DataFrame([row], schema=store.prediction_schema(manifest.system.kind)))
+    return output_kind(manifest.system.kind).from_row(whole.row(0, named=True), manifest.header)
 
 
-def _truth(case: Mapping[str, Any], manifest: Mapping[str, Any]) -> Output | None:
-    header = manifest["truth"]
+def _truth(case: Mapping[str, Any], manifest: Manifest) -> Output | None:
+    header = manifest.truth
     if header is None or case.get("status") != "ok":
         return None
     kind = output_kind(header["kind"])
@@ -185,26 +198,31 @@ def _truth(case: Mapping[str, Any], manifest: Mapping[str, Any]) -> Output | Non
     return kind.from_row(stored, header) if any(value is not None for value in stored.values()) else None
 
 
-def _input(case: Mapping[str, Any], manifest: Mapping[str, Any], dataset: Path | None) -> Input:
+def _input(case: Mapping[str, Any], manifest: Manifest, dataset: Path | None) -> Input:
     """The case's input, if it is still what it was."""
     track = Track.from_json(case["track"]) if case["track"] else None
-    if case["path"] is None and ("recorded" not in manifest or dataset is None):
-        raise Unreadable("this run was recorded: it has no pictures, unless --dataset says where they are"
-                         if "recorded" in manifest else "its input was in memory only")
+    if case["path"] is None and (manifest.recorded is None or dataset is None):
+        raise Unreadable(
+            "this run was recorded: it has no pictures, unless --dataset says where they are"
+            if manifest.recorded
+            else "its input was in memory only"
+        )
     places = [Path(case["path"])] if case["path"] is not None else []
     if dataset:
-        roots = [Path(source["root"]) for source in manifest["datasets"] if source["root"]]
+        roots = [Path(source.root) for source in manifest.datasets if source.root]
         inside = [place.relative_to(root) for place in places for root in roots if place.is_relative_to(root)]
         places += [dataset / case["case"], *(dataset / place for place in inside)]
     if case["path"] is None:  # recorded elsewhere: nothing but its name says that it is the right one
         places = [place for place in places if dataset and place.resolve().is_relative_to(dataset.resolve())]
     found = next((place for place in places if place.is_file()), None)
     if found is None and not (track and track.size):
-        raise Unreadable(f"{places[-1] if places else case['case']}: no such file; say with --dataset where the "
-                         "pictures are now")
+        raise Unreadable(
+            f"{places[-1] if places else case['case']}: no such file; say with --dataset where the pictures are now"
+        )
     crop = Crop(*case["crop"]) if case.get("crop") else None  # runs made before there were crops have no such column
-    given, digest = read_input(Case(case["case"], path=str(found or places[0]), frame=case["frame"], crop=crop,
-                                    track=track))
+    given, digest = read_input(
+        Case(case["case"], path=str(found or places[0]), frame=case["frame"], crop=crop, track=track)
+    )
     if digest != case["hash"] and case["hash"] is not None:
         raise Unreadable(f"{found}: not the input that was tested (its content changed)")
     return given

@@ -27,10 +27,17 @@ def _share(row: Mapping[str, Any], name: str = "rate", low: str = "low", high: s
 
 
 def _groups(table: pl.DataFrame, what: str) -> list[Prepared]:
-    rows = [[row["group"], str(row["rules"]), f"{row['violated']}/{row['judged']}", _share(row)]
-            for row in table.sort("rate", descending=True, nulls_last=True).iter_rows(named=True)]
-    return [(f"Cases that violate at least one rule of the {what}, with the 95 % interval",
-             [what, "rules", "cases", "share"], rows)]
+    rows = [
+        [row["group"], str(row["rules"]), f"{row['violated']}/{row['judged']}", _share(row)]
+        for row in table.sort("rate", descending=True, nulls_last=True).iter_rows(named=True)
+    ]
+    return [
+        (
+            f"Cases that violate at least one rule of the {what}, with the 95 % interval",
+            [what, "rules", "cases", "share"],
+            rows,
+        )
+    ]
 
 
 def _families(run: Run, threshold: float | None, judging: str) -> list[Prepared]:
@@ -45,45 +52,82 @@ def _counts(run: Run, threshold: float | None, judging: str) -> list[Prepared]:
     found = []
     for relation, grid in run.grids().items():
         table = run.violated_counts(relation, judging=judging)
-        rows = [[name, *(str(cases) for cases in part["cases"])]
-                for (name,), part in table.group_by("violated", maintain_order=True)]
-        found.append((f"{relation}: cases by the number of rules that they violate, per threshold in "
-                      f"{run.units()[relation]}", ["violated", *map(severity_text, grid)],
-                      [[str(cell) for cell in row] for row in rows]))
+        rows = [
+            [name, *(str(cases) for cases in part["cases"])]
+            for (name,), part in table.group_by("violated", maintain_order=True)
+        ]
+        found.append(
+            (
+                f"{relation}: cases by the number of rules that they violate, per threshold in {run.units()[relation]}",
+                ["violated", *map(severity_text, grid)],
+                [[str(cell) for cell in row] for row in rows],
+            )
+        )
     return found
 
 
 def _coverage(run: Run, threshold: float | None, judging: str) -> list[Prepared]:
     table = run.coverage(threshold, judging=judging).filter((pl.col("of") != pl.col("by")) & (pl.col("violated") > 0))
     names = dict(run.rules().select("rule", "name").iter_rows())
-    rows = [[names[row["of"]], names[row["by"]], f"{row['covered']:.0%}", f"{row['both']}/{row['violated']}"]
-            for row in table.drop_nulls("covered").sort("covered", "violated", descending=True).head(40)
-            .iter_rows(named=True)]
-    return [("Which rule covers which: of the cases that violate a rule, the share that violates the other; the 40 "
-             "closest", ["of", "covered by", "share", "cases"], rows)]
+    rows = [
+        [names[row["of"]], names[row["by"]], f"{row['covered']:.0%}", f"{row['both']}/{row['violated']}"]
+        for row in table.drop_nulls("covered")
+        .sort("covered", "violated", descending=True)
+        .head(40)
+        .iter_rows(named=True)
+    ]
+    return [
+        (
+            "Which rule covers which: of the cases that violate a rule, the share that violates the other; the 40 "
+            "closest",
+            ["of", "covered by", "share", "cases"],
+            rows,
+        )
+    ]
 
 
 def _classic(run: Run, threshold: float | None, judging: str) -> list[Prepared]:
     if not run.has_truth:
         raise ValueError(f"{run.folder} has no annotated poses to compare with")
-    rows = [[severity_text(row["threshold"]), *(str(row[name]) for name in ("both", "classic_only", "metamorphic_only",
-                                                                            "neither")),
-             *(_share(row, name, f"{name}_low", f"{name}_high") for name in ("precision", "recall"))]
-            for row in run.classic(judging=judging).iter_rows(named=True)]
-    return [("Classic testing against ground truth beside metamorphic testing: failing cases per threshold; precision "
-             "and recall of metamorphic failure as a predictor of classic failure",
-             ["threshold", "both", "classic only", "metamorphic only", "neither", "precision", "recall"], rows)]
+    rows = [
+        [
+            severity_text(row["threshold"]),
+            *(str(row[name]) for name in ("both", "classic_only", "metamorphic_only", "neither")),
+            *(_share(row, name, f"{name}_low", f"{name}_high") for name in ("precision", "recall")),
+        ]
+        for row in run.classic(judging=judging).iter_rows(named=True)
+    ]
+    return [
+        (
+            "Classic testing against ground truth beside metamorphic testing: failing cases per threshold; precision "
+            "and recall of metamorphic failure as a predictor of classic failure",
+            ["threshold", "both", "classic only", "metamorphic only", "neither", "precision", "recall"],
+            rows,
+        )
+    ]
 
 
 def _landmarks(run: Run, threshold: float | None, judging: str) -> list[Prepared]:
     limit = threshold if threshold is not None else next(iter(run.thresholds().values()))
     table = run.landmarks(grid=(limit,), judging=judging).filter(pl.col("rule").is_null()).sort("rate", descending=True)
-    rows = [[row["landmark"], row["part"], f"{row['violated']}/{row['judged']}", _share(row),
-             severity_text(row["median"])] for row in table.drop_nulls("rate").head(40).iter_rows(named=True)]
-    return [(f"Landmarks that stray by at least {limit:g} body lengths, all rules together, the 40 worst",
-             ["landmark", "part", "pairs", "share", "median"], rows)]
+    rows = [
+        [row["landmark"], row["part"], f"{row['violated']}/{row['judged']}", _share(row), severity_text(row["median"])]
+        for row in table.drop_nulls("rate").head(40).iter_rows(named=True)
+    ]
+    return [
+        (
+            f"Landmarks that stray by at least {limit:g} body lengths, all rules together, the 40 worst",
+            ["landmark", "part", "pairs", "share", "median"],
+            rows,
+        )
+    ]
 
 
 TABLES: dict[str, Callable[[Run, float | None, str], list[Prepared]]] = {
-    "families": _families, "suites": _suites, "counts": _counts, "coverage": _coverage, "classic": _classic,
-    "landmarks": _landmarks}
+    "families": _families,
+    "suites": _suites,
+    "counts": _counts,
+    "coverage": _coverage,
+    "classic": _classic,
+    "landmarks": _landmarks,
+}

@@ -104,12 +104,22 @@ def make_section(run: Run, relation: str, *, threshold: float | None = None, jud
     by_family = len(mine) > MANY
     cases = held.only(mine)
     return Section(
-        relation, run.units()[relation], grid, start, dict(known.select("rule", "name").iter_rows()), families,
-        int((cases.severity > 0).sum()), noise.row(0, named=True) if len(noise) else None,
-        rates_per_threshold(held, known, grid), _curves(run, relation, grid, judging, mine),
-        _coverage(_by_family(cases, families) if by_family else cases, known, grid), by_family,
-        _groups(run, relation, grid, judging, mine), _slices(run, cases, grid),
-        _selections(run, cases, grid, start))
+        relation,
+        run.units()[relation],
+        grid,
+        start,
+        dict(known.select("rule", "name").iter_rows()),
+        families,
+        int((cases.severity > 0).sum()),
+        noise.row(0, named=True) if len(noise) else None,
+        rates_per_threshold(held, known, grid),
+        _curves(run, relation, grid, judging, mine),
+        _coverage(_by_family(cases, families) if by_family else cases, known, grid),
+        by_family,
+        _groups(run, relation, grid, judging, mine),
+        _slices(run, cases, grid),
+        _selections(run, cases, grid, start),
+    )
 
 
 def _named(known: pl.DataFrame) -> pl.DataFrame:
@@ -128,25 +138,37 @@ def rates_per_threshold(held: Severities, known: pl.DataFrame, grid: Sequence[fl
     found = []
     for value in grid:
         table = rates(held, dict.fromkeys(held.rules, value)).join(about, on="rule", maintain_order="left")
-        ranked = table.sort("rate", "median", "name", descending=[True, True, False], nulls_last=True,
-                            maintain_order=True)
+        ranked = table.sort(
+            "rate", "median", "name", descending=[True, True, False], nulls_last=True, maintain_order=True
+        )
         place = (pl.col("family") != "identity").cast(pl.Int32).cum_sum() - 1
         found.append(ranked.with_columns(order=place))
     return _with_t(found)
 
 
 def _curves(run: Run, relation: str, grid: Sequence[float], judging: str, mine: Sequence[str]) -> pl.DataFrame:
-    numbered = pl.DataFrame({"threshold": list(grid), "t": range(len(grid))},
-                            schema={"threshold": pl.Float64, "t": pl.Int32})
+    numbered = pl.DataFrame(
+        {"threshold": list(grid), "t": range(len(grid))}, schema={"threshold": pl.Float64, "t": pl.Int32}
+    )
     found = run.curves(relation, grid=grid, judging=judging) if mine else _no_curve(grid)
     return found.join(numbered, on="threshold", maintain_order="left")
 
 
 def _no_curve(grid: Sequence[float]) -> pl.DataFrame:
     rows = [(ANY, float(value), 0, 0, None, 0.0, 1.0) for value in grid]
-    return pl.DataFrame(rows, orient="row", schema={
-        "group": pl.String, "threshold": pl.Float64, "judged": pl.Int64, "violated": pl.Int64, "rate": pl.Float64,
-        "low": pl.Float64, "high": pl.Float64})
+    return pl.DataFrame(
+        rows,
+        orient="row",
+        schema={
+            "group": pl.String,
+            "threshold": pl.Float64,
+            "judged": pl.Int64,
+            "violated": pl.Int64,
+            "rate": pl.Float64,
+            "low": pl.Float64,
+            "high": pl.Float64,
+        },
+    )
 
 
 def _groups(run: Run, relation: str, grid: Sequence[float], judging: str, mine: Sequence[str]) -> pl.DataFrame:
@@ -165,8 +187,9 @@ def _by_family(held: Severities, families: Mapping[str, Sequence[str]]) -> Sever
     """One row per family: the worst over its rules, so that it is violated where at least one of them is."""
     parts = [held.only(list(rules)) for rules in families.values()]
     worst = np.array([np.fmax.reduce(part.severity, 0) for part in parts]).reshape(len(parts), len(held.cases))
-    status = np.array([np.where(np.isnan(row), part.status.max(0), 1) for row, part in zip(worst, parts, strict=True)],
-                      np.uint8).reshape(worst.shape)
+    status = np.array(
+        [np.where(np.isnan(row), part.status.max(0), 1) for row, part in zip(worst, parts, strict=True)], np.uint8
+    ).reshape(worst.shape)
     return Severities(tuple(families), held.cases, worst, status, np.zeros(worst.shape, np.uint8), ("",))
 
 
@@ -181,8 +204,7 @@ def _slices(run: Run, held: Severities, grid: Sequence[float]) -> list[pl.DataFr
     return [slices(about, held, dict.fromkeys(held.rules, value)) for value in grid]
 
 
-def _selections(run: Run, held: Severities, grid: Sequence[float],
-                start: int) -> dict[int, tuple[pl.DataFrame, bool]]:
+def _selections(run: Run, held: Severities, grid: Sequence[float], start: int) -> dict[int, tuple[pl.DataFrame, bool]]:
     """The cheapest rules that find all failing cases; of a large run only where the page starts: it takes seconds."""
     asked = range(len(grid)) if held.severity.size <= SEARCHED else [start]
     needed = {one: [t.id for t in rule(one).transformations] for one in held.rules}

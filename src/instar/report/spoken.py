@@ -11,13 +11,19 @@ import polars as pl
 from instar.engine import SOURCE
 from instar.outputs.caption import Caption
 from instar.relations import relations, rule
-from instar.store import Store
+from instar.store import Manifest, Store
 from instar.tasks.meta_ic.relations import Mark, compared_rows
 
 __all__ = ["ROLES", "Segment", "Spoken", "caption_options", "segments", "spoken"]
 
-ROLES = {"kept": "named in both", "added": "inserted, and named", "missing": "not named any more",
-         "extra": "named, and not there before", "number": "another number", "wider": "may stand for it"}
+ROLES = {
+    "kept": "named in both",
+    "added": "inserted, and named",
+    "missing": "not named any more",
+    "extra": "named, and not there before",
+    "number": "another number",
+    "wider": "may stand for it",
+}
 """What the marks mean, in the order in which a legend has them."""
 
 
@@ -51,29 +57,32 @@ def segments(text: str, marks: Iterable[Mark]) -> tuple[Segment, ...]:
             continue
         if start > place:
             found.append(Segment(text[place:start]))
-        found.append(Segment(text[start:mark.end], mark.role, mark.why))
+        found.append(Segment(text[start : mark.end], mark.role, mark.why))
         place = mark.end
     return tuple([*found, Segment(text[place:])] if place < len(text) else found)
 
 
-def caption_options(store: Store, manifest: Mapping[str, Any], judging: str) -> dict[str, Any]:
+def caption_options(store: Store, manifest: Manifest, judging: str) -> dict[str, Any]:
     """How a judging understands captions."""
     own = {p.name: p.default for p in relations()["objects"].options}
-    return {**own, **manifest["options"], **((store.judging_info(judging) or {}).get("options") or {})}
+    return {**own, **manifest.options, **((store.judging_info(judging) or {}).get("options") or {})}
 
 
-def spoken(store: Store, manifest: Mapping[str, Any], verdicts: Sequence[Mapping[str, Any]],
-           judging: str) -> list[Spoken | None]:
+def spoken(
+    store: Store, manifest: Manifest, verdicts: Sequence[Mapping[str, Any]], judging: str
+) -> list[Spoken | None]:
     """The captions of each verdict's pair; None for what has no captions, or no follow-up.
 
     A verdict has `case`, `rule`, and may have the `draw` that shows it.
     """
-    if manifest["system"]["kind"] != Caption.kind:
+    if manifest.system.kind != Caption.kind:
         return [None] * len(verdicts)
     options = caption_options(store, manifest, judging)
     wanted = pl.col("case").is_in(list({verdict["case"] for verdict in verdicts}))
-    rows = store.predictions(["case", "follow_up", "draw", "caption", "added", "removed", "width", "height"],
-                             where=wanted & (pl.col("repeat") == 0) & (pl.col("status") == "ok"))
+    rows = store.predictions(
+        ["case", "follow_up", "draw", "caption", "added", "removed", "width", "height"],
+        where=wanted & (pl.col("repeat") == 0) & (pl.col("status") == "ok"),
+    )
     held = {(row["case"], row["follow_up"], row["draw"]): row for row in rows.iter_rows(named=True)}
     found: list[Spoken | None] = []
     for verdict in verdicts:
@@ -84,7 +93,13 @@ def spoken(store: Store, manifest: Mapping[str, Any], verdicts: Sequence[Mapping
             found.append(None)
             continue
         both = compared_rows(source, follow_up, options)
-        found.append(Spoken(segments(source["caption"], both.source), segments(follow_up["caption"], both.follow_up),
-                            both.sentences, tuple(follow_up["added"] or ()),
-                            (follow_up["width"] or 0, follow_up["height"] or 0)))
+        found.append(
+            Spoken(
+                segments(source["caption"], both.source),
+                segments(follow_up["caption"], both.follow_up),
+                both.sentences,
+                tuple(follow_up["added"] or ()),
+                (follow_up["width"] or 0, follow_up["height"] or 0),
+            )
+        )
     return found

@@ -51,28 +51,59 @@ _IMAGES = ("images", "images_missing", "images_incorrect", "images_persists", "i
 
 def objects_prepared(table: pl.DataFrame) -> Prepared:
     """The outcomes of object relevance, by object and by image."""
-    rows = [[row["rule"].partition(" => ")[0], *(f"{row[name]:,}" for name in _OBJECTS),
-             _with_interval({**row, "unreliable_low": row["low"], "unreliable_high": row["high"]}, "unreliable"),
-             *(f"{row[name]:,}" for name in _IMAGES), _percent(row["still_found"])]
-            for row in table.iter_rows(named=True)]
-    return ("Objects by outcome, the unreliable in % with their 95 % interval; images by outcome; of the objects found "
-            "in the source, those still found in %",
-            ["change", *_OBJECTS, "unreliable", "images", *(name.removeprefix("images_") for name in _IMAGES[1:]),
-             "still found"], rows)
+    rows = [
+        [
+            row["rule"].partition(" => ")[0],
+            *(f"{row[name]:,}" for name in _OBJECTS),
+            _with_interval({**row, "unreliable_low": row["low"], "unreliable_high": row["high"]}, "unreliable"),
+            *(f"{row[name]:,}" for name in _IMAGES),
+            _percent(row["still_found"]),
+        ]
+        for row in table.iter_rows(named=True)
+    ]
+    return (
+        "Objects by outcome, the unreliable in % with their 95 % interval; images by outcome; of the objects found "
+        "in the source, those still found in %",
+        [
+            "change",
+            *_OBJECTS,
+            "unreliable",
+            "images",
+            *(name.removeprefix("images_") for name in _IMAGES[1:]),
+            "still found",
+        ],
+        rows,
+    )
 
 
 def captions_prepared(table: pl.DataFrame) -> Prepared:
     """What insertions did to captions, per change."""
     exact = not table["verbatim"].is_null().all()
-    rows = [[row["change"], *(f"{row[name]:,}" for name in ("pairs", "objects", "numbers", "either")),
-             _with_interval({**row, "share_low": row["low"], "share_high": row["high"]}, "share"),
-             *(f"{row[name]:,}" for name in CAPTION_KINDS),
-             *(["–" if row["verbatim"] is None else f"{row['verbatim']:,}"] if exact else [])]
-            for row in table.iter_rows(named=True)]
-    return ("Pairs that break the relation of objects (MR1), of numbers (MR2), or either, its share in % with the 95 % "
-            "interval; and by kind of error",
-            ["change", "pairs", "objects", "numbers", "either", "share", *CAPTION_KINDS,
-             *(["changed at all"] if exact else [])], rows)
+    rows = [
+        [
+            row["change"],
+            *(f"{row[name]:,}" for name in ("pairs", "objects", "numbers", "either")),
+            _with_interval({**row, "share_low": row["low"], "share_high": row["high"]}, "share"),
+            *(f"{row[name]:,}" for name in CAPTION_KINDS),
+            *(["–" if row["verbatim"] is None else f"{row['verbatim']:,}"] if exact else []),
+        ]
+        for row in table.iter_rows(named=True)
+    ]
+    return (
+        "Pairs that break the relation of objects (MR1), of numbers (MR2), or either, its share in % with the 95 % "
+        "interval; and by kind of error",
+        [
+            "change",
+            "pairs",
+            "objects",
+            "numbers",
+            "either",
+            "share",
+            *CAPTION_KINDS,
+            *(["changed at all"] if exact else []),
+        ],
+        rows,
+    )
 
 
 def prepared(tables: Mapping[str, pl.DataFrame], p: float) -> list[Prepared]:
@@ -100,32 +131,67 @@ def _mean(middle: float | None, spread: float | None) -> str:
 
 
 def _preserving(table: pl.DataFrame, p: float) -> tuple[str, list[str], list[list[str]]]:
-    rows = [[row["change"], str(row["judged"]), _with_interval(row, "wvc"), *(_percent(row[name]) for name in _WORDS),
-             _mean(row["hvc"], row["hvc_sd"])] for row in table.iter_rows(named=True)]
-    return (f"What moves all alike: violations at p ≤ {p:g} in %, with the 95 % interval of wvc; hvc: mean ± deviation",
-            ["change", "judged", "wvc", *_WORDS.values(), "hvc"], rows)
+    rows = [
+        [
+            row["change"],
+            str(row["judged"]),
+            _with_interval(row, "wvc"),
+            *(_percent(row[name]) for name in _WORDS),
+            _mean(row["hvc"], row["hvc_sd"]),
+        ]
+        for row in table.iter_rows(named=True)
+    ]
+    return (
+        f"What moves all alike: violations at p ≤ {p:g} in %, with the 95 % interval of wvc; hvc: mean ± deviation",
+        ["change", "judged", "wvc", *_WORDS.values(), "hvc"],
+        rows,
+    )
 
 
 def _map(table: pl.DataFrame) -> tuple[str, list[str], list[list[str]]]:
-    rows = [[f"{row['change']}, {row['effect']}", str(row["judged"]), str(row["not_applicable"]),
-             _with_interval(row, "confirmed"), _percent(row["inconclusive"]), _percent(row["wrong_way"]),
-             _percent(row["cases_crossing"]), _percent(row["paths_crossing"]),
-             _mean(row["hellinger"], row["hellinger_sd"])] for row in table.iter_rows(named=True)]
-    return ("What changes the map: outcomes in % of the judged pairs, confirmed with its 95 % interval; ×: crossing",
-            ["change, effect", "judged", "n/a", "confirmed", "unclear", "wrong way", "pairs ×", "paths ×", "Hellinger"],
-            rows)
+    rows = [
+        [
+            f"{row['change']}, {row['effect']}",
+            str(row["judged"]),
+            str(row["not_applicable"]),
+            _with_interval(row, "confirmed"),
+            _percent(row["inconclusive"]),
+            _percent(row["wrong_way"]),
+            _percent(row["cases_crossing"]),
+            _percent(row["paths_crossing"]),
+            _mean(row["hellinger"], row["hellinger_sd"]),
+        ]
+        for row in table.iter_rows(named=True)
+    ]
+    return (
+        "What changes the map: outcomes in % of the judged pairs, confirmed with its 95 % interval; ×: crossing",
+        ["change, effect", "judged", "n/a", "confirmed", "unclear", "wrong way", "pairs ×", "paths ×", "Hellinger"],
+        rows,
+    )
 
 
 def _agreement(table: pl.DataFrame) -> tuple[str, list[str], list[list[str]]]:
-    rows = [[f"{row['p']:g}", _WORDS[row["measure"]], str(row["pairs"]),
-             *(_percent(row[name]) for name in ("accuracy", "precision", "recall"))]
-            for row in table.iter_rows(named=True)]
-    return ("wvc as a predictor of a changed displacement from the truth, in %, by the level of p",
-            ["p", "measure", "pairs", "accuracy", "precision", "recall"], rows)
+    rows = [
+        [
+            f"{row['p']:g}",
+            _WORDS[row["measure"]],
+            str(row["pairs"]),
+            *(_percent(row[name]) for name in ("accuracy", "precision", "recall")),
+        ]
+        for row in table.iter_rows(named=True)
+    ]
+    return (
+        "wvc as a predictor of a changed displacement from the truth, in %, by the level of p",
+        ["p", "measure", "pairs", "accuracy", "precision", "recall"],
+        rows,
+    )
 
 
 def _displacement(table: pl.DataFrame) -> tuple[str, list[str], list[list[str]]]:
     means = table.select(*_WORDS).mean().row(0, named=True) if not table.is_empty() else {}
     rows = [[_WORDS[name], f"{value:.2f}"] for name, value in means.items()]
-    return (f"Displacement of the source's predictions from the truth, mean over {table['case'].n_unique()} cases",
-            ["measure", "pixels"], rows)
+    return (
+        f"Displacement of the source's predictions from the truth, mean over {table['case'].n_unique()} cases",
+        ["measure", "pixels"],
+        rows,
+    )

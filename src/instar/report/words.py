@@ -69,11 +69,16 @@ def headline(section: Section, t: int) -> list[str]:
     if table.is_empty():
         return ["The suite has no rule of this relation but identity.", *_noise(section, t)]
     if not whole["judged"]:
-        return [f"At {at}, nothing was judged: no case has a severity under this relation.",
-                *_gaps(table), *_noise(section, t)]
+        return [
+            f"At {at}, nothing was judged: no case has a severity under this relation.",
+            *_gaps(table),
+            *_noise(section, t),
+        ]
     rules = "the one rule" if table.height == 1 else f"at least one of {table.height} rules"
-    first = (f"At {at}, {whole['violated']:,} of {whole['judged']:,} cases violate {rules} "
-             f"({percent(whole['rate'])}, 95{SPACE}% interval {interval(whole['low'], whole['high'])}).")
+    first = (
+        f"At {at}, {whole['violated']:,} of {whole['judged']:,} cases violate {rules} "
+        f"({percent(whole['rate'])}, 95{SPACE}% interval {interval(whole['low'], whole['high'])})."
+    )
     return [first, *_extremes(table), *_gaps(table), *_noise(section, t)]
 
 
@@ -109,41 +114,61 @@ def _noise(section: Section, t: int) -> list[str]:
     if not noise["judged"]:
         return ["The rule identity was judged on no case: the system's own noise is not known."]
     if not noise["noisy"]:
-        return [f"The system is deterministic: unchanged inputs gave identical answers in {noise['judged']:,} of "
-                f"{noise['judged']:,} cases."]
-    words = [f"The system has noise of its own: unchanged inputs strayed in {noise['noisy']:,} of {noise['judged']:,} "
-             f"cases, and 95{SPACE}% of the cases stay within {severity_text(noise['floor'])}."]
+        return [
+            f"The system is deterministic: unchanged inputs gave identical answers in {noise['judged']:,} of "
+            f"{noise['judged']:,} cases."
+        ]
+    words = [
+        f"The system has noise of its own: unchanged inputs strayed in {noise['noisy']:,} of {noise['judged']:,} "
+        f"cases, and 95{SPACE}% of the cases stay within {severity_text(noise['floor'])}."
+    ]
     if t in section.below_noise:
         words.append("This threshold is not above that noise floor: rates here say little about the rules.")
     return words
 
 
-_LESS = {"brightness": "darker", "contrast": "lower in contrast", "sharpness": "less sharp",
-         "saturation": "less colourful", "pixels": "smaller"}
-_MORE = {"brightness": "brighter", "contrast": "higher in contrast", "sharpness": "sharper",
-         "saturation": "more colourful", "pixels": "larger"}
+_LESS = {
+    "brightness": "darker",
+    "contrast": "lower in contrast",
+    "sharpness": "less sharp",
+    "saturation": "less colourful",
+    "pixels": "smaller",
+}
+_MORE = {
+    "brightness": "brighter",
+    "contrast": "higher in contrast",
+    "sharpness": "sharper",
+    "saturation": "more colourful",
+    "pixels": "larger",
+}
 
 
 def slice_words(row: Mapping[str, Any]) -> str:
     """A row of `slices` as a sentence."""
     if not row["value"].startswith("above "):
         more = "more" if row["effect"] > 0 else "less"
-        return (f"cases with {row['property']} = {row['value']} fail {more} often: {percent(row['rate'])} against "
-                f"{percent(row['elsewhere'])} elsewhere")
+        return (
+            f"cases with {row['property']} = {row['value']} fail {more} often: {percent(row['rate'])} against "
+            f"{percent(row['elsewhere'])} elsewhere"
+        )
     lower = row["effect"] < 0.5
     name = "number of pixels" if row["property"] == "pixels" else row["property"].replace("_", " ")
     known = (_LESS if lower else _MORE).get(row["property"])
     what = known or f"{'lower' if lower else 'higher'} in {name}"
     probability = 1 - row["effect"] if lower else row["effect"]
-    return (f"failing cases are {what}: probability {probability:.2f} that a failing case has the "
-            f"{'lower' if lower else 'higher'} {name}")
+    return (
+        f"failing cases are {what}: probability {probability:.2f} that a failing case has the "
+        f"{'lower' if lower else 'higher'} {name}"
+    )
 
 
 def over_cases_text(row: Mapping[str, Any]) -> str:
     """What a rule over many cases measured, with its interval."""
     if row.get("drop") is not None:
-        told = (f"{row['baseline']:.3f} → {row['value']:.3f}, {row['drop']:+.3f} lost "
-                f"(95 %: {row['low']:+.3f} to {row['high']:+.3f})")
+        told = (
+            f"{row['baseline']:.3f} → {row['value']:.3f}, {row['drop']:+.3f} lost "
+            f"(95 %: {row['low']:+.3f} to {row['high']:+.3f})"
+        )
     elif row.get("r") is not None:
         rho = "" if row.get("rho") is None else f", ρ = {row['rho']:.2f}"
         told = f"r = {row['r']:.2f} (95 %: {row['low']:.2f} to {row['high']:.2f}){rho}"

@@ -21,26 +21,51 @@ import numpy as np
 import polars as pl
 
 from instar.outputs import Output, output_kind
+from instar.store.manifest import FORMAT, Manifest
 from instar.transforms import Change
 
-__all__ = ["FORMAT", "KEY", "Busy", "NoRun", "Store", "need_content", "rows_frame"]
+__all__ = ["KEY", "Busy", "NoRun", "Store", "need_content", "rows_frame"]
 
-FORMAT = 1
 KEY = ("case", "follow_up", "draw", "repeat")
 
 PREDICTION: dict[str, Any] = {
-    "case": pl.String, "follow_up": pl.String, "draw": pl.Int32, "repeat": pl.Int32, "status": pl.String,
-    "message": pl.String, "seconds": pl.Float32, **Change.columns}
+    "case": pl.String,
+    "follow_up": pl.String,
+    "draw": pl.Int32,
+    "repeat": pl.Int32,
+    "status": pl.String,
+    "message": pl.String,
+    "seconds": pl.Float32,
+    **Change.columns,
+}
 CASE: dict[str, Any] = {
-    "case": pl.String, "path": pl.String, "frame": pl.Int64, "crop": pl.List(pl.Int64), "hash": pl.String,
-    "width": pl.Int32, "height": pl.Int32,
-    "status": pl.String, "message": pl.String, "track": pl.String, "attributes": pl.String, "properties": pl.Struct(
-        {"brightness": pl.Float32, "contrast": pl.Float32, "sharpness": pl.Float32, "saturation": pl.Float32})}
+    "case": pl.String,
+    "path": pl.String,
+    "frame": pl.Int64,
+    "crop": pl.List(pl.Int64),
+    "hash": pl.String,
+    "width": pl.Int32,
+    "height": pl.Int32,
+    "status": pl.String,
+    "message": pl.String,
+    "track": pl.String,
+    "attributes": pl.String,
+    "properties": pl.Struct(
+        {"brightness": pl.Float32, "contrast": pl.Float32, "sharpness": pl.Float32, "saturation": pl.Float32}
+    ),
+}
 APART: dict[str, Any] = {"hash": pl.String, "content": pl.Binary}
 NEED: dict[str, Any] = {
-    "case": pl.String, "need": pl.String, "provider": pl.String, "status": pl.String, "message": pl.String,
-    "kind": pl.String, "hash": pl.String, "header": pl.String,
-    "facts": pl.String}
+    "case": pl.String,
+    "need": pl.String,
+    "provider": pl.String,
+    "status": pl.String,
+    "message": pl.String,
+    "kind": pl.String,
+    "hash": pl.String,
+    "header": pl.String,
+    "facts": pl.String,
+}
 
 _NUMPY: dict[Any, Any] = {pl.Float32: np.float32, pl.Float64: np.float64}
 _PART = re.compile(r"(\d{10})-(\d{10})\.parquet")
@@ -109,24 +134,33 @@ class Store:
     def _manifest_path(self) -> Path:
         return self.folder / "manifest.json"
 
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Manifest:
         """What the run is: versions, fingerprints, rules, seeds, machine."""
         try:
-            manifest: dict[str, Any] = json.loads(self._manifest_path.read_text("utf-8"))
+            values = json.loads(self._manifest_path.read_text("utf-8"))
         except FileNotFoundError:
-            raise NoRun(f"{self.folder} holds no run (there is no manifest.json in it); "
-                        "`instar run SYSTEM SUITE DATASET --out FOLDER` makes one") from None
+            raise NoRun(
+                f"{self.folder} holds no run (there is no manifest.json in it); "
+                "`instar run SYSTEM SUITE DATASET --out FOLDER` makes one"
+            ) from None
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise NoRun(f"{self._manifest_path} is damaged ({error}); restore it, or start a new run") from None
-        if manifest.get("format") != FORMAT:
-            raise NoRun(f"{self.folder} was written in format {manifest.get('format')}, this Instar reads {FORMAT}; "
-                        f"it was written by Instar {manifest.get('instar')}")
-        return manifest
+        if not isinstance(values, dict) or values.get("format") != FORMAT:
+            written = values if isinstance(values, dict) else {}
+            raise NoRun(
+                f"{self.folder} was written in format {written.get('format')}, this Instar reads {FORMAT}; "
+                f"it was written by Instar {written.get('instar')}"
+            )
+        try:
+            return Manifest.from_dict(values)
+        except (KeyError, TypeError, ValueError) as error:
+            raise NoRun(
+                f"{self._manifest_path} is damaged ({type(error).__name__}: {error}); restore it, or start a new run"
+            ) from None
 
-    def write_manifest(self, manifest: Mapping[str, Any]) -> None:
+    def write_manifest(self, manifest: Manifest) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"format": FORMAT, **manifest}, indent=1, ensure_ascii=False)
-        self._place(self._manifest_path, lambda temporary: temporary.write_text(text, "utf-8"))
+        self._place(self._manifest_path, lambda temporary: temporary.write_text(manifest.to_json(), "utf-8"))
 
     # -- writing
 
@@ -178,8 +212,10 @@ class Store:
         folder = self.folder / table
         folder.mkdir(parents=True, exist_ok=True)
         write = frame.sink_parquet if isinstance(frame, pl.LazyFrame) else frame.write_parquet
-        self._place(folder / f"{first:010d}-{last:010d}.parquet",
-                    lambda temporary: write(temporary, compression="zstd", compression_level=1))
+        self._place(
+            folder / f"{first:010d}-{last:010d}.parquet",
+            lambda temporary: write(temporary, compression="zstd", compression_level=1),
+        )
 
     def merge(self, table: str, *, keep: pl.Expr | None = None, at_most: int = 200_000) -> None:
         """Merge small parts, and leave out the rows that are not to be kept.
@@ -214,8 +250,11 @@ class Store:
 
     def _parts(self, table: str) -> list[tuple[int, int, Path]]:
         folder = self.folder / table
-        found = [(int(m[1]), int(m[2]), path) for path in (folder.iterdir() if folder.is_dir() else ())
-                 if (m := _PART.fullmatch(path.name))]
+        found = [
+            (int(m[1]), int(m[2]), path)
+            for path in (folder.iterdir() if folder.is_dir() else ())
+            if (m := _PART.fullmatch(path.name))
+        ]
         return sorted(found, key=lambda part: (part[0], -part[1]))
 
     def _live(self, table: str) -> list[tuple[int, int, Path]]:
@@ -240,8 +279,14 @@ class Store:
             return pl.LazyFrame(schema=dict(schema))
         return pl.concat([pl.scan_parquet(path, glob=False) for path in parts], how="diagonal")
 
-    def read(self, table: str, schema: Mapping[str, Any], columns: Sequence[str] | None = None,
-             where: pl.Expr | None = None, query: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None) -> pl.DataFrame:
+    def read(
+        self,
+        table: str,
+        schema: Mapping[str, Any],
+        columns: Sequence[str] | None = None,
+        where: pl.Expr | None = None,
+        query: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None,
+    ) -> pl.DataFrame:
         """A table's rows, or what a query makes of them. A part merged away while it was read is looked up again."""
         for attempt in range(5):
             try:
@@ -271,7 +316,7 @@ class Store:
 
     def whole(self, predictions: pl.DataFrame) -> pl.DataFrame:
         """Predictions with the content of what is kept apart in the place of its hash."""
-        for column in self.apart(self.manifest()["system"]["kind"]):
+        for column in self.apart(self.manifest().system.kind):
             if column not in predictions.columns:
                 continue
             wanted = predictions[column].drop_nulls().unique()
@@ -279,22 +324,31 @@ class Store:
                 predictions = predictions.with_columns(pl.lit(None, pl.Binary).alias(column))
                 continue
             found = self.read("apart", APART, where=pl.col("hash").is_in(wanted.implode())).unique("hash")
-            predictions = predictions.rename({column: "hash"}).join(
-                found, on="hash", how="left", maintain_order="left").rename({"content": column}).drop("hash")
+            predictions = (
+                predictions.rename({column: "hash"})
+                .join(found, on="hash", how="left", maintain_order="left")
+                .rename({"content": column})
+                .drop("hash")
+            )
         return predictions
 
-    def predictions(self, columns: Sequence[str] | None = None, where: pl.Expr | None = None,
-                    query: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None) -> pl.DataFrame:
+    def predictions(
+        self,
+        columns: Sequence[str] | None = None,
+        where: pl.Expr | None = None,
+        query: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None,
+    ) -> pl.DataFrame:
         """Every stored prediction: key, status, the change, and the output's columns."""
-        schema = self.prediction_schema(self.manifest()["system"]["kind"])
+        schema = self.prediction_schema(self.manifest().system.kind)
         return self.read("predictions", schema, columns, where, query)
 
     def cases(self, columns: Sequence[str] | None = None, where: pl.Expr | None = None) -> pl.DataFrame:
         return self.read("cases", CASE, columns, where)
 
     def needs(self, where: pl.Expr | None = None) -> pl.DataFrame:
-        return self.read("needs", NEED, None, where, lambda rows: pl.concat(
-            [pl.LazyFrame(schema=NEED), rows], how="diagonal"))
+        return self.read(
+            "needs", NEED, None, where, lambda rows: pl.concat([pl.LazyFrame(schema=NEED), rows], how="diagonal")
+        )
 
     def append_predictions(self, rows: Sequence[Mapping[str, Any]], kind: str) -> None:
         self.append("predictions", rows_frame(rows, self.prediction_schema(kind)))
@@ -308,8 +362,7 @@ class Store:
 
     def need_value(self, row: Mapping[str, Any]) -> Output:
         """A stored need as the output it was."""
-        # runs of before kept one header per provider
-        header = json.loads(row["header"]) if row["header"] else self.manifest()["need_headers"][row["provider"]]
+        header = json.loads(row["header"])
         kind = output_kind(header["kind"])
         content = self.blob(row["hash"])
         if len(kind.columns) == 1:
@@ -361,8 +414,17 @@ class Store:
                 yield pl.read_parquet(path, columns=[name for name in columns or there if name in there])
 
     def verdicts(self, judging: str) -> pl.DataFrame:
-        empty = pl.DataFrame(schema={"case": pl.String, "target": pl.String, "rule": pl.String, "severity": pl.Float64,
-                                     "kind": pl.String, "reason": pl.String, "status": pl.String})
+        empty = pl.DataFrame(
+            schema={
+                "case": pl.String,
+                "target": pl.String,
+                "rule": pl.String,
+                "severity": pl.Float64,
+                "kind": pl.String,
+                "reason": pl.String,
+                "status": pl.String,
+            }
+        )
         return pl.concat([*self.verdict_parts(judging)] or [empty], how="diagonal")
 
 

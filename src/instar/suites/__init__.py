@@ -35,8 +35,11 @@ def default_suite(kind: str) -> Suite:
     """The suite for a kind of output when nobody names one."""
     name = output_kind(kind).suite
     if name is None:
-        raise unknown("output kind with a suite of its own", kind,
-                      [other for other, output in output_kinds().items() if output.suite])
+        raise unknown(
+            "output kind with a suite of its own",
+            kind,
+            [other for other, output in output_kinds().items() if output.suite],
+        )
     return suite(name)
 
 
@@ -64,9 +67,12 @@ def suite(name: str) -> Suite:
             return loaded
     elif not set(text) & set("()|=[") and text not in families():
         there = names("suites")
-        raise unknown("suite", text, [*there, *families()],
-                      see=f"Suites: {', '.join(there)}; or a file such as mine.toml, "
-                          "or a rule such as gamma(0.5).")
+        raise unknown(
+            "suite",
+            text,
+            [*there, *families()],
+            see=f"Suites: {', '.join(there)}; or a file such as mine.toml, or a rule such as gamma(0.5).",
+        )
     one = rule(text)
     kind = one.relation.relation.output if one.relation else "any"
     return Suite(one.id, (one,), output=None if kind == "any" else kind)

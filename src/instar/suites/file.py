@@ -1,14 +1,14 @@
 """Suite files: a user's own list of rules, as TOML.
 
-    name = "lighting"
-    include = ["met-pose/sub"]
-    rules = ["gamma(0.3)", {rule = "rotation(5)", threshold = 0.3}]
+name = "lighting"
+include = ["met-pose/sub"]
+rules = ["gamma(0.3)", {rule = "rotation(5)", threshold = 0.3}]
 
-    [thresholds]
-    "*" = 0.2
+[thresholds]
+"*" = 0.2
 
-    [judging]
-    aggregate = "max"
+[judging]
+aggregate = "max"
 """
 
 from __future__ import annotations
@@ -55,8 +55,7 @@ def _loaded(path: Path) -> dict[str, object]:
 def _suite(path: Path, data: Mapping[str, object], find: Callable[[str], Suite]) -> Suite:
     for key in data:
         if key not in _KEYS:
-            raise ValueError(f"suite {path}: unknown key {key!r}{nearest(key, _KEYS)}; "
-                             f"it has {', '.join(_KEYS)}")
+            raise ValueError(f"suite {path}: unknown key {key!r}{nearest(key, _KEYS)}; it has {', '.join(_KEYS)}")
     name, help = _text(path, data, "name", path.stem), _text(path, data, "help", "")
     parts = [_included(path, one, find) for one in _list(path, data, "include")]
     own: list[Rule] = []
@@ -69,8 +68,7 @@ def _suite(path: Path, data: Mapping[str, object], find: Callable[[str], Suite])
     whole = joined(parts, name=name, help=help)
     rules = tuple({one.id: one for one in (*whole.rules, *own)}.values())
     if not rules:
-        raise ValueError(f"suite {path}: it has no rules; give it rules = [\"gamma(0.5)\"] "
-                         "or include = [\"met-pose\"]")
+        raise ValueError(f'suite {path}: it has no rules; give it rules = ["gamma(0.5)"] or include = ["met-pose"]')
     output = _output(path, data, whole, own)
     thresholds |= _thresholds(path, data, [one.id for one in rules])
     if "*" not in thresholds:
@@ -96,13 +94,14 @@ def _rule(where: str, entry: object) -> tuple[Rule, float | None]:
     if isinstance(entry, Mapping):
         for key in entry:
             if key not in ("rule", "threshold"):
-                raise ValueError(f"{where}: unknown key {key!r}{nearest(key, ('rule', 'threshold'))}; "
-                                 "it has rule and threshold")
+                raise ValueError(
+                    f"{where}: unknown key {key!r}{nearest(key, ('rule', 'threshold'))}; it has rule and threshold"
+                )
         if "threshold" in entry:
             threshold = _threshold(where, entry["threshold"])
         entry = entry.get("rule")
     if not isinstance(entry, str):
-        raise ValueError(f"{where}: expected a rule such as \"gamma(0.5)\", got {entry!r}")
+        raise ValueError(f'{where}: expected a rule such as "gamma(0.5)", got {entry!r}')
     try:
         return rule(entry), threshold
     except (KeyError, ValueError, TypeError) as error:
@@ -132,8 +131,10 @@ def _output(path: Path, data: Mapping[str, object], whole: Suite, own: Iterable[
     said = _text(path, data, "output", "")
     if said:
         if said not in output_kinds():
-            raise ValueError(f"suite {path}: unknown output {said!r}{nearest(said, output_kinds())}; "
-                             f"there are {', '.join(sorted(output_kinds()))}")
+            raise ValueError(
+                f"suite {path}: unknown output {said!r}{nearest(said, output_kinds())}; "
+                f"there are {', '.join(sorted(output_kinds()))}"
+            )
         return said
     kinds = {one.relation.relation.output for one in own if one.relation} - {"any"}
     kinds |= {whole.output} if whole.output else set()
@@ -149,8 +150,10 @@ def _judging(path: Path, data: Mapping[str, object], output: str | None) -> dict
     found: dict[str, object] = {}
     for key, value in _table(path, data, "judging").items():
         if key not in known:
-            raise ValueError(f"suite {path}: judging: unknown option {key!r}{nearest(key, known)}; "
-                             f"there are {', '.join(sorted(known))}")
+            raise ValueError(
+                f"suite {path}: judging: unknown option {key!r}{nearest(key, known)}; "
+                f"there are {', '.join(sorted(known))}"
+            )
         found[key] = known[key][0].check(value, f"suite {path}: judging")
     return found
 

@@ -33,12 +33,27 @@ class Suite:
         return len(self.rules)
 
 
-def listed_suite(name: str, spellings: Sequence[str], help: str, output: str, *, panels: tuple[str, ...] = (),
-                 options: Mapping[str, object] | None = None, titles: Mapping[str, str] | None = None) -> Suite:
+def listed_suite(
+    name: str,
+    spellings: Sequence[str],
+    help: str,
+    output: str,
+    *,
+    panels: tuple[str, ...] = (),
+    options: Mapping[str, object] | None = None,
+    titles: Mapping[str, str] | None = None,
+) -> Suite:
     """A suite of rules as they are spelled. `titles` are by spelling."""
     rules = {spelling: rule(spelling) for spelling in spellings}
-    return Suite(name, tuple(rules.values()), help, output, options or {}, panels=panels,
-                 titles={rules[spelling].id: title for spelling, title in (titles or {}).items()})
+    return Suite(
+        name,
+        tuple(rules.values()),
+        help,
+        output,
+        options or {},
+        panels=panels,
+        titles={rules[spelling].id: title for spelling, title in (titles or {}).items()},
+    )
 
 
 def joined(parts: Sequence[Suite], *, name: str, help: str = "") -> Suite:
@@ -55,19 +70,30 @@ def joined(parts: Sequence[Suite], *, name: str, help: str = "") -> Suite:
         for one in part.rules:
             limit = own.get(one.id, own.get("*"))
             if limit is not None and thresholds.setdefault(one.id, limit) != limit:
-                raise ValueError(f"{name}: the threshold of {one.id} is {limit:g} in {part.name} "
-                                 f"and {thresholds[one.id]:g} in another suite")
+                raise ValueError(
+                    f"{name}: the threshold of {one.id} is {limit:g} in {part.name} "
+                    f"and {thresholds[one.id]:g} in another suite"
+                )
             rules[one.id] = one
         if _is_one_rule(part):
             continue
         if options is not None and dict(options) != dict(part.options):
-            raise ValueError(f"{name}: {judged} and {part.name} are judged differently "
-                             f"({_spelled(options)}; {_spelled(part.options)}); run them apart")
+            raise ValueError(
+                f"{name}: {judged} and {part.name} are judged differently "
+                f"({_spelled(options)}; {_spelled(part.options)}); run them apart"
+            )
         options, judged = part.options, part.name
     outputs = {part.output for part in parts if part.output}
-    return Suite(name, tuple(rules.values()), help, outputs.pop() if len(outputs) == 1 else None,
-                 dict(options or {}), thresholds, tuple(dict.fromkeys(name for part in parts for name in part.panels)),
-                 {rule: title for part in parts for rule, title in part.titles.items()})
+    return Suite(
+        name,
+        tuple(rules.values()),
+        help,
+        outputs.pop() if len(outputs) == 1 else None,
+        dict(options or {}),
+        thresholds,
+        tuple(dict.fromkeys(name for part in parts for name in part.panels)),
+        {rule: title for part in parts for rule, title in part.titles.items()},
+    )
 
 
 def _is_one_rule(part: Suite) -> bool:

@@ -7,17 +7,7 @@ from typing import Any
 
 from instar.registry import every, find, loaded_object
 from instar.spelling import bind, parse_call, spell
-from instar.systems import (
-    chain,
-    efficientdet,
-    http,
-    huggingface,
-    landmarks,
-    litert,
-    mediapipe,
-    onnx,
-    process,
-)
+from instar.systems import chain, efficientdet, http, huggingface, landmarks, litert, mediapipe, onnx, process
 from instar.systems.function import declare, from_function
 from instar.systems.models import (
     Model,
@@ -33,9 +23,28 @@ from instar.systems.models import (
 )
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
 
-__all__ = ["MissingExtra", "Model", "ModelError", "System", "SystemFamily", "declare", "default_objects",
-           "default_zones", "fingerprint_of", "from_function", "hash_file", "model_path", "models", "models_folder",
-           "pull", "system", "system_name", "systems", "use", "verify"]
+__all__ = [
+    "MissingExtra",
+    "Model",
+    "ModelError",
+    "System",
+    "SystemFamily",
+    "declare",
+    "default_objects",
+    "default_zones",
+    "fingerprint_of",
+    "from_function",
+    "hash_file",
+    "model_path",
+    "models",
+    "models_folder",
+    "pull",
+    "system",
+    "system_name",
+    "systems",
+    "use",
+    "verify",
+]
 
 # Families only: a third-party library is imported when one of its systems is loaded.
 _ADAPTERS = (mediapipe, litert, efficientdet, onnx, landmarks, chain, huggingface, http, process)
@@ -48,8 +57,7 @@ def systems() -> dict[str, SystemFamily]:
 
 
 def _family(name: str) -> SystemFamily:
-    return find("system", name, "systems", SystemFamily, _BUILT_IN,
-                see="Your own is written package.module:function.")
+    return find("system", name, "systems", SystemFamily, _BUILT_IN, see="Your own is written package.module:function.")
 
 
 def system_name(spelling: str) -> str:

@@ -23,18 +23,96 @@ Indices = npt.NDArray[np.intp]
 _AT_ONCE = 64
 """Boxes that are compared with each other in one go."""
 
-FLOOR = Parameter("floor", "float", 0.01, low=0, high=1,
-                  help="detections with a lower score are left out; whether one counts is chosen in the judging")
+FLOOR = Parameter(
+    "floor",
+    "float",
+    0.01,
+    low=0,
+    high=1,
+    help="detections with a lower score are left out; whether one counts is chosen in the judging",
+)
 
 COCO = (
-    "person", "bicycle", "car", "motorcycle", "airplane", "bus", "train", "truck", "boat", "traffic light",
-    "fire hydrant", "stop sign", "parking meter", "bench", "bird", "cat", "dog", "horse", "sheep", "cow", "elephant",
-    "bear", "zebra", "giraffe", "backpack", "umbrella", "handbag", "tie", "suitcase", "frisbee", "skis", "snowboard",
-    "sports ball", "kite", "baseball bat", "baseball glove", "skateboard", "surfboard", "tennis racket", "bottle",
-    "wine glass", "cup", "fork", "knife", "spoon", "bowl", "banana", "apple", "sandwich", "orange", "broccoli",
-    "carrot", "hot dog", "pizza", "donut", "cake", "chair", "couch", "potted plant", "bed", "dining table", "toilet",
-    "tv", "laptop", "mouse", "remote", "keyboard", "cell phone", "microwave", "oven", "toaster", "sink",
-    "refrigerator", "book", "clock", "vase", "scissors", "teddy bear", "hair drier", "toothbrush",
+    "person",
+    "bicycle",
+    "car",
+    "motorcycle",
+    "airplane",
+    "bus",
+    "train",
+    "truck",
+    "boat",
+    "traffic light",
+    "fire hydrant",
+    "stop sign",
+    "parking meter",
+    "bench",
+    "bird",
+    "cat",
+    "dog",
+    "horse",
+    "sheep",
+    "cow",
+    "elephant",
+    "bear",
+    "zebra",
+    "giraffe",
+    "backpack",
+    "umbrella",
+    "handbag",
+    "tie",
+    "suitcase",
+    "frisbee",
+    "skis",
+    "snowboard",
+    "sports ball",
+    "kite",
+    "baseball bat",
+    "baseball glove",
+    "skateboard",
+    "surfboard",
+    "tennis racket",
+    "bottle",
+    "wine glass",
+    "cup",
+    "fork",
+    "knife",
+    "spoon",
+    "bowl",
+    "banana",
+    "apple",
+    "sandwich",
+    "orange",
+    "broccoli",
+    "carrot",
+    "hot dog",
+    "pizza",
+    "donut",
+    "cake",
+    "chair",
+    "couch",
+    "potted plant",
+    "bed",
+    "dining table",
+    "toilet",
+    "tv",
+    "laptop",
+    "mouse",
+    "remote",
+    "keyboard",
+    "cell phone",
+    "microwave",
+    "oven",
+    "toaster",
+    "sink",
+    "refrigerator",
+    "book",
+    "clock",
+    "vase",
+    "scissors",
+    "teddy bear",
+    "hair drier",
+    "toothbrush",
 )
 COCO_NUMBERS = tuple(n for n in range(1, 91) if n not in (12, 26, 29, 30, 45, 66, 68, 69, 71, 83))
 """The numbers these 80 have in COCO's own files, of 90: ten classes were planned and never annotated."""
@@ -48,14 +126,16 @@ def names_in(path: str, owner: str) -> tuple[str, ...]:
     try:
         names = tuple(line.strip() for line in file.read_bytes().decode("utf-8-sig").strip().splitlines())
     except UnicodeDecodeError as error:
-        raise ValueError(f"{owner}: {file} is no text in UTF-8 ({error.reason}); "
-                         "it should hold a class per line") from None
+        raise ValueError(
+            f"{owner}: {file} is no text in UTF-8 ({error.reason}); it should hold a class per line"
+        ) from None
     if not names:
         raise ValueError(f"{owner}: {file} is empty; it should hold a class per line")
     return names
 
 
 # --- into the frame --------------------------------------------------------------------------------
+
 
 def fitting(size: Size, target: Size, fit: Fit) -> tuple[Warp, Size]:
     """The map of a frame into a network's, and the size of the part it fills, in whole pixels.
@@ -71,8 +151,10 @@ def fitting(size: Size, target: Size, fit: Fit) -> tuple[Warp, Size]:
         return Warp.resize(size, target), target
     scale = min(target[0] / size[0], target[1] / size[1])
     step = 2 if fit == "middle" else 1  # what is left over is halved
-    margins = [step * min((side - 1) // step, max(0, round((side - n * scale) / step)))
-               for n, side in zip(size, target, strict=True)]
+    margins = [
+        step * min((side - 1) // step, max(0, round((side - n * scale) / step)))
+        for n, side in zip(size, target, strict=True)
+    ]
     part = target[0] - margins[0], target[1] - margins[1]
     left, top = (margin / 2 if fit == "middle" else 0.0 for margin in margins)
     return Warp(np.array([[part[0] / size[0], 0, left], [0, part[1] / size[1], top], [0, 0, 1]]), size, target), part
@@ -86,11 +168,12 @@ def fitted(image: Image, target: Size, fit: Fit, pad: int) -> tuple[npt.NDArray[
         return small, warp
     left, top = (round(shift) for shift in warp.matrix[:2, 2])
     frame = np.full((target[1], target[0], 3), pad, np.uint8)
-    frame[top:top + part[1], left:left + part[0]] = small
+    frame[top : top + part[1], left : left + part[0]] = small
     return frame, warp
 
 
 # --- and out of it ---------------------------------------------------------------------------------
+
 
 def carried_back(boxes: npt.ArrayLike, labels: Sequence[str], scores: npt.ArrayLike, warp: Warp) -> Detections:
     """Boxes (N, 4) of a network's frame in the image, cut at its edge; those beside the image are no detections."""
@@ -119,7 +202,7 @@ def suppressed(boxes: Floats, classes: Indices, scores: Floats, overlap: float, 
         beats = _beats(boxes, classes, some, some, overlap)
         for i in range(len(some)):
             if stays[i]:
-                stays[i + 1:] &= ~beats[i, i + 1:]
+                stays[i + 1 :] &= ~beats[i, i + 1 :]
         kept += some[stays].tolist()
         left = left[~_beats(boxes, classes, some[stays], left, overlap).any(0)]
     return np.array(kept[:most], np.intp)

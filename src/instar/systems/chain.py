@@ -59,14 +59,16 @@ def cropped(image: Image, box: Box, margin: float, pad: Pad) -> tuple[Image, War
     """
     x0, y0, x1, y1 = box
     side = margin * max(x1 - x0, y1 - y0)
-    (left, right), (top, bottom) = ((math.floor((low + high - side) / 2), math.ceil((low + high + side) / 2))
-                                    for low, high in ((x0, x1), (y0, y1)))
+    (left, right), (top, bottom) = (
+        (math.floor((low + high - side) / 2), math.ceil((low + high + side) / 2)) for low, high in ((x0, x1), (y0, y1))
+    )
     width, height = image.size
-    part = image.pixels[max(top, 0):min(bottom, height), max(left, 0):min(right, width)]
+    part = image.pixels[max(top, 0) : min(bottom, height), max(left, 0) : min(right, width)]
     beyond = ((max(-top, 0), max(bottom - height, 0)), (max(-left, 0), max(right - width, 0)), (0, 0))
     crop = np.pad(part, beyond, mode="edge") if pad == "edge" else np.pad(part, beyond)
-    return Image(crop), Warp(np.array([[1.0, 0, -left], [0, 1, -top], [0, 0, 1]]), image.size,
-                             (right - left, bottom - top))
+    return Image(crop), Warp(
+        np.array([[1.0, 0, -left], [0, 1, -top], [0, 0, 1]]), image.size, (right - left, bottom - top)
+    )
 
 
 def _boxes(found: Detections, image: Image, label: str, floor: float, most: int) -> list[tuple[Box, float]]:
@@ -81,8 +83,7 @@ def _boxes(found: Detections, image: Image, label: str, floor: float, most: int)
     return kept[:most]
 
 
-def _answered(stage: System, failed: type[_StageFailed], inputs: Sequence[Input],
-              seeds: Sequence[int]) -> list[Output]:
+def _answered(stage: System, failed: type[_StageFailed], inputs: Sequence[Input], seeds: Sequence[int]) -> list[Output]:
     try:
         answers = stage.answer(inputs, seeds)
     except Exception as error:
@@ -95,8 +96,9 @@ def _answered(stage: System, failed: type[_StageFailed], inputs: Sequence[Input]
     return found
 
 
-def _chain(name: str, *, detector: str, landmarks: str, label: str, floor: float, most: int, each: int,
-           margin: float, pad: Pad) -> System:
+def _chain(
+    name: str, *, detector: str, landmarks: str, label: str, floor: float, most: int, each: int, margin: float, pad: Pad
+) -> System:
     from instar.systems import system  # which knows this family, too
 
     with ExitStack() as held:
@@ -106,13 +108,17 @@ def _chain(name: str, *, detector: str, landmarks: str, label: str, floor: float
         held.callback(looks.close)
         for stage, kind in ((finds, Detections.kind), (looks, Poses.kind)):
             if stage.kind != kind:
-                raise ValueError(f"{name}: {stage.name} answers with {stage.kind}; a chain is a system that answers "
-                                 f"with {Detections.kind}, then one that answers with {Poses.kind}")
+                raise ValueError(
+                    f"{name}: {stage.name} answers with {stage.kind}; a chain is a system that answers "
+                    f"with {Detections.kind}, then one that answers with {Poses.kind}"
+                )
         try:
             [nobody] = _answered(looks, LandmarksFailed, [Image(np.full((64, 64, 3), 127, np.uint8))], [0])
         except LandmarksFailed as error:
-            raise ValueError(f"{name}: for the skeleton of images without a box the landmark system is asked once, "
-                             f"about an evenly grey image, and failed: {error}") from error
+            raise ValueError(
+                f"{name}: for the skeleton of images without a box the landmark system is asked once, "
+                f"about an evenly grey image, and failed: {error}"
+            ) from error
         close = held.pop_all().close
     assert isinstance(nobody, Poses)
     bones = nobody.skeleton
@@ -126,8 +132,10 @@ def _chain(name: str, *, detector: str, landmarks: str, label: str, floor: float
         for answer, (_, warp), (_, score) in zip(answers, crops, boxes, strict=True):
             assert isinstance(answer, Poses)
             if answer.skeleton != bones:
-                raise LandmarksFailed(looks, ValueError(f"it answers with skeleton {answer.skeleton.name}, and did "
-                                                        f"with {bones.name} before"))
+                raise LandmarksFailed(
+                    looks,
+                    ValueError(f"it answers with skeleton {answer.skeleton.name}, and did with {bones.name} before"),
+                )
             for best in np.argsort(-answer.scores, kind="stable")[:each].tolist():
                 points.append(warp.inverse.points(answer.points[best]))
                 seen.append(answer.visibility[best])
@@ -138,24 +146,56 @@ def _chain(name: str, *, detector: str, landmarks: str, label: str, floor: float
         found = _answered(finds, DetectorFailed, inputs, seeds)
         return [one(image, answer, seed) for image, answer, seed in zip(inputs, found, seeds, strict=True)]
 
-    fingerprint = fingerprint_of("chain", _ADAPTER, label, floor, most, each, margin, pad, finds.fingerprint,
-                                 looks.fingerprint)
-    return System(name, Poses.kind, predict, fingerprint, deterministic=finds.deterministic and looks.deterministic,
-                  seedable=finds.seedable and looks.seedable, batch=finds.batch, close=close)
+    fingerprint = fingerprint_of(
+        "chain", _ADAPTER, label, floor, most, each, margin, pad, finds.fingerprint, looks.fingerprint
+    )
+    return System(
+        name,
+        Poses.kind,
+        predict,
+        fingerprint,
+        deterministic=finds.deterministic and looks.deterministic,
+        seedable=finds.seedable and looks.seedable,
+        batch=finds.batch,
+        close=close,
+    )
 
 
 FAMILIES = (
-    SystemFamily("chain", Poses.kind, _chain, (
-        Parameter("detector", "text", help="a system that answers with detections; in quotes if it has parameters"),
-        Parameter("landmarks", "text", help="a system that answers with poses, asked about each crop"),
-        Parameter("label", "text", _ANY, help="the class whose boxes are cropped, e.g. hand; any: every box"),
-        FLOOR,
-        Parameter("most", "int", 2, low=1, high=1000, help="boxes that are cropped, the best first"),
-        Parameter("each", "int", 1, low=1, high=1000,
-                  help="subjects that count of each crop, the surest first; a box of a person holds two hands"),
-        Parameter("margin", "float", 1.25, low=1, high=4,
-                  help="side of the square crop, in lengths of the box's longer side"),
-        Parameter("pad", "choice", "black", choices=("black", "edge"),
-                  help="what a crop shows beyond the image: black, or the image's edge going on"),
-    ), help="Crops what a detector finds, and asks a landmark system about each crop."),
+    SystemFamily(
+        "chain",
+        Poses.kind,
+        _chain,
+        (
+            Parameter("detector", "text", help="a system that answers with detections; in quotes if it has parameters"),
+            Parameter("landmarks", "text", help="a system that answers with poses, asked about each crop"),
+            Parameter("label", "text", _ANY, help="the class whose boxes are cropped, e.g. hand; any: every box"),
+            FLOOR,
+            Parameter("most", "int", 2, low=1, high=1000, help="boxes that are cropped, the best first"),
+            Parameter(
+                "each",
+                "int",
+                1,
+                low=1,
+                high=1000,
+                help="subjects that count of each crop, the surest first; a box of a person holds two hands",
+            ),
+            Parameter(
+                "margin",
+                "float",
+                1.25,
+                low=1,
+                high=4,
+                help="side of the square crop, in lengths of the box's longer side",
+            ),
+            Parameter(
+                "pad",
+                "choice",
+                "black",
+                choices=("black", "edge"),
+                help="what a crop shows beyond the image: black, or the image's edge going on",
+            ),
+        ),
+        help="Crops what a detector finds, and asks a landmark system about each crop.",
+    ),
 )

@@ -41,8 +41,9 @@ class Finding:
     message: str
 
 
-def check_system(system: System, images: Sequence[tuple[str, Image]], *,
-                 samples: int = 8) -> tuple[list[Finding], list[tuple[str, Image, Output]]]:
+def check_system(
+    system: System, images: Sequence[tuple[str, Image]], *, samples: int = 8
+) -> tuple[list[Finding], list[tuple[str, Image, Output]]]:
     """Findings about a system's adapter, always the same ones in one order, and its answers to the images.
 
     At most `samples` of the named images are used, each predicted about ten times. Photos that show what the
@@ -54,8 +55,11 @@ def check_system(system: System, images: Sequence[tuple[str, Image]], *,
         raise ValueError(f"samples is at least 1, got {samples}")
     look = _Look(system, list(images[:samples]))
     findings = [_guarded(name, check, look) for name, check in _CHECKS]
-    shown = [(name, image, answer) for (name, image), answer in zip(look.images, look.first, strict=True)
-             if not isinstance(answer, Exception)]
+    shown = [
+        (name, image, answer)
+        for (name, image), answer in zip(look.images, look.first, strict=True)
+        if not isinstance(answer, Exception)
+    ]
     return findings, shown
 
 
@@ -93,8 +97,11 @@ class _Look:
     @property
     def found(self) -> list[tuple[Image, Output]]:
         """Images in which something was found, with the answer."""
-        return [(image, answer) for (_, image), answer in zip(self.images, self.first, strict=True)
-                if not isinstance(answer, Exception) and _marks(answer)]
+        return [
+            (image, answer)
+            for (_, image), answer in zip(self.images, self.first, strict=True)
+            if not isinstance(answer, Exception) and _marks(answer)
+        ]
 
     def followed(self, how: str) -> tuple[list[tuple[Output, Output, Warp]], str]:
         """Each found answer with the one to the transformed image; and the first error there was."""
@@ -132,6 +139,7 @@ def _guarded(name: str, check: _Check, look: _Look) -> Finding:
 
 # --- what an output holds, whatever its kind -------------------------------------------------------
 
+
 @dataclass(frozen=True)
 class _Mark:
     """One subject or object: its class, its places (K, 2), and how sure the system is of it."""
@@ -145,11 +153,15 @@ def _marks(output: Output) -> list[_Mark]:
     if isinstance(output, Poses):
         seen = np.where(np.isnan(output.points[..., 0]), np.nan, output.visibility)
         sure = output.scores * np.nanmean(seen, axis=1) if len(output) else output.scores
-        return [_Mark("", points.astype(np.float64), float(score))
-                for points, score in zip(output.points, sure, strict=True)]
+        return [
+            _Mark("", points.astype(np.float64), float(score))
+            for points, score in zip(output.points, sure, strict=True)
+        ]
     if isinstance(output, Detections):
-        return [_Mark(label, box.reshape(2, 2).astype(np.float64), float(score))
-                for box, label, score in zip(output.boxes, output.labels, output.scores, strict=True)]
+        return [
+            _Mark(label, box.reshape(2, 2).astype(np.float64), float(score))
+            for box, label, score in zip(output.boxes, output.labels, output.scores, strict=True)
+        ]
     return []
 
 
@@ -205,8 +217,9 @@ def _difference(a: Answer, b: Answer) -> str:
     first, second = _marks(a), _marks(b)
     if len(first) != len(second):
         return f"{len(first)} found in one and {len(second)} in the other"
-    present = [sorted((mark.label, int(np.isfinite(mark.places[:, 0]).sum())) for mark in marks)
-               for marks in (first, second)]
+    present = [
+        sorted((mark.label, int(np.isfinite(mark.places[:, 0]).sum())) for mark in marks) for marks in (first, second)
+    ]
     if present[0] != present[1]:
         return "other classes or landmarks found"
     worst = float(_apart(a, b).max(initial=0)) if first else np.inf
@@ -221,7 +234,8 @@ def _difference(a: Answer, b: Answer) -> str:
 def _rows_equal(a: Output, b: Output) -> bool:
     one, other = a.row(), b.row()
     return one.keys() == other.keys() and all(
-        np.array_equal(one[key], other[key], equal_nan=isinstance(one[key], np.ndarray)) for key in one)
+        np.array_equal(one[key], other[key], equal_nan=isinstance(one[key], np.ndarray)) for key in one
+    )
 
 
 def _told(error: BaseException) -> str:
@@ -240,8 +254,11 @@ _READ_ONLY = re.compile(r"read-?only|writ(e)?able|WRITEABLE", re.IGNORECASE)
 
 def _answers(look: _Look) -> tuple[State, str]:
     look.first = [look.one(image) for _, image in look.images]
-    wrong = [(name, answer) for (name, _), answer in zip(look.images, look.first, strict=True)
-             if isinstance(answer, Exception)]
+    wrong = [
+        (name, answer)
+        for (name, _), answer in zip(look.images, look.first, strict=True)
+        if isinstance(answer, Exception)
+    ]
     if not wrong:
         return "ok", f"{len(look.first)} of {len(look.first)} images answered with {look.system.kind}"
     name, error = wrong[0]
@@ -254,12 +271,16 @@ def _answers(look: _Look) -> tuple[State, str]:
 def _input(look: _Look) -> tuple[State, str]:
     errors = [answer for answer in look.first if isinstance(answer, Exception)]
     if any(_READ_ONLY.search(str(error)) for error in errors):
-        return "problem", ("the system writes into the image it is given, which is read-only; "
-                           "let it work on a copy: image = image.copy()")
+        return "problem", (
+            "the system writes into the image it is given, which is read-only; "
+            "let it work on a copy: image = image.copy()"
+        )
     if look.writes:
-        return "problem", ("the system changed the pixels it was given; later rules would see a changed "
-                           "picture. "
-                           "Let it work on a copy: image = image.copy()")
+        return "problem", (
+            "the system changed the pixels it was given; later rules would see a changed "
+            "picture. "
+            "Let it work on a copy: image = image.copy()"
+        )
     if len(errors) == len(look.first):
         raise _Skip("no image was answered")
     return "ok", "the pixels stay as they were"
@@ -273,10 +294,12 @@ def _finds(look: _Look) -> tuple[State, str]:
         raise _Skip("no image was answered")
     counts = [len(_marks(answer)) for _, answer in look.found]
     if not counts:
-        return "warning", (f"nothing was found in any of {answered} images: use images that show what the "
-                           "system "
-                           "looks for, return answers of low confidence too, and see whether the colour "
-                           "channels and the size of the input are what it was trained on")
+        return "warning", (
+            f"nothing was found in any of {answered} images: use images that show what the "
+            "system "
+            "looks for, return answers of low confidence too, and see whether the colour "
+            "channels and the size of the input are what it was trained on"
+        )
     return "ok", f"something was found in {len(counts)} of {answered} images, {sum(counts)} in all"
 
 
@@ -287,26 +310,39 @@ def _repeats(look: _Look) -> tuple[State, str]:
     # Backwards and forwards again: a system that remembers the last image (tracking) shows itself.
     again = [look.one(image) for image in reversed(pictures)][::-1]
     third = [look.one(image) for image in pictures]
-    unlike = next((words for answers in (again, third) for a, b in zip(look.first, answers, strict=True)
-                   if (words := _difference(a, b))), "")
+    unlike = next(
+        (
+            words
+            for answers in (again, third)
+            for a, b in zip(look.first, answers, strict=True)
+            if (words := _difference(a, b))
+        ),
+        "",
+    )
     look.steady = not unlike
     if look.system.deterministic:
         if unlike:
-            return "problem", ("declared deterministic, but the same image was answered differently: "
-                               f"{unlike}. "
-                               "Switch off tracking from image to image and anything random, "
-                               "or declare it with deterministic=False")
+            return "problem", (
+                "declared deterministic, but the same image was answered differently: "
+                f"{unlike}. "
+                "Switch off tracking from image to image and anything random, "
+                "or declare it with deterministic=False"
+            )
         return "ok", "the same image gets the same answer, three times and in any order"
     if look.system.seedable and unlike:
-        return "problem", (f"the same image with the same seed was answered differently: {unlike}. Hand the "
-                           "seed to "
-                           "every random generator the model uses, or declare seedable=False")
+        return "problem", (
+            f"the same image with the same seed was answered differently: {unlike}. Hand the "
+            "seed to "
+            "every random generator the model uses, or declare seedable=False"
+        )
     other = [look.one(image, seed) for seed in (1, 2) for image in pictures] if look.system.seedable else []
     varied = unlike or any(_difference(a, b) for a, b in zip(look.first * 2, other, strict=False))
     if not varied:
         seeds = ", whatever the seed" if look.system.seedable else ""
-        return "warning", (f"declared stochastic, but three predictions never differed{seeds}: "
-                           "declare deterministic=True and repeats cost nothing")
+        return "warning", (
+            f"declared stochastic, but three predictions never differed{seeds}: "
+            "declare deterministic=True and repeats cost nothing"
+        )
     if look.system.seedable:
         return "ok", "answers differ from seed to seed and repeat with the same seed"
     return "ok", "answers differ from prediction to prediction, as declared"
@@ -321,33 +357,44 @@ def _coordinates(look: _Look) -> tuple[State, str]:
     places = places[np.isfinite(places).all(1)]
     if len(places) > 1 and np.abs(places).max() <= 2.5 and np.median(np.abs(places)) <= 1:
         size = _size(large[0][0].size)
-        return "problem", (f"coordinates lie between {places.min():.2f} and {places.max():.2f} in an image "
-                           "of "
-                           f"{size}: they look normalised. Multiply x by width and y by height")
+        return "problem", (
+            f"coordinates lie between {places.min():.2f} and {places.max():.2f} in an image "
+            "of "
+            f"{size}: they look normalised. Multiply x by width and y by height"
+        )
     look.pixels = True
     kept, turned = _readings(look)
     if turned < 0.5 * kept and kept > 0.03:
         look.exchanged = True
-        return "problem", (f"coordinates look like (y, x): in a mirrored image they are {kept:.0%} of the "
-                           "image's "
-                           f"size from where they should be, read as (y, x) only {turned:.0%}. Exchange the "
-                           "two")
-    outside = [(~inside(mark.places, image.size))[np.isfinite(mark.places[:, 0])].mean()
-               for image, answer in large for mark in _marks(answer)]
+        return "problem", (
+            f"coordinates look like (y, x): in a mirrored image they are {kept:.0%} of the "
+            "image's "
+            f"size from where they should be, read as (y, x) only {turned:.0%}. Exchange the "
+            "two"
+        )
+    outside = [
+        (~inside(mark.places, image.size))[np.isfinite(mark.places[:, 0])].mean()
+        for image, answer in large
+        for mark in _marks(answer)
+    ]
     if np.median(outside) > 0.5:
-        return "problem", (f"most places lie outside the frame (x {places[:, 0].min():.0f} to "
-                           f"{places[:, 0].max():.0f}, y {places[:, 1].min():.0f} to "
-                           f"{places[:, 1].max():.0f}; the "
-                           f"first image is {_size(large[0][0].size)}): they must be pixels of the image "
-                           "given, "
-                           "not of the model's input or of a crop")
-    reach = max(float(np.nanmax(np.abs(mark.places / image.size))) for image, answer in large
-                for mark in _marks(answer))
+        return "problem", (
+            f"most places lie outside the frame (x {places[:, 0].min():.0f} to "
+            f"{places[:, 0].max():.0f}, y {places[:, 1].min():.0f} to "
+            f"{places[:, 1].max():.0f}; the "
+            f"first image is {_size(large[0][0].size)}): they must be pixels of the image "
+            "given, "
+            "not of the model's input or of a crop"
+        )
+    reach = max(
+        float(np.nanmax(np.abs(mark.places / image.size))) for image, answer in large for mark in _marks(answer)
+    )
     if reach > 4:
-        return "warning", (f"a place lies {reach:.0f} times the image's size away; "
-                           "leave out what has no place (NaN)")
-    return "ok", (f"pixels, x {places[:, 0].min():.0f} to {places[:, 0].max():.0f} and "
-                  f"y {places[:, 1].min():.0f} to {places[:, 1].max():.0f}")
+        return "warning", (f"a place lies {reach:.0f} times the image's size away; leave out what has no place (NaN)")
+    return "ok", (
+        f"pixels, x {places[:, 0].min():.0f} to {places[:, 0].max():.0f} and "
+        f"y {places[:, 1].min():.0f} to {places[:, 1].max():.0f}"
+    )
 
 
 def _exchanged(output: Output) -> Output:
@@ -394,8 +441,7 @@ def _scores(look: _Look) -> tuple[State, str]:
     low, high = float(scores.min()), float(scores.max())
     if low < 0 or high > 1:
         fix = "divide by 100" if low >= 0 and 1.5 < high <= 100 else "pass logits through a sigmoid, or clip"
-        return "problem", (f"scores or visibilities lie between {low:.3g} and {high:.3g}, "
-                           f"they must be 0 to 1: {fix}")
+        return "problem", (f"scores or visibilities lie between {low:.3g} and {high:.3g}, they must be 0 to 1: {fix}")
     if low == high:
         return "ok", f"all are {low:.3g}: without scores of its own the system cannot be judged by confidence"
     return "ok", f"between {low:.2g} and {high:.2g}"
@@ -418,10 +464,12 @@ def _channels(look: _Look) -> tuple[State, str]:
     rgb, bgr = float(np.mean(ours)), float(np.mean(theirs))
     better = np.mean([b > a for a, b in zip(ours, theirs, strict=True)])
     if bgr > 1.2 * rgb and bgr - rgb > 0.1 and better >= 0.6:
-        return "warning", ("with red and blue exchanged the system finds more: its scores add up to "
-                           f"{bgr:.2f} per "
-                           f"image instead of {rgb:.2f}. Your model seems to expect BGR; images are RGB: "
-                           "image[..., ::-1]")
+        return "warning", (
+            "with red and blue exchanged the system finds more: its scores add up to "
+            f"{bgr:.2f} per "
+            f"image instead of {rgb:.2f}. Your model seems to expect BGR; images are RGB: "
+            "image[..., ::-1]"
+        )
     return "ok", f"scores add up to {rgb:.2f} per image, with red and blue exchanged to {bgr:.2f}"
 
 
@@ -432,9 +480,11 @@ def _sides(look: _Look) -> tuple[State, str]:
     bones = next(answer.skeleton for _, answer in look.found if isinstance(answer, Poses))
     unpaired = _unpaired(bones.landmarks, bones.swap)
     if unpaired:
-        return "problem", (f"skeleton {bones.name} does not pair {unpaired[0]} with {unpaired[1]}: add it "
-                           "to pairs, "
-                           "or mirrored images are judged wrong")
+        return "problem", (
+            f"skeleton {bones.name} does not pair {unpaired[0]} with {unpaired[1]}: add it "
+            "to pairs, "
+            "or mirrored images are judged wrong"
+        )
     paired = bones.swap != np.arange(len(bones.landmarks))
     if not paired.any():
         raise _Skip(f"skeleton {bones.name} has no left/right pairs")
@@ -455,11 +505,13 @@ def _sides(look: _Look) -> tuple[State, str]:
     if apart < 4:
         raise _Skip("left and right landmarks are less than 4 px apart here")
     if without < 0.5 * with_swap:
-        return "problem", ("in mirrored images landmarks keep their side: exchanged they are "
-                           f"{with_swap:.1f} px off, "
-                           f"kept only {without:.1f} px. The skeleton's left and right names or its pairs "
-                           "are "
-                           "probably wrong, or in another order than the model's output")
+        return "problem", (
+            "in mirrored images landmarks keep their side: exchanged they are "
+            f"{with_swap:.1f} px off, "
+            f"kept only {without:.1f} px. The skeleton's left and right names or its pairs "
+            "are "
+            "probably wrong, or in another order than the model's output"
+        )
     behind = _from_behind(look)
     if behind:
         return "warning", behind
@@ -513,9 +565,11 @@ def _from_behind(look: _Look) -> str:
                 votes.append(lean.sum() > 0)
     if not votes or np.mean(votes) > 1 / 3:
         return ""
-    return (f"in {len(votes) - sum(votes)} of {len(votes)} subjects the left side is at the image's left, "
-            "as of someone seen from behind. If they face the camera, left and right are exchanged in the "
-            "output: they are the subject's own, not the viewer's")
+    return (
+        f"in {len(votes) - sum(votes)} of {len(votes)} subjects the left side is at the image's left, "
+        "as of someone seen from behind. If they face the camera, left and right are exchanged in the "
+        "output: they are the subject's own, not the viewer's"
+    )
 
 
 def _batch(look: _Look) -> tuple[State, str]:
@@ -523,27 +577,41 @@ def _batch(look: _Look) -> tuple[State, str]:
         raise _Skip("no image was answered")
     if not look.steady or not (look.system.deterministic or look.system.seedable):
         raise _Skip("answers to the same image differ already, one by one")
-    pictures = [image for (_, image), answer in zip(look.images, look.first, strict=True)
-                if not isinstance(answer, Exception)]
+    pictures = [
+        image for (_, image), answer in zip(look.images, look.first, strict=True) if not isinstance(answer, Exception)
+    ]
     alone: list[Answer] = [answer for answer in look.first if not isinstance(answer, Exception)]
     odd = transformation(f"stretch({_fit(pictures[0], 1.5):g}, {_fit(pictures[0], 1.25):g})")(pictures[0])[0]
     pictures.insert(1, odd)  # images of different sizes, whatever was given
     alone.insert(1, look.one(odd))
     together = look.ask(pictures)
-    failed = [answer for answer, single in zip(together, alone, strict=True)
-              if isinstance(answer, Exception) and not isinstance(single, Exception)]
+    failed = [
+        answer
+        for answer, single in zip(together, alone, strict=True)
+        if isinstance(answer, Exception) and not isinstance(single, Exception)
+    ]
     if failed:
-        return "problem", (f"{len(pictures)} images of different sizes at once: {_told(failed[0])}. Bring "
-                           "them to "
-                           "the model's size one by one before stacking them, or predict in a loop")
+        return "problem", (
+            f"{len(pictures)} images of different sizes at once: {_told(failed[0])}. Bring "
+            "them to "
+            "the model's size one by one before stacking them, or predict in a loop"
+        )
     unlike = [words for a, b in zip(alone, together, strict=True) if (words := _difference(a, b))]
-    far = max((float(_apart(a, b).max(initial=0)) for a, b in zip(alone, together, strict=True)
-               if not isinstance(a, Exception) and not isinstance(b, Exception)), default=0.0)
+    far = max(
+        (
+            float(_apart(a, b).max(initial=0))
+            for a, b in zip(alone, together, strict=True)
+            if not isinstance(a, Exception) and not isinstance(b, Exception)
+        ),
+        default=0.0,
+    )
     if unlike and (far > 0.5 or any("found" in words for words in unlike)):
-        return "problem", (f"{len(unlike)} of {len(pictures)} images are answered differently in a batch: "
-                           f"{unlike[0]}. Answers must not depend on the neighbours: scale each by its own "
-                           "size, "
-                           "keep the order, put normalisation layers in evaluation mode")
+        return "problem", (
+            f"{len(unlike)} of {len(pictures)} images are answered differently in a batch: "
+            f"{unlike[0]}. Answers must not depend on the neighbours: scale each by its own "
+            "size, "
+            "keep the order, put normalisation layers in evaluation mode"
+        )
     if unlike:
         return "ok", f"in a batch of {len(pictures)} nearly the same answers as one by one ({unlike[0]})"
     return "ok", f"a batch of {len(pictures)} images of different sizes gets the same answers as one by one"
@@ -582,15 +650,19 @@ def _scale(look: _Look) -> tuple[State, str]:
         raise _Skip("nothing was found in the scaled images")
     if np.median(moved) > 0.05:
         if np.median(fixed) < 0.5 * np.median(moved):
-            return "problem", ("in an image twice as large the answer stays at the same coordinates: they "
-                               "seem to be "
-                               "pixels of the model's input. Multiply x by image width / input width, and y "
-                               "likewise")
-        return "warning", (f"in a rescaled image places are {np.median(moved):.0%} of its size from where "
-                           "they "
-                           "should be: see whether the coordinates go back through the same scaling and "
-                           "padding "
-                           "as the image")
+            return "problem", (
+                "in an image twice as large the answer stays at the same coordinates: they "
+                "seem to be "
+                "pixels of the model's input. Multiply x by image width / input width, and y "
+                "likewise"
+            )
+        return "warning", (
+            f"in a rescaled image places are {np.median(moved):.0%} of its size from where "
+            "they "
+            "should be: see whether the coordinates go back through the same scaling and "
+            "padding "
+            "as the image"
+        )
     mirrored, _ = look.followed("mirror(h)")
     flips = [(b - a) / 2 for before, after, warp in mirrored for a, b in _matched(before.warped(warp), after)]
     offset = [_offset(np.concatenate(shifts))]
@@ -598,12 +670,19 @@ def _scale(look: _Look) -> tuple[State, str]:
         offset.append((_offset(np.concatenate(flips))[0], 0.0))  # a mirror says nothing about y
     x, y = (max((each[axis] for each in offset), key=abs) for axis in (0, 1))
     if x or y:
-        where = " and ".join(words for words in (
-            f"{abs(x):.2g} px too far {'right' if x > 0 else 'left'}" if x else "",
-            f"{abs(y):.2g} px too far {'down' if y > 0 else 'up'}" if y else "") if words)
-        return "warning", (f"all places sit {where}. The centre of pixel (row i, column j) is (j + 0.5, i + "
-                           "0.5): "
-                           "add 0.5 to pixel indices, and resize without aligning corners")
+        where = " and ".join(
+            words
+            for words in (
+                f"{abs(x):.2g} px too far {'right' if x > 0 else 'left'}" if x else "",
+                f"{abs(y):.2g} px too far {'down' if y > 0 else 'up'}" if y else "",
+            )
+            if words
+        )
+        return "warning", (
+            f"all places sit {where}. The centre of pixel (row i, column j) is (j + 0.5, i + "
+            "0.5): "
+            "add 0.5 to pixel indices, and resize without aligning corners"
+        )
     return "ok", f"places follow the image's size, within {np.median(moved):.1%} of it"
 
 
@@ -621,8 +700,7 @@ def _offset(shifts: Floats) -> tuple[float, float]:
         middle = float(np.median(every))
         spread = float(np.median(np.abs(every - middle)))
         agreed = float(np.mean(np.sign(every) == np.sign(middle)))
-        sure = (abs(middle) > 1 and spread < 0.5 * abs(middle) and agreed > 0.8) or \
-            (abs(middle) > 0.3 and spread < 0.1)
+        sure = (abs(middle) > 1 and spread < 0.5 * abs(middle) and agreed > 0.8) or (abs(middle) > 0.3 and spread < 0.1)
         found.append(middle if sure else 0.0)
     return found[0], found[1]
 
@@ -635,16 +713,17 @@ def _empty(look: _Look) -> tuple[State, str]:
     if isinstance(answer, Exception):
         if all(isinstance(each, Exception) for each in look.first):
             raise _Skip("no image was answered")
-        return "problem", (f"{_told(answer)} on an evenly grey image: "
-                           "return an empty output where nothing is found")
+        return "problem", (f"{_told(answer)} on an evenly grey image: return an empty output where nothing is found")
     scores = [mark.score for mark in _marks(answer)]
     if not scores:
         return "ok", "nothing is found in an evenly grey image"
     if max(scores) < 0.3:
         return "ok", f"in an evenly grey image only weak answers, at most {max(scores):.2f}"
-    return "warning", (f"{len(scores)} found in an evenly grey image, with scores up to {max(scores):.2f}: "
-                       "return "
-                       "the model's own score, or nothing where it finds nothing")
+    return "warning", (
+        f"{len(scores)} found in an evenly grey image, with scores up to {max(scores):.2f}: "
+        "return "
+        "the model's own score, or nothing where it finds nothing"
+    )
 
 
 def _speed(look: _Look) -> tuple[State, str]:

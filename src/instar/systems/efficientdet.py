@@ -34,11 +34,17 @@ def _efficientdet(version: str, name: str, *, model: str | None, floor: float) -
     run = Model(path)
     takes, gives = run.shape, [tuple(int(n) for n in output["shape"]) for output in run.outputs]
     most = gives[0][1] if len(gives[0]) == 3 else 0
-    if (len(takes) != 4 or takes[3] != 3 or run.input["dtype"] != np.uint8
-            or gives != [(1, most, 4), (1, most), (1, most), (1,)]):
-        raise ValueError(f"{name}: {path} takes {np.dtype(run.input['dtype']).name} {takes} and returns {gives}; "
-                         "EfficientDet-Lite takes uint8 (1, side, side, 3) and returns boxes (1, n, 4), classes and "
-                         "scores (1, n), and their number (1,)")
+    if (
+        len(takes) != 4
+        or takes[3] != 3
+        or run.input["dtype"] != np.uint8
+        or gives != [(1, most, 4), (1, most), (1, most), (1,)]
+    ):
+        raise ValueError(
+            f"{name}: {path} takes {np.dtype(run.input['dtype']).name} {takes} and returns {gives}; "
+            "EfficientDet-Lite takes uint8 (1, side, side, 3) and returns boxes (1, n, 4), classes and "
+            "scores (1, n), and their number (1,)"
+        )
     size, names = (takes[2], takes[1]), _names(path, name)
     scale = np.array([size[1], size[0], size[1], size[0]])
 
@@ -72,7 +78,13 @@ def _names(path: Path, name: str) -> tuple[str, ...]:
 
 
 FAMILIES = tuple(
-    SystemFamily(version, Detections.kind, partial(_efficientdet, version), (
-        Parameter("model", "text", None, help="the .tflite file, if not the pulled one"), FLOOR,
-    ), help=f"COCO's 80 classes, at most 25 objects, {side}×{side} pixels.", extra="litert")
-    for version, side in (("efficientdet-lite0", 320), ("efficientdet-lite1", 384), ("efficientdet-lite2", 448)))
+    SystemFamily(
+        version,
+        Detections.kind,
+        partial(_efficientdet, version),
+        (Parameter("model", "text", None, help="the .tflite file, if not the pulled one"), FLOOR),
+        help=f"COCO's 80 classes, at most 25 objects, {side}×{side} pixels.",
+        extra="litert",
+    )
+    for version, side in (("efficientdet-lite0", 320), ("efficientdet-lite1", 384), ("efficientdet-lite2", 448))
+)

@@ -23,10 +23,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 @overload
 def declare(function: F) -> F: ...
 @overload
-def declare(*, kind: str | None = None, version: str = "", deterministic: bool | None = None,
-            batch: bool = False) -> Callable[[F], F]: ...
-def declare(function: Any = None, *, kind: str | None = None, version: str = "", deterministic: bool | None = None,
-            batch: bool = False) -> Any:
+def declare(
+    *, kind: str | None = None, version: str = "", deterministic: bool | None = None, batch: bool = False
+) -> Callable[[F], F]: ...
+def declare(
+    function: Any = None,
+    *,
+    kind: str | None = None,
+    version: str = "",
+    deterministic: bool | None = None,
+    batch: bool = False,
+) -> Any:
     """Say of a function what Instar cannot see: its output kind, its version, whether it is deterministic.
 
     `version` should change when the weights do. A `batch` function takes a list of arrays and returns a list.
@@ -34,9 +41,14 @@ def declare(function: Any = None, *, kind: str | None = None, version: str = "",
     >>> @declare(kind="poses", version="2")
     ... def my_model(image): ...
     """
+
     def mark(f: F) -> F:
-        f.__instar__ = {"kind": kind, "version": version, "deterministic": deterministic,  # type: ignore[attr-defined]
-                        "batch": batch}
+        f.__instar__ = {  # type: ignore[attr-defined]
+            "kind": kind,
+            "version": version,
+            "deterministic": deterministic,
+            "batch": batch,
+        }
         return f
 
     return mark if function is None else mark(function)
@@ -62,9 +74,16 @@ def from_function(function: Callable[..., Any], name: str) -> System:
     kind = told.get("kind") or _annotated(signature.return_annotation) or _probed(predict, name)
     if kind not in output_kinds():
         raise ValueError(f"{name}: {kind!r} is no kind of output; there are {', '.join(output_kinds())}")
-    return System(name, kind, predict, fingerprint_of("function", name, told.get("version", ""), _source(function)),
-                  deterministic=deterministic, seedable=seeded or deterministic, batch=16 if batch else 1,
-                  takes="scene" if kind == Forecast.kind else "image")
+    return System(
+        name,
+        kind,
+        predict,
+        fingerprint_of("function", name, told.get("version", ""), _source(function)),
+        deterministic=deterministic,
+        seedable=seeded or deterministic,
+        batch=16 if batch else 1,
+        takes="scene" if kind == Forecast.kind else "image",
+    )
 
 
 def _annotated(annotation: Any) -> str | None:
@@ -80,8 +99,10 @@ def _probed(predict: Callable[[Sequence[Input], Sequence[int]], Sequence[Any]], 
     try:
         answer = predict([Image(np.full((64, 64, 3), 127, np.uint8))], [0])[0]
     except Exception as error:
-        raise ValueError(f"{name} does not say what it returns, and failed on a 64×64 grey image "
-                         f"({type(error).__name__}: {error}); {ask}") from error
+        raise ValueError(
+            f"{name} does not say what it returns, and failed on a 64×64 grey image "
+            f"({type(error).__name__}: {error}); {ask}"
+        ) from error
     kind = Caption.kind if isinstance(answer, str) else getattr(answer, "kind", None)
     if kind not in output_kinds():
         raise ValueError(f"{name} returned {type(answer).__name__}, which is no output of Instar; {ask}")

@@ -65,11 +65,14 @@ _KEYS = (
     Parameter("per_minute", "float", None, low=0, open_low=True),
     Parameter("most_bytes", "int", 1_000_000, low=1),
 )
-_IMAGE = (Parameter("format", "choice", "png", choices=("png", "jpeg")),
-          Parameter("quality", "int", 95, low=1, high=100))
-_ANSWERS = {Caption.kind: (Parameter("caption", "text"), Parameter("score", "text", None)),
-            Detections.kind: (Parameter("boxes", "text"), Parameter("labels", "text"),
-                              Parameter("scores", "text", None))}
+_IMAGE = (
+    Parameter("format", "choice", "png", choices=("png", "jpeg")),
+    Parameter("quality", "int", 95, low=1, high=100),
+)
+_ANSWERS = {
+    Caption.kind: (Parameter("caption", "text"), Parameter("score", "text", None)),
+    Detections.kind: (Parameter("boxes", "text"), Parameter("labels", "text"), Parameter("scores", "text", None)),
+}
 _TABLES = ("headers", "multipart", "image", "answer")
 _HOW = ("timeout", "retries", "backoff", "patience", "per_second", "per_minute", "most_bytes")
 """How patiently the service is asked, which does not change its answers."""
@@ -99,6 +102,7 @@ class _Failed(Exception):
 
 # --- the template ----------------------------------------------------------------------------------
 
+
 @dataclass(frozen=True, slots=True)
 class _Template:
     """A template as it is written: it names secrets and holds none."""
@@ -114,8 +118,14 @@ class _Template:
     @property
     def fingerprint(self) -> str:
         decides = {key: value for key, value in self.told.items() if key not in _HOW}
-        return fingerprint_of("http", _ADAPTER, *(json.dumps(part, sort_keys=True) for part in (
-            decides, dict(self.headers), dict(self.multipart), dict(self.image), dict(self.answer))))
+        return fingerprint_of(
+            "http",
+            _ADAPTER,
+            *(
+                json.dumps(part, sort_keys=True)
+                for part in (decides, dict(self.headers), dict(self.multipart), dict(self.image), dict(self.answer))
+            ),
+        )
 
 
 def _read(path: str, name: str) -> _Template:
@@ -134,14 +144,19 @@ def _read(path: str, name: str) -> _Template:
     known = [parameter.name for parameter in _KEYS]
     for key in data:
         if key not in known:
-            raise ValueError(f"{name}: unknown key {key!r}{nearest(key, [*known, *_TABLES])}; it has "
-                             f"{', '.join(known)}, and the tables {', '.join(_TABLES)}")
+            raise ValueError(
+                f"{name}: unknown key {key!r}{nearest(key, [*known, *_TABLES])}; it has "
+                f"{', '.join(known)}, and the tables {', '.join(_TABLES)}"
+            )
     told = _bound(name, data, _KEYS)
-    template = _Template(told, _texts(name, "headers", tables["headers"]),
-                         _texts(name, "multipart", tables["multipart"]),
-                         _bound(f"{name}: [image]", tables["image"], _IMAGE),
-                         _bound(f"{name}: [answer]", tables["answer"], _ANSWERS[told["kind"]]),
-                         _body(name, told["json"]))
+    template = _Template(
+        told,
+        _texts(name, "headers", tables["headers"]),
+        _texts(name, "multipart", tables["multipart"]),
+        _bound(f"{name}: [image]", tables["image"], _IMAGE),
+        _bound(f"{name}: [answer]", tables["answer"], _ANSWERS[told["kind"]]),
+        _body(name, told["json"]),
+    )
     _check(name, template)
     return template
 
@@ -175,11 +190,15 @@ def _check(name: str, template: _Template) -> None:
     except ValueError:  # a port that is no number
         sound = None
     if not sound:
-        raise ValueError(f"{name}: url is {told['url']!r}; it takes http:// or https://, a host, and a path in plain "
-                         "characters. What is secret belongs in a header")
+        raise ValueError(
+            f"{name}: url is {told['url']!r}; it takes http:// or https://, a host, and a path in plain "
+            "characters. What is secret belongs in a header"
+        )
     if url.username is not None or url.password is not None:
-        raise ValueError(f"{name}: the url holds a user's name or password; write them as a header whose value comes "
-                         'from the environment: Authorization = "Basic ${MY_CREDENTIALS}"')
+        raise ValueError(
+            f"{name}: the url holds a user's name or password; write them as a header whose value comes "
+            'from the environment: Authorization = "Basic ${MY_CREDENTIALS}"'
+        )
     bodies = [told["json"] is not None, bool(template.multipart), told["raw"]]
     if sum(bodies) != 1:
         raise ValueError(f"{name}: it says {sum(bodies)} of json, [multipart] and raw; a request has exactly one body")
@@ -198,8 +217,11 @@ def _check_placeholders(name: str, template: _Template) -> None:
                 raise ValueError(f"{name}: there is no placeholder {{{placeholder}}}{hint}")
             found.add(placeholder)
     if not found & {"image", "image_base64", "image_data_url"}:
-        wanted = '[multipart] has no field that is "{image}"' if template.multipart else (
-            "json mentions neither {image_base64} nor {image_data_url}")
+        wanted = (
+            '[multipart] has no field that is "{image}"'
+            if template.multipart
+            else ("json mentions neither {image_base64} nor {image_data_url}")
+        )
         raise ValueError(f"{name}: {wanted}: the service would never see the image")
     if any(_FILE in text and text != _FILE for text in template.multipart.values()):
         raise ValueError(f'{name}: [multipart] a field that uploads the image is "{_FILE}" and nothing beside it')
@@ -210,11 +232,14 @@ def _check_headers(name: str, template: _Template, url: urllib.parse.SplitResult
         if not _HEADER.fullmatch(key) or not _sendable(value):
             raise ValueError(f"{name}: [headers] {key!r} cannot be sent: a header is one line of plain characters")
         if key.lower() in ("content-length", "host", "transfer-encoding") or (
-                template.multipart and key.lower() == "content-type"):
+            template.multipart and key.lower() == "content-type"
+        ):
             raise ValueError(f"{name}: [headers] {key} is set by Instar; leave it out")
         if _SECRET_HEADER.search(key) and not _VARIABLE.search(value):
-            raise ValueError(f"{name}: [headers] {key} holds its value itself; name an environment variable that holds "
-                             f'it, as in {key} = "${{MY_KEY}}"')
+            raise ValueError(
+                f"{name}: [headers] {key} holds its value itself; name an environment variable that holds "
+                f'it, as in {key} = "${{MY_KEY}}"'
+            )
         if _VARIABLE.search(value) and url.scheme == "http" and not _near(str(url.hostname)):
             raise ValueError(f"{name}: [headers] {key} would send a secret in the clear; write the url with https://")
 
@@ -243,8 +268,10 @@ def _headers(name: str, template: _Template) -> tuple[dict[str, str], dict[str, 
         if not value:
             raise ValueError(f"{name}: the environment variable {variable} is not set or empty; its headers need it")
         if not _sendable(value):
-            raise ValueError(f"{name}: the value of the environment variable {variable} cannot be sent as a header: it "
-                             "holds a line break, or characters beyond ASCII")
+            raise ValueError(
+                f"{name}: the value of the environment variable {variable} cannot be sent as a header: it "
+                "holds a line break, or characters beyond ASCII"
+            )
         secrets[variable] = value
         return value
 
@@ -253,6 +280,7 @@ def _headers(name: str, template: _Template) -> tuple[dict[str, str], dict[str, 
 
 
 # --- the request -----------------------------------------------------------------------------------
+
 
 def _encoded(image: Image, told: Mapping[str, Any]) -> bytes:
     options = [cv2.IMWRITE_JPEG_QUALITY, told["quality"]] if told["format"] == "jpeg" else []
@@ -290,8 +318,12 @@ def _request(template: _Template, image: Image) -> tuple[bytes, str]:
     if template.told["raw"]:
         return data, mime
     coded = b64encode(data).decode()
-    facts: dict[str, str | int] = {"width": image.size[0], "height": image.size[1], "image_base64": coded,
-                                   "image_data_url": f"data:{mime};base64,{coded}"}
+    facts: dict[str, str | int] = {
+        "width": image.size[0],
+        "height": image.size[1],
+        "image_base64": coded,
+        "image_data_url": f"data:{mime};base64,{coded}",
+    }
     if not template.multipart:
         return json.dumps(_filled(template.body, facts)).encode(), "application/json"
     boundary = f"instar-{random.getrandbits(128):032x}"
@@ -339,6 +371,7 @@ class _Heard(HTTPResponse):
 
 def _bounded(kind: Callable[..., HTTPConnection]) -> Callable[..., HTTPConnection]:
     """Connections whose whole exchange ends in time, not only each read of it."""
+
     def connection(host: str, *, timeout: float, **more: Any) -> HTTPConnection:
         made, deadline = kind(host, timeout=timeout, **more), time.monotonic() + timeout
         made.response_class = lambda sock, **told: _Heard(sock, deadline, **told)  # type: ignore[assignment]
@@ -371,6 +404,7 @@ def _opener() -> urllib.request.OpenerDirector:
 
 # --- the answer ------------------------------------------------------------------------------------
 
+
 @dataclass(frozen=True, slots=True, repr=False)
 class _Secrets:
     """Values of environment variables, by their names."""
@@ -380,8 +414,14 @@ class _Secrets:
     def scrubbed(self, text: str) -> str:
         """The text without them, also as JSON, Python and addresses write them."""
         for variable, value in sorted(self.held.items(), key=lambda item: -len(item[1])):
-            for written in {value, json.dumps(value)[1:-1], repr(value)[1:-1], value.replace("/", "\\/"),
-                            urllib.parse.quote(value), urllib.parse.quote(value, safe="")}:
+            for written in {
+                value,
+                json.dumps(value)[1:-1],
+                repr(value)[1:-1],
+                value.replace("/", "\\/"),
+                urllib.parse.quote(value),
+                urllib.parse.quote(value, safe=""),
+            }:
                 text = re.sub(re.escape(written), f"${{{variable}}}", text, flags=re.IGNORECASE)
         return text
 
@@ -411,8 +451,13 @@ def _at(value: Any, keys: Sequence[str], before: tuple[str, ...] = ()) -> Any:
         return _at(value[int(key)], rest, (*before, key))
     if isinstance(value, dict) and key in value:
         return _at(value[key], rest, (*before, key))
-    has = (f"it has {', '.join(map(str, list(value)[:20])) or 'no fields'}" if isinstance(value, dict) else
-           f"it is a list of {len(value)}" if isinstance(value, list) else "it is neither an object nor a list")
+    has = (
+        f"it has {', '.join(map(str, list(value)[:20])) or 'no fields'}"
+        if isinstance(value, dict)
+        else f"it is a list of {len(value)}"
+        if isinstance(value, list)
+        else "it is neither an object nor a list"
+    )
     raise ValueError(f"there is no {key!r} in {'.'.join(before) or 'the answer'}: {has}")
 
 
@@ -425,8 +470,9 @@ def _answer(template: _Template, content: Any, secrets: _Secrets) -> Output:
         if not text.strip():
             raise ValueError(f"the caption at {where['caption']} is empty")
         score = found.get("score")
-        if score is not None and (isinstance(score, bool) or not isinstance(score, int | float)
-                                  or not math.isfinite(score)):
+        if score is not None and (
+            isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score)
+        ):
             raise ValueError(f"a score is a number, and {where['score']} is {json.dumps(score)}")
         return Caption.from_text(text, score=score)
     boxes = _numbers(found["boxes"], where["boxes"], "boxes are lists [x0, y0, x1, y1] in pixels")
@@ -435,8 +481,11 @@ def _answer(template: _Template, content: Any, secrets: _Secrets) -> Output:
         raise ValueError(f"labels are a list of texts, and {where['labels']} is {json.dumps(labels)}")
     named = [_text(label, where["labels"], "a label") for label in labels]
     secrets.check("\n".join(named))
-    return Detections.from_xyxy(boxes, named, None if where["scores"] is None else _numbers(
-        found["scores"], where["scores"], "scores are a list of numbers"))
+    return Detections.from_xyxy(
+        boxes,
+        named,
+        None if where["scores"] is None else _numbers(found["scores"], where["scores"], "scores are a list of numbers"),
+    )
 
 
 def _text(value: Any, where: str, what: str) -> str:
@@ -458,6 +507,7 @@ def _numbers(value: Any, where: str, form: str) -> np.ndarray[Any, np.dtype[np.f
 
 # --- the system ------------------------------------------------------------------------------------
 
+
 class _Service:
     """A service that is asked again where that may help, and not more often than it allows."""
 
@@ -465,8 +515,10 @@ class _Service:
         self._template, self._headers, self._secrets = template, headers, secrets
         self._opener = _opener()
         told = template.told
-        self._apart = max((span / told[rate] for rate, span in (("per_second", 1), ("per_minute", 60))
-                           if told[rate] is not None), default=0.0)
+        self._apart = max(
+            (span / told[rate] for rate, span in (("per_second", 1), ("per_minute", 60)) if told[rate] is not None),
+            default=0.0,
+        )
         self._next = 0.0
         self._lock = threading.Lock()
 
@@ -479,8 +531,9 @@ class _Service:
         try:
             return _answer(self._template, _parsed(data), self._secrets)
         except (ValueError, RecursionError, OverflowError) as error:
-            raise ValueError(f"{self._secrets.cut(str(error))}; the service answered {self._secrets.quoted(data)}"
-                             ) from None
+            raise ValueError(
+                f"{self._secrets.cut(str(error))}; the service answered {self._secrets.quoted(data)}"
+            ) from None
 
     def _asked(self, body: bytes, mime: str) -> bytes:
         told, begun, tries, paused = self._template.told, time.monotonic(), 0, 0.0
@@ -537,8 +590,10 @@ class _Service:
         said = f"the service answered {status} {response.reason}"
         if 300 <= status < 400:
             to = self._secrets.quoted(response.headers.get("Location", "").encode())
-            raise RuntimeError(f"{said}, a redirect to {to}; it is not followed, as the headers would go along: if "
-                               "that is where the service is, write it as the url")
+            raise RuntimeError(
+                f"{said}, a redirect to {to}; it is not followed, as the headers would go along: if "
+                "that is where the service is, write it as the url"
+            )
         with suppress(OSError, HTTPException):  # why it refuses is not worth another try
             said += f": {self._secrets.quoted(response.read(_ERROR_BYTES))}"
         if status in _LATER or status >= 500:
@@ -574,7 +629,11 @@ def _http(name: str, *, template: str) -> System:
 
 
 FAMILIES = (
-    SystemFamily("http", "any", _http, (
-        Parameter("template", "text", help="the TOML file that describes requests and answers; see docs/http.md"),
-    ), help="A captioner or detector behind a JSON service."),
+    SystemFamily(
+        "http",
+        "any",
+        _http,
+        (Parameter("template", "text", help="the TOML file that describes requests and answers; see docs/http.md"),),
+        help="A captioner or detector behind a JSON service.",
+    ),
 )

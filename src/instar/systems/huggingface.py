@@ -28,8 +28,9 @@ _ASK = "Describe the image in one short sentence."
 
 def _huggingface_detector(name: str, *, model: str, floor: float) -> System:
     torch, _, transformers = (_imported(library) for library in ("torch", "PIL", "transformers"))
-    processor, network = _loaded(name, "object detector", model, transformers.AutoImageProcessor,
-                                 transformers.AutoModelForObjectDetection)
+    processor, network = _loaded(
+        name, "object detector", model, transformers.AutoImageProcessor, transformers.AutoModelForObjectDetection
+    )
     network.eval()
     labels: dict[int, str] = network.config.id2label
 
@@ -46,22 +47,33 @@ def _huggingface_detector(name: str, *, model: str, floor: float) -> System:
     def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Detections]:
         return [one(image) for image in inputs]
 
-    fingerprint = fingerprint_of("huggingface-detector", _ADAPTER, floor, processor.to_json_string(),
-                                 _configured(network.config), _weights(network))
+    fingerprint = fingerprint_of(
+        "huggingface-detector",
+        _ADAPTER,
+        floor,
+        processor.to_json_string(),
+        _configured(network.config),
+        _weights(network),
+    )
     return System(name, Detections.kind, predict, fingerprint)
 
 
 def _huggingface_captioner(name: str, *, model: str, prompt: str | None, tokens: int) -> System:
     torch, _, transformers = (_imported(library) for library in ("torch", "PIL", "transformers"))
     if not hasattr(transformers, "AutoModelForImageTextToText"):
-        raise MissingExtra(f"{name}: transformers {transformers.__version__} is too old for captioners: "
-                           "pip install -U transformers")
-    processor, network = _loaded(name, "captioner", model, transformers.AutoProcessor,
-                                 transformers.AutoModelForImageTextToText)
+        raise MissingExtra(
+            f"{name}: transformers {transformers.__version__} is too old for captioners: pip install -U transformers"
+        )
+    processor, network = _loaded(
+        name, "captioner", model, transformers.AutoProcessor, transformers.AutoModelForImageTextToText
+    )
     network.float().eval()  # half precision is for other devices
     whole = hasattr(processor, "image_processor")  # those of an encoder and a decoder have none for both
-    looks, speaks = (processor.image_processor, processor.tokenizer) if whole else _loaded(
-        name, "captioner", model, transformers.AutoImageProcessor, transformers.AutoTokenizer)
+    looks, speaks = (
+        (processor.image_processor, processor.tokenizer)
+        if whole
+        else _loaded(name, "captioner", model, transformers.AutoImageProcessor, transformers.AutoTokenizer)
+    )
     chats = whole and processor.chat_template is not None
     asked = _ASK if chats and prompt is None else prompt
 
@@ -69,8 +81,9 @@ def _huggingface_captioner(name: str, *, model: str, prompt: str | None, tokens:
         picture = import_module("PIL.Image").fromarray(image.pixels)
         if chats:
             said = [{"role": "user", "content": [{"type": "image", "image": picture}, {"type": "text", "text": asked}]}]
-            return processor.apply_chat_template(said, tokenize=True, add_generation_prompt=True, return_dict=True,
-                                                 return_tensors="pt")
+            return processor.apply_chat_template(
+                said, tokenize=True, add_generation_prompt=True, return_dict=True, return_tensors="pt"
+            )
         if whole:
             return processor(images=picture, text=asked, return_tensors="pt")
         words = speaks(asked, return_tensors="pt", return_token_type_ids=False) if asked else {}
@@ -89,9 +102,17 @@ def _huggingface_captioner(name: str, *, model: str, prompt: str | None, tokens:
         return [one(image) for image in inputs]
 
     fingerprint = fingerprint_of(
-        "huggingface-captioner", _ADAPTER, asked, tokens, looks.to_json_string(),
-        json.dumps(speaks.get_vocab(), sort_keys=True), processor.chat_template if chats else "",
-        _configured(network.config), _configured(network.generation_config), _weights(network))
+        "huggingface-captioner",
+        _ADAPTER,
+        asked,
+        tokens,
+        looks.to_json_string(),
+        json.dumps(speaks.get_vocab(), sort_keys=True),
+        processor.chat_template if chats else "",
+        _configured(network.config),
+        _configured(network.generation_config),
+        _weights(network),
+    )
     return System(name, Caption.kind, predict, fingerprint)
 
 
@@ -106,8 +127,10 @@ def _loaded(name: str, what: str, model: str, *classes: Any) -> list[Any]:
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
         if isinstance(error, ImportError):
             raise MissingExtra(f"{name}: {said}") from None
-        raise ValueError(f"{name}: there is no {what} in the folder {model!r}, nor under this name among the models "
-                         f"Hugging Face keeps on this machine; fetch it first: hf download {model} ({said})") from None
+        raise ValueError(
+            f"{name}: there is no {what} in the folder {model!r}, nor under this name among the models "
+            f"Hugging Face keeps on this machine; fetch it first: hf download {model} ({said})"
+        ) from None
     finally:
         if shown:
             bars.enable_progress_bar()
@@ -125,8 +148,11 @@ def _imported(library: str) -> Any:
 
 def _configured(config: Any) -> str:
     """A configuration, less where it lies and who wrote it."""
-    return json.dumps({key: value for key, value in config.to_dict().items()
-                       if key not in ("_name_or_path", "transformers_version")}, sort_keys=True, default=str)
+    return json.dumps(
+        {key: value for key, value in config.to_dict().items() if key not in ("_name_or_path", "transformers_version")},
+        sort_keys=True,
+        default=str,
+    )
 
 
 def _weights(network: Any) -> str:
@@ -138,12 +164,24 @@ def _weights(network: Any) -> str:
 
 
 FAMILIES = (
-    SystemFamily("huggingface-detector", Detections.kind, _huggingface_detector, (
-        Parameter("model", "text", help="a folder, or the name of a model that is on this machine already"), FLOOR,
-    ), help="An object detector of Hugging Face's transformers.", extra="huggingface"),
-    SystemFamily("huggingface-captioner", Caption.kind, _huggingface_captioner, (
-        Parameter("model", "text", help="a folder, or the name of a model that is on this machine already"),
-        Parameter("prompt", "text", None, help="what the model is asked, or how its captions begin"),
-        Parameter("tokens", "int", 40, low=1, help="the most that it says"),
-    ), help="A captioner of Hugging Face's transformers, or a model that chats about images.", extra="huggingface"),
+    SystemFamily(
+        "huggingface-detector",
+        Detections.kind,
+        _huggingface_detector,
+        (Parameter("model", "text", help="a folder, or the name of a model that is on this machine already"), FLOOR),
+        help="An object detector of Hugging Face's transformers.",
+        extra="huggingface",
+    ),
+    SystemFamily(
+        "huggingface-captioner",
+        Caption.kind,
+        _huggingface_captioner,
+        (
+            Parameter("model", "text", help="a folder, or the name of a model that is on this machine already"),
+            Parameter("prompt", "text", None, help="what the model is asked, or how its captions begin"),
+            Parameter("tokens", "int", 40, low=1, help="the most that it says"),
+        ),
+        help="A captioner of Hugging Face's transformers, or a model that chats about images.",
+        extra="huggingface",
+    ),
 )

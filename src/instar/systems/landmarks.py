@@ -36,6 +36,7 @@ _FURTHEST = 4.0
 
 # --- out of the network ----------------------------------------------------------------------------
 
+
 def _fits(shape: Shape, count: int) -> bool:
     return _is_points(shape, count) or _maps_at(shape, count) is not None
 
@@ -93,8 +94,22 @@ def cells_onto(cells: Cells, size: Size, frame: Size) -> Warp:
 
 # --- the system ------------------------------------------------------------------------------------
 
-def _onnx_landmarks(name: str, *, model: str, skeleton: str, output: str | None, unit: str, peak: Peak, cells: Cells,
-                    fit: Fit, bgr: bool, mean: tuple[float, ...], std: tuple[float, ...], size: int | None) -> System:
+
+def _onnx_landmarks(
+    name: str,
+    *,
+    model: str,
+    skeleton: str,
+    output: str | None,
+    unit: str,
+    peak: Peak,
+    cells: Cells,
+    fit: Fit,
+    bgr: bool,
+    mean: tuple[float, ...],
+    std: tuple[float, ...],
+    size: int | None,
+) -> System:
     path = Path(model).expanduser()
     bones = skeleton_of(skeleton)
     count = len(bones.landmarks)
@@ -115,8 +130,10 @@ def _onnx_landmarks(name: str, *, model: str, skeleton: str, output: str | None,
             points = found.reshape(count, -1)[:, :2].astype(np.float64)
             if unit == "share":
                 if np.abs(points).max() > _FURTHEST:
-                    raise ValueError(f"the model returned a coordinate of {np.abs(points).max():.4g}, which is no "
-                                     "share of the side; say unit=pixels")
+                    raise ValueError(
+                        f"the model returned a coordinate of {np.abs(points).max():.4g}, which is no "
+                        "share of the side; say unit=pixels"
+                    )
                 points *= frame
             return Poses.from_array(warp.inverse.points(points), skeleton=bones)
         maps = _maps(found, count, axis)
@@ -124,19 +141,31 @@ def _onnx_landmarks(name: str, *, model: str, skeleton: str, output: str | None,
         places[heights <= 0] = np.nan  # a map without any heat says nothing
         points = cells_onto(cells, (maps.shape[2], maps.shape[1]), frame).points(places)
         seen = heights.clip(0, 1)
-        return Poses.from_array(warp.inverse.points(points), skeleton=bones, visibility=seen[None],
-                                scores=[seen.mean()])
+        return Poses.from_array(
+            warp.inverse.points(points), skeleton=bones, visibility=seen[None], scores=[seen.mean()]
+        )
 
     def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Poses]:
         return [one(image) for image in inputs]
 
-    fingerprint = fingerprint_of("onnx-landmarks", _ADAPTER, bones.to_dict(), network.outputs[number], unit, peak,
-                                 cells, layout, frame, *weights_of(path))
+    fingerprint = fingerprint_of(
+        "onnx-landmarks",
+        _ADAPTER,
+        bones.to_dict(),
+        network.outputs[number],
+        unit,
+        peak,
+        cells,
+        layout,
+        frame,
+        *weights_of(path),
+    )
     return System(name, Poses.kind, predict, fingerprint)
 
 
-def _settled(name: str, path: Path, network: Network, layout: Layout, frame: Size, count: int, bones: str,
-             output: str | None) -> int:
+def _settled(
+    name: str, path: Path, network: Network, layout: Layout, frame: Size, count: int, bones: str, output: str | None
+) -> int:
     """Which output holds the landmarks, by the shapes of its answer to an evenly grey image."""
     if output is not None and output not in network.outputs:
         raise ValueError(f"{name}: {path} has no output {output!r}; there are: {', '.join(network.outputs)}")
@@ -144,39 +173,83 @@ def _settled(name: str, path: Path, network: Network, layout: Layout, frame: Siz
         found = network(np.full((frame[1], frame[0], 3), 114, np.uint8), layout)
     except Exception as error:  # onnxruntime's have no common class but this
         raise ValueError(f"{name}: {path} cannot answer an image of {frame[0]}×{frame[1]}: {error}") from None
-    fitting = [number for number, each in enumerate(found)
-               if _fits(each.shape, count) and output in (None, network.outputs[number])]
+    fitting = [
+        number
+        for number, each in enumerate(found)
+        if _fits(each.shape, count) and output in (None, network.outputs[number])
+    ]
     if len(fitting) == 1:
         return fitting[0]
     returns = ", ".join(f"{each} {part.shape}" for each, part in zip(network.outputs, found, strict=True))
     if fitting:
-        raise ValueError(f"{name}: several outputs of {path} could be the landmarks: {returns}; say which, e.g. "
-                         f"output={network.outputs[fitting[-1]]}")
-    raise ValueError(f"{name}: {path} returns {returns}; for the {count} landmarks of {bones} that should be heat maps "
-                     f"(1, {count}, h, w), or with one of the background (1, {count + 1}, h, w), or of several stages "
-                     f"(1, stages, {count}, h, w), or coordinates (1, {count}, 2) or (1, {2 * count})")
+        raise ValueError(
+            f"{name}: several outputs of {path} could be the landmarks: {returns}; say which, e.g. "
+            f"output={network.outputs[fitting[-1]]}"
+        )
+    raise ValueError(
+        f"{name}: {path} returns {returns}; for the {count} landmarks of {bones} that should be heat maps "
+        f"(1, {count}, h, w), or with one of the background (1, {count + 1}, h, w), or of several stages "
+        f"(1, stages, {count}, h, w), or coordinates (1, {count}, 2) or (1, {2 * count})"
+    )
 
 
 FAMILIES = (
-    SystemFamily("onnx-landmarks", Poses.kind, _onnx_landmarks, (
-        Parameter("model", "text", help="the .onnx file"),
-        Parameter("skeleton", "text", "hand-21", help="its landmarks in its order: a skeleton's name or a .toml file"),
-        Parameter("output", "text", None, help="the name of the output that holds them, where several could"),
-        Parameter("unit", "choice", "share", choices=("share", "pixels"),
-                  help="of coordinates: shares of the frame's sides, or pixels of it, from the top-left corner"),
-        Parameter("peak", "choice", "quarter", choices=("quarter", "soft"),
-                  help="of heat maps: the hottest cell and a quarter of one towards the hotter neighbours, or the mean "
-                       "under the softmax"),
-        Parameter("cells", "choice", "centre", choices=("centre", "corner", "ends"),
-                  help="what cell 0 of a heat map stands for: its own middle, the first pixel, or the first pixel with "
-                       "the last cell for the last pixel"),
-        Parameter("fit", "choice", "middle", choices=("middle", "stretch"),
-                  help="the image lies in the middle of the frame, the rest black, or fills it"),
-        Parameter("bgr", "bool", False, help="whether it takes blue first"),
-        Parameter("mean", "floats", _PLAIN.mean, length=3, help="taken off the colours of 0 to 255"),
-        Parameter("std", "floats", _PLAIN.std, length=3, low=0, open_low=True,
-                  help="what they are then divided by; 255 makes them 0 to 1"),
-        Parameter("size", "int", None, low=32, high=4096, help="side of the square it takes, where its file does not "
-                                                              "tell"),
-    ), help="A landmark model in an ONNX file, for pictures that one hand or person fills.", extra="onnx"),
+    SystemFamily(
+        "onnx-landmarks",
+        Poses.kind,
+        _onnx_landmarks,
+        (
+            Parameter("model", "text", help="the .onnx file"),
+            Parameter(
+                "skeleton", "text", "hand-21", help="its landmarks in its order: a skeleton's name or a .toml file"
+            ),
+            Parameter("output", "text", None, help="the name of the output that holds them, where several could"),
+            Parameter(
+                "unit",
+                "choice",
+                "share",
+                choices=("share", "pixels"),
+                help="of coordinates: shares of the frame's sides, or pixels of it, from the top-left corner",
+            ),
+            Parameter(
+                "peak",
+                "choice",
+                "quarter",
+                choices=("quarter", "soft"),
+                help="of heat maps: the hottest cell and a quarter of one towards the hotter neighbours, or the mean "
+                "under the softmax",
+            ),
+            Parameter(
+                "cells",
+                "choice",
+                "centre",
+                choices=("centre", "corner", "ends"),
+                help="what cell 0 of a heat map stands for: its own middle, the first pixel, or the first pixel with "
+                "the last cell for the last pixel",
+            ),
+            Parameter(
+                "fit",
+                "choice",
+                "middle",
+                choices=("middle", "stretch"),
+                help="the image lies in the middle of the frame, the rest black, or fills it",
+            ),
+            Parameter("bgr", "bool", False, help="whether it takes blue first"),
+            Parameter("mean", "floats", _PLAIN.mean, length=3, help="taken off the colours of 0 to 255"),
+            Parameter(
+                "std",
+                "floats",
+                _PLAIN.std,
+                length=3,
+                low=0,
+                open_low=True,
+                help="what they are then divided by; 255 makes them 0 to 1",
+            ),
+            Parameter(
+                "size", "int", None, low=32, high=4096, help="side of the square it takes, where its file does not tell"
+            ),
+        ),
+        help="A landmark model in an ONNX file, for pictures that one hand or person fills.",
+        extra="onnx",
+    ),
 )

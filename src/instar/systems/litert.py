@@ -29,8 +29,10 @@ __all__ = ["FAMILIES", "letterbox", "litert_installed", "quiet"]
 _ADAPTER = "1"
 """Part of every fingerprint here; changes when an adapter's answers do."""
 
-_CHATTER = re.compile(rb"XNNPACK delegate for CPU|before absl::InitializeLog|inference_feedback_manager\.cc"
-                      rb"|landmark_projection_calculator\.cc")
+_CHATTER = re.compile(
+    rb"XNNPACK delegate for CPU|before absl::InitializeLog|inference_feedback_manager\.cc"
+    rb"|landmark_projection_calculator\.cc"
+)
 
 
 @contextmanager
@@ -119,12 +121,12 @@ def letterbox(size: Size, side: int) -> tuple[Warp, Size]:
     """
     scale = side / max(size)
     width, height = (min(side, max(2, 2 * round(n * scale / 2))) for n in size)
-    matrix = np.array([[width / size[0], 0, (side - width) / 2], [0, height / size[1], (side - height) / 2],
-                       [0, 0, 1]])
+    matrix = np.array([[width / size[0], 0, (side - width) / 2], [0, height / size[1], (side - height) / 2], [0, 0, 1]])
     return Warp(matrix, size, (side, side)), (width, height)
 
 
 # --- MoveNet ---------------------------------------------------------------------------------------
+
 
 def _movenet(name: str, *, model: str, floor: float) -> System:
     path = model_file(model, name)
@@ -140,7 +142,7 @@ def _movenet(name: str, *, model: str, floor: float) -> System:
         warp, (width, height) = letterbox(image.size, side)
         square = np.zeros((side, side, 3), np.uint8)
         top, left = (side - height) // 2, (side - width) // 2
-        square[top:top + height, left:left + width] = _resized(image.pixels, (width, height))
+        square[top : top + height, left : left + width] = _resized(image.pixels, (width, height))
         [found] = run(square[None].astype(run.input["dtype"]))
         # Shares of the square from its top-left corner. Measured on 137 photos: landmarks carried back from
         # the mirror image lie 0.49 ± 0.12 px of the 192 to the right of the photo's own (1 px if pixel
@@ -165,9 +167,11 @@ def _selfie_multiclass(name: str, *, model: str | None) -> System:
     path = model_path("selfie-multiclass") if model is None else model_file(model, name)
     run = Model(path)
     if len(run.shape) != 4 or run.shape[3] != 3 or run.outputs[0]["shape"][-1] != 6:
-        raise ValueError(f"{name}: {path} takes {run.shape} and returns "
-                         f"{tuple(int(n) for n in run.outputs[0]['shape'])}; "
-                         "the multiclass selfie model takes (1, 256, 256, 3) and returns 6 classes")
+        raise ValueError(
+            f"{name}: {path} takes {run.shape} and returns "
+            f"{tuple(int(n) for n in run.outputs[0]['shape'])}; "
+            "the multiclass selfie model takes (1, 256, 256, 3) and returns 6 classes"
+        )
     height, width = run.shape[1:3]
 
     def one(image: Image) -> Zones:
@@ -200,13 +204,26 @@ def _system(name: str, kind: str, one: Callable[[Image], Output], path: Path, **
 
 
 FAMILIES = (
-    SystemFamily("movenet", "poses", _movenet, (
-        Parameter("model", "text", help="the .tflite file of a MoveNet single-pose model"),
-        # MoveNet always answers. Plain pictures and noise reach 0.104; of 200 photos of people one is lower.
-        Parameter("floor", "float", 0.11, low=0, high=1,
-                  help="a subject whose mean landmark score is lower was not found"),
-    ), help="MoveNet single-pose: 17 COCO landmarks of one subject.", extra="litert"),
-    SystemFamily("selfie-multiclass", "zones", _selfie_multiclass, (
-        Parameter("model", "text", None, help="the .tflite file, if not the pulled one"),
-    ), help="Background, hair, skin, clothes and person.", extra="litert"),
+    SystemFamily(
+        "movenet",
+        "poses",
+        _movenet,
+        (
+            Parameter("model", "text", help="the .tflite file of a MoveNet single-pose model"),
+            # MoveNet always answers. Plain pictures and noise reach 0.104; of 200 photos of people one is lower.
+            Parameter(
+                "floor", "float", 0.11, low=0, high=1, help="a subject whose mean landmark score is lower was not found"
+            ),
+        ),
+        help="MoveNet single-pose: 17 COCO landmarks of one subject.",
+        extra="litert",
+    ),
+    SystemFamily(
+        "selfie-multiclass",
+        "zones",
+        _selfie_multiclass,
+        (Parameter("model", "text", None, help="the .tflite file, if not the pulled one"),),
+        help="Background, hair, skin, clothes and person.",
+        extra="litert",
+    ),
 )

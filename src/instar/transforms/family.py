@@ -53,11 +53,13 @@ class TransformationFamily:
     check: Callable[..., object] | None = None
     """Raises ValueError for values that are allowed one by one, but not together."""
 
-    def apply(self, given: Input, needs: Mapping[str, Any], rng: np.random.Generator,
-              values: Mapping[str, Any]) -> tuple[Input, Change]:
+    def apply(
+        self, given: Input, needs: Mapping[str, Any], rng: np.random.Generator, values: Mapping[str, Any]
+    ) -> tuple[Input, Change]:
         if self.form != "spatial" and given.kind not in self.inputs:
-            raise NotApplicable(f"{self.name} changes {' and '.join(f'{kind}s' for kind in self.inputs)}, "
-                                f"this case is a {given.kind}")
+            raise NotApplicable(
+                f"{self.name} changes {' and '.join(f'{kind}s' for kind in self.inputs)}, this case is a {given.kind}"
+            )
         missing = [need for need in self.needs if need not in needs]
         if missing:
             raise NotApplicable(f"{self.name} needs {' and '.join(missing)}, which this case does not have")
@@ -69,8 +71,9 @@ class TransformationFamily:
             image = given
             changed = self.function(*((image.pixels, rng) if self.random else (image.pixels,)), **values)
             if changed.shape != image.pixels.shape or changed.dtype != np.uint8:
-                raise TypeError(f"{self.name} returned {changed.dtype} {changed.shape}, "
-                                f"expected uint8 {image.pixels.shape}")
+                raise TypeError(
+                    f"{self.name} returned {changed.dtype} {changed.shape}, expected uint8 {image.pixels.shape}"
+                )
             return Image(changed), Change.none(image.size)
         followed, change = cast("tuple[Input, Change]", self.function(given, needs, rng, **values))
         return _kept(followed), change
@@ -134,10 +137,12 @@ class Transformation:
     def __post_init__(self) -> None:
         inner = [one for step in self.steps for one in step.inner]
         needs = {need for step in self.steps for need in step.family.needs}
-        for name, value in (("id", " | ".join(step.spelled() for step in self.steps)),
-                            ("seed_id", " | ".join(step.spelled(shared=False) for step in self.steps)),
-                            ("needs", frozenset(needs.union(*(one.needs for one in inner)))),
-                            ("random", any(s.family.random for s in self.steps) or any(i.random for i in inner))):
+        for name, value in (
+            ("id", " | ".join(step.spelled() for step in self.steps)),
+            ("seed_id", " | ".join(step.spelled(shared=False) for step in self.steps)),
+            ("needs", frozenset(needs.union(*(one.needs for one in inner)))),
+            ("random", any(s.family.random for s in self.steps) or any(i.random for i in inner)),
+        ):
             object.__setattr__(self, name, value)
 
     def __eq__(self, other: object) -> bool:
@@ -179,8 +184,16 @@ def draw_seed(run_seed: int, case: str, transformation: Transformation | str, dr
     return int(xxhash.xxh3_64_intdigest(text.encode()) >> 1)
 
 
-_KINDS: dict[object, Kind] = {float: "float", int: "int", str: "text", bool: "bool",
-                              "float": "float", "int": "int", "str": "text", "bool": "bool"}
+_KINDS: dict[object, Kind] = {
+    float: "float",
+    int: "int",
+    str: "text",
+    bool: "bool",
+    "float": "float",
+    "int": "int",
+    "str": "text",
+    "bool": "bool",
+}
 
 
 def family_of_function(function: Callable[..., Any], name: str) -> TransformationFamily:
@@ -194,8 +207,9 @@ def family_of_function(function: Callable[..., Any], name: str) -> Transformatio
             raise TypeError(f"{name}: parameter {key} must be annotated float, int, str or bool")
         default = REQUIRED if declared.default is inspect.Parameter.empty else declared.default
         parameters.append(Parameter(key, kind, default))
-    return TransformationFamily(name, "user", "photometric", function, tuple(parameters),
-                                inspect.getdoc(function) or "")
+    return TransformationFamily(
+        name, "user", "photometric", function, tuple(parameters), inspect.getdoc(function) or ""
+    )
 
 
 def bound_step(call: Call, family: TransformationFamily, resolve: Callable[[tuple[Call, ...]], Transformation]) -> Step:

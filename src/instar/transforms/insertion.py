@@ -67,13 +67,23 @@ def _level(overlap: float, most: float, levels: int, **_: object) -> int:
     ends = [high for _, high in spans_of(most, levels)]
     level = int(np.argmin([abs(overlap - end) for end in ends]))
     if abs(overlap - ends[level]) > 1e-6:
-        raise ValueError(f"transformation insert: overlap={overlap:g} is not allowed; with most={most:g} and "
-                         f"levels={levels} it takes one of {', '.join(f'{end:g}' for end in ends)}")
+        raise ValueError(
+            f"transformation insert: overlap={overlap:g} is not allowed; with most={most:g} and "
+            f"levels={levels} it takes one of {', '.join(f'{end:g}' for end in ends)}"
+        )
     return level
 
 
-def insert(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *,
-           overlap: float, label: str, most: float, levels: int) -> tuple[Image, Change]:
+def insert(
+    image: Image,
+    needs: Mapping[str, Any],
+    rng: np.random.Generator,
+    *,
+    overlap: float,
+    label: str,
+    most: float,
+    levels: int,
+) -> tuple[Image, Change]:
     level = _level(overlap, most, levels)
     pool: Pool = needs["pool"]
     boxes = np.asarray(needs["objects"].boxes, np.float64)
@@ -83,31 +93,43 @@ def insert(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *,
     item, placements = drawn
     found, (low, high) = placements[level], spans_of(most, levels)[level]
     x0, y0, x1, y1 = found.box
-    facts: dict[str, Fact] = {"item": item.name, "overlap": found.overlap, "low": max(low, 0.0), "high": high,
-                              "ray": found.ray, "scale": (x1 - x0) / item.size[0],
-                              "share": (x1 - x0) * (y1 - y0) / (image.size[0] * image.size[1])}
+    facts: dict[str, Fact] = {
+        "item": item.name,
+        "overlap": found.overlap,
+        "low": max(low, 0.0),
+        "high": high,
+        "ray": found.ray,
+        "scale": (x1 - x0) / item.size[0],
+        "share": (x1 - x0) * (y1 - y0) / (image.size[0] * image.size[1]),
+    }
     if item.licence:
         facts["licence"] = item.licence
     return Image(paste(image.pixels, item.pixels, found.box)), Change(
-        Warp.identity(image.size), regions=((float(x0), float(y0), float(x1), float(y1)),), added=(item.label,),
-        facts=facts)
+        Warp.identity(image.size),
+        regions=((float(x0), float(y0), float(x1), float(y1)),),
+        added=(item.label,),
+        facts=facts,
+    )
 
 
 @lru_cache(maxsize=256)
-def _drawn(boxes: bytes, frame: Size, pool: Pool, label: str, most: float, levels: int, seed: int,
-           ) -> tuple[Item, tuple[Placement, ...]] | str:
+def _drawn(
+    boxes: bytes, frame: Size, pool: Pool, label: str, most: float, levels: int, seed: int
+) -> tuple[Item, tuple[Placement, ...]] | str:
     """What `place` finds, or why it finds nothing: one search serves all levels of a draw."""
     items = pool.of(label)
     if not items:
         return f"the pool has no {label!r}{nearest(label, pool.labels)}"
     try:
-        return place(np.frombuffer(boxes).reshape(-1, 4), frame, items, np.random.default_rng(seed),
-                     spans_of(most, levels))
+        return place(
+            np.frombuffer(boxes).reshape(-1, 4), frame, items, np.random.default_rng(seed), spans_of(most, levels)
+        )
     except NotApplicable as reason:
         return str(reason)
 
 
 # --- where -----------------------------------------------------------------------------------------
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ground:
@@ -149,8 +171,9 @@ def _meets(shares: Shares, span: Span) -> npt.NDArray[np.bool_]:
     return np.asarray((shares[0] > span[0]) & (shares[1] <= span[1]))
 
 
-def place(boxes: npt.ArrayLike, frame: Size, items: Sequence[Item], rng: np.random.Generator,
-          spans: Sequence[Span]) -> tuple[Item, tuple[Placement, ...]]:
+def place(
+    boxes: npt.ArrayLike, frame: Size, items: Sequence[Item], rng: np.random.Generator, spans: Sequence[Span]
+) -> tuple[Item, tuple[Placement, ...]]:
     """An item and its placement for every interval, all of one size, among the objects' boxes (N, 4).
 
     Raises NotApplicable where nothing fits.
@@ -162,8 +185,10 @@ def place(boxes: npt.ArrayLike, frame: Size, items: Sequence[Item], rng: np.rand
     ground = _Ground.of(np.asarray(boxes, np.float64), frame)
     largest = ground.sizes()[1] / ground.areas[0]
     if largest <= spans[-1][0]:
-        raise NotApplicable(f"an object of the size of those in this image covers no more than {spans[-1][0]:.0%} of "
-                            "the largest one; a lower most= asks for less")
+        raise NotApplicable(
+            f"an object of the size of those in this image covers no more than {spans[-1][0]:.0%} of "
+            "the largest one; a lower most= asks for less"
+        )
     failed = len(spans) - 1
     for number in rng.permutation(len(items))[:ITEMS]:
         item, too_wide = items[number], math.inf
@@ -183,8 +208,10 @@ def place(boxes: npt.ArrayLike, frame: Size, items: Sequence[Item], rng: np.rand
     tried = f"{min(len(items), ITEMS)} object{'s' * (len(items) > 1)} of the pool"
     low, high = spans[failed]
     share = "no object" if failed == 0 else f"{max(low, 0):.0%} to {high:.0%} of the largest object"
-    raise NotApplicable(f"nothing fits: {tried} tried, and no place found that covers {share}"
-                        + (", and no more of any other" if failed else ""))
+    raise NotApplicable(
+        f"nothing fits: {tried} tried, and no place found that covers {share}"
+        + (", and no more of any other" if failed else "")
+    )
 
 
 def _starts(ground: _Ground, item: Size, rng: np.random.Generator, span: Span) -> list[tuple[Size, tuple[int, int]]]:
@@ -195,15 +222,20 @@ def _starts(ground: _Ground, item: Size, rng: np.random.Generator, span: Span) -
         width, height = (np.maximum(np.rint(side * scale), 1) for side in item)
         x, y = _positions(ground, width, height, rng, touching=True)
         centred = (x + width / 2 == middle[0]) & (y + height / 2 == middle[1])  # no ray leads anywhere
-        good = (width <= ground.frame[0]) & (height <= ground.frame[1]) & ~centred & _meets(
-            ground.covered(x, y, width, height), span)
+        good = (
+            (width <= ground.frame[0])
+            & (height <= ground.frame[1])
+            & ~centred
+            & _meets(ground.covered(x, y, width, height), span)
+        )
         if good.any():
             return [((int(width[i]), int(height[i])), (int(x[i]), int(y[i]))) for i in np.flatnonzero(good)[:STARTS]]
     return []
 
 
-def _positions(ground: _Ground, width: Floats | float, height: Floats | float, rng: np.random.Generator, *,
-               touching: bool) -> tuple[Floats, Floats]:
+def _positions(
+    ground: _Ground, width: Floats | float, height: Floats | float, rng: np.random.Generator, *, touching: bool
+) -> tuple[Floats, Floats]:
     """Random whole-pixel positions in the frame; where the largest object is to be touched, only those that do."""
     chosen, places = rng.random((2, TRIES)), []
     for axis, side in enumerate((width, height)):
@@ -215,8 +247,9 @@ def _positions(ground: _Ground, width: Floats | float, height: Floats | float, r
     return places[0], places[1]
 
 
-def _placed(ground: _Ground, size: Size, start: tuple[int, int], rng: np.random.Generator, spans: Sequence[Span], *,
-            stray: bool) -> tuple[tuple[Placement, ...], int]:
+def _placed(
+    ground: _Ground, size: Size, start: tuple[int, int], rng: np.random.Generator, spans: Sequence[Span], *, stray: bool
+) -> tuple[tuple[Placement, ...], int]:
     """Placements for all intervals, on the ray or, where that misses one, off it; else none, and which has none."""
     on_ray = _ray(ground, size, start)
     seen = ground.covered(*on_ray, *size)
@@ -258,6 +291,7 @@ def _ray(ground: _Ground, size: Size, start: tuple[int, int]) -> tuple[Floats, F
 
 # --- how -------------------------------------------------------------------------------------------
 
+
 def paste(pixels: Pixels, item: Pixels, box: tuple[int, int, int, int]) -> Pixels:
     """The picture with an object (RGBA, straight alpha) resized into a box; its edge is about a pixel soft."""
     x0, y0, x1, y1 = box
@@ -275,16 +309,32 @@ def paste(pixels: Pixels, item: Pixels, box: tuple[int, int, int, int]) -> Pixel
 
 
 FAMILIES = (
-    TransformationFamily("insert", "insertion", "general", insert,
-           (Parameter("overlap", "float", low=0, high=1, ordered=True, shared=True,
-                      help="upper end of the interval in which the share of the largest object lies that is covered"),
+    TransformationFamily(
+        "insert",
+        "insertion",
+        "general",
+        insert,
+        (
+            Parameter(
+                "overlap",
+                "float",
+                low=0,
+                high=1,
+                ordered=True,
+                shared=True,
+                help="upper end of the interval in which the share of the largest object lies that is covered",
+            ),
             Parameter("label", "text", "any", help="only objects of this class"),
             Parameter("most", "float", 0.45, low=0, open_low=True, high=1, help="upper end of the last interval"),
-            Parameter("levels", "int", 4, low=2, high=100, help="how many intervals; the first is 0 alone")),
-           help="An object of a pool pasted in, about as large as those in the image, over so much of the largest of "
-                "them and no more of any other. Levels of one draw move the same object along one ray. ⚠ The ray of "
-                "the original's code begins at a corner of the largest object, not at its centre, and mixes offsets "
-                "with positions, so that 4.6 % of its pairs could be placed; and it takes the smaller sizes where the "
-                "objects' mean, not the largest, fills 40 % of the image.",
-           needs=("objects", "pool"), random=True, check=_level),
+            Parameter("levels", "int", 4, low=2, high=100, help="how many intervals; the first is 0 alone"),
+        ),
+        help="An object of a pool pasted in, about as large as those in the image, over so much of the largest of "
+        "them and no more of any other. Levels of one draw move the same object along one ray. ⚠ The ray of "
+        "the original's code begins at a corner of the largest object, not at its centre, and mixes offsets "
+        "with positions, so that 4.6 % of its pairs could be placed; and it takes the smaller sizes where the "
+        "objects' mean, not the largest, fills 40 % of the image.",
+        needs=("objects", "pool"),
+        random=True,
+        check=_level,
+    ),
 )

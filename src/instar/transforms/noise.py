@@ -40,46 +40,66 @@ def noise(pixels: Pixels, rng: np.random.Generator, *, sigma: float) -> Pixels:
     source = pixels.reshape(1, -1)
     out = np.empty_like(source)
     for start in range(0, source.shape[1], _CHUNK):
-        piece = source[:, start:start + _CHUNK]
+        piece = source[:, start : start + _CHUNK]
         # the bits that rng.integers(0, 65536, dtype=np.uint16) takes from a fresh generator, in half the time
         words = rng.bit_generator.random_raw(-(-piece.size // 4)).astype("<u8", copy=False)
-        chosen = words.view("<u2")[None, :piece.size]
+        chosen = words.view("<u2")[None, : piece.size]
         drawn = table.take(chosen, mode="wrap")  # 16 bits are never out of bounds, and checking takes time
-        cv2.add(piece, drawn, dst=out[:, start:start + _CHUNK], dtype=cv2.CV_8U)
+        cv2.add(piece, drawn, dst=out[:, start : start + _CHUNK], dtype=cv2.CV_8U)
     return out.reshape(pixels.shape)
 
 
-def object_noise(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *,
-                 ratio: float, sigma: float, by: By, only: int) -> tuple[Image, Change]:
+def object_noise(
+    image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *, ratio: float, sigma: float, by: By, only: int
+) -> tuple[Image, Change]:
     parts = object_parts(needs["objects"], image.size, ratio, by, only)
     pixels = image.pixels.copy()
     place = pixels[parts.field.slices]
     cv2.copyTo(noise(place, rng, sigma=sigma), parts.mask, place)
-    return Image(pixels), Change(Warp.identity(image.size), regions=parts.boxes,
-                                 facts={"ratio": ratio, "sigma": sigma, **parts.facts})
+    return Image(pixels), Change(
+        Warp.identity(image.size), regions=parts.boxes, facts={"ratio": ratio, "sigma": sigma, **parts.facts}
+    )
 
 
-def background_noise(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *,
-                     sigma: float, by: By) -> tuple[Image, Change]:
+def background_noise(
+    image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *, sigma: float, by: By
+) -> tuple[Image, Change]:
     mask = background(needs["objects"], image.size, by)
     pixels = image.pixels.copy()
     cv2.copyTo(noise(image.pixels, rng, sigma=sigma), mask, pixels)
     width, height = image.size
-    return Image(pixels), Change(Warp.identity(image.size), regions=(Cells(0, 0, width, height).box,),
-                                 facts={"sigma": sigma})
+    return Image(pixels), Change(
+        Warp.identity(image.size), regions=(Cells(0, 0, width, height).box,), facts={"sigma": sigma}
+    )
 
 
-_SIGMA = Parameter("sigma", "float", low=0, high=1000, ordered=True, shared=True,
-                   help="standard deviation in grey levels")
+_SIGMA = Parameter(
+    "sigma", "float", low=0, high=1000, ordered=True, shared=True, help="standard deviation in grey levels"
+)
 _VARIANCE = "⚠ The paper's variance 160 is σ = 16 in its code; sigma is σ."
 
 FAMILIES = (
-    TransformationFamily("noise", "noise", "photometric", noise, (_SIGMA,),
-           help="Gaussian noise on the whole image.", random=True),
-    TransformationFamily("object_noise", "noise", "general", object_noise, (RATIO, _SIGMA, BY, ONLY),
-           help=f"Gaussian noise on the centred part of every object, or of one. {_VARIANCE}",
-           needs=("objects",), random=True),
-    TransformationFamily("background_noise", "noise", "general", background_noise, (_SIGMA, BY),
-           help=f"Gaussian noise on everything outside all annotated objects. {_VARIANCE}",
-           needs=("objects",), random=True),
+    TransformationFamily(
+        "noise", "noise", "photometric", noise, (_SIGMA,), help="Gaussian noise on the whole image.", random=True
+    ),
+    TransformationFamily(
+        "object_noise",
+        "noise",
+        "general",
+        object_noise,
+        (RATIO, _SIGMA, BY, ONLY),
+        help=f"Gaussian noise on the centred part of every object, or of one. {_VARIANCE}",
+        needs=("objects",),
+        random=True,
+    ),
+    TransformationFamily(
+        "background_noise",
+        "noise",
+        "general",
+        background_noise,
+        (_SIGMA, BY),
+        help=f"Gaussian noise on everything outside all annotated objects. {_VARIANCE}",
+        needs=("objects",),
+        random=True,
+    ),
 )

@@ -18,13 +18,19 @@ from instar.warp import Warp
 
 __all__ = ["FAMILIES"]
 
-_FINGERS = {"thumb": "thumb", "index": "index_finger", "middle": "middle_finger", "ring": "ring_finger",
-            "little": "pinky"}
+_FINGERS = {
+    "thumb": "thumb",
+    "index": "index_finger",
+    "middle": "middle_finger",
+    "ring": "ring_finger",
+    "little": "pinky",
+}
 """Fingers, and what skeletons call their groups of four landmarks."""
 
 
-def discs(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *,
-          n: int, radius: float) -> tuple[Image, Change]:
+def discs(
+    image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *, n: int, radius: float
+) -> tuple[Image, Change]:
     poses = _poses(needs)
     count = len(poses.skeleton.landmarks)
     if n > count:
@@ -32,8 +38,9 @@ def discs(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *,
     return _covered(image, poses, range(n), radius)
 
 
-def finger_discs(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *,
-                 finger: str, radius: float, wrist: bool) -> tuple[Image, Change]:
+def finger_discs(
+    image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *, finger: str, radius: float, wrist: bool
+) -> tuple[Image, Change]:
     poses = _poses(needs)
     bones, group = poses.skeleton, _FINGERS[finger]
     groups = [name for name in bones.groups if name == group or name.endswith(f".{group}")]
@@ -70,32 +77,67 @@ def _covered(image: Image, poses: Poses, landmarks: Iterable[int], radius: float
     return Image(pixels), Change(Warp.identity(image.size), regions=tuple(boxes), facts={"discs": len(boxes)})
 
 
-def erase(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *,
-          ratio: float, by: By, only: int) -> tuple[Image, Change]:
+def erase(
+    image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *, ratio: float, by: By, only: int
+) -> tuple[Image, Change]:
     parts = object_parts(needs["objects"], image.size, ratio, by, only)
     pixels = image.pixels.copy()
     place = pixels[parts.field.slices]
     cv2.copyTo(rng.integers(0, 256, place.shape, dtype=np.uint8), parts.mask, place)
-    return Image(pixels), Change(Warp.identity(image.size), regions=parts.boxes, removed=parts.ids,
-                                 facts={"ratio": ratio, **parts.facts})
+    return Image(pixels), Change(
+        Warp.identity(image.size), regions=parts.boxes, removed=parts.ids, facts={"ratio": ratio, **parts.facts}
+    )
 
 
-_RADIUS = Parameter("radius", "float", 10, low=0, open_low=True, high=1000, ordered=True,
-                    help="in 224ths of the image's height: pixels of FreiHAND's images")
+_RADIUS = Parameter(
+    "radius",
+    "float",
+    10,
+    low=0,
+    open_low=True,
+    high=1000,
+    ordered=True,
+    help="in 224ths of the image's height: pixels of FreiHAND's images",
+)
 
 FAMILIES = (
-    TransformationFamily("discs", "occlusion", "general", discs,
-           (Parameter("n", "int", low=1, high=10_000, ordered=True,
-                      help="how many landmarks, in the skeleton's order"), _RADIUS),
-           help="Black discs on the first n landmarks of every subject: the annotated ones, else those that the system "
-                "finds in the source. ⚠ The paper says 10 pixels "
-                "at height 244; FreiHAND's images are 224 high.", needs=("landmarks",)),
-    TransformationFamily("finger_discs", "occlusion", "general", finger_discs,
-           (Parameter("finger", "choice", choices=tuple(_FINGERS), help="which finger"), _RADIUS,
-            Parameter("wrist", "bool", False, help="whether the wrist is covered too, as in the original's code")),
-           help="Black discs on the four landmarks of one finger of every hand. ⚠ The original's "
-                "code covered the wrist as well.", needs=("landmarks",)),
-    TransformationFamily("erase", "occlusion", "general", erase, (RATIO, BY, ONLY),
-           help="Random erase: uniform random pixels over the centred part of every object, or of one. Larger "
-                "ratios keep the pixels of smaller ones.", needs=("objects",), random=True),
+    TransformationFamily(
+        "discs",
+        "occlusion",
+        "general",
+        discs,
+        (
+            Parameter("n", "int", low=1, high=10_000, ordered=True, help="how many landmarks, in the skeleton's order"),
+            _RADIUS,
+        ),
+        help="Black discs on the first n landmarks of every subject: the annotated ones, else those that the system "
+        "finds in the source. ⚠ The paper says 10 pixels "
+        "at height 244; FreiHAND's images are 224 high.",
+        needs=("landmarks",),
+    ),
+    TransformationFamily(
+        "finger_discs",
+        "occlusion",
+        "general",
+        finger_discs,
+        (
+            Parameter("finger", "choice", choices=tuple(_FINGERS), help="which finger"),
+            _RADIUS,
+            Parameter("wrist", "bool", False, help="whether the wrist is covered too, as in the original's code"),
+        ),
+        help="Black discs on the four landmarks of one finger of every hand. ⚠ The original's "
+        "code covered the wrist as well.",
+        needs=("landmarks",),
+    ),
+    TransformationFamily(
+        "erase",
+        "occlusion",
+        "general",
+        erase,
+        (RATIO, BY, ONLY),
+        help="Random erase: uniform random pixels over the centred part of every object, or of one. Larger "
+        "ratios keep the pixels of smaller ones.",
+        needs=("objects",),
+        random=True,
+    ),
 )

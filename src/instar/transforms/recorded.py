@@ -24,15 +24,23 @@ class _Recorded(TransformationFamily):
 
     __slots__ = ()
 
-    def apply(self, given: Input, needs: Mapping[str, Any], rng: np.random.Generator,
-              values: Mapping[str, Any]) -> tuple[Input, Change]:
+    def apply(
+        self, given: Input, needs: Mapping[str, Any], rng: np.random.Generator, values: Mapping[str, Any]
+    ) -> tuple[Input, Change]:
         followed: tuple[Input, Change] = self.function(given, needs, rng, **values)
         return followed
 
 
 FAMILIES = (
     # random: a record may hold several draws of it
-    _Recorded("recorded", "recorded", "general", recorded, (
-        Parameter("name", "text", help="what the follow-up is called where it was made"),
-    ), "Made elsewhere: only outputs that `instar import` reads can have it.", random=True, inputs=()),
+    _Recorded(
+        "recorded",
+        "recorded",
+        "general",
+        recorded,
+        (Parameter("name", "text", help="what the follow-up is called where it was made"),),
+        "Made elsewhere: only outputs that `instar import` reads can have it.",
+        random=True,
+        inputs=(),
+    ),
 )

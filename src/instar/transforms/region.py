@@ -19,15 +19,26 @@ from instar.transforms.change import Change, Fact
 from instar.transforms.family import NotApplicable, Transformation, TransformationFamily
 from instar.warp import Size, Warp
 
-__all__ = ["BY", "FAMILIES", "ONLY", "RATIO", "By", "Cells", "ObjectParts", "background", "cells_inside",
-           "object_parts"]
+__all__ = [
+    "BY",
+    "FAMILIES",
+    "ONLY",
+    "RATIO",
+    "By",
+    "Cells",
+    "ObjectParts",
+    "background",
+    "cells_inside",
+    "object_parts",
+]
 
 Mask = npt.NDArray[np.uint8]
 By = Literal["box", "mask"]
 
 
-def filtered(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *,
-             inner: Transformation, zone: str) -> tuple[Image, Change]:
+def filtered(
+    image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *, inner: Transformation, zone: str
+) -> tuple[Image, Change]:
     zones: Zones = needs["zones"]
     if zone not in zones.names:
         hint = "; it comes with `instar models pull selfie-multiclass`" if zone in ("skin", "hair", "clothes") else ""
@@ -40,19 +51,35 @@ def filtered(image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *
     pixels = image.pixels.copy()
     cv2.copyTo(changed.pixels, mask, pixels)
     x, y, width, height = cv2.boundingRect(mask)
-    return Image(pixels), Change(Warp.identity(image.size), regions=(Cells(x, y, x + width, y + height).box,),
-                                 facts={"zone": zone, "share": round(share, 6)})
+    return Image(pixels), Change(
+        Warp.identity(image.size),
+        regions=(Cells(x, y, x + width, y + height).box,),
+        facts={"zone": zone, "share": round(share, 6)},
+    )
 
 
 # --- objects ---------------------------------------------------------------------------------------
 
-RATIO = Parameter("ratio", "float", low=0, open_low=True, high=1, ordered=True, shared=True,
-                  help="area of the centred part, as a share of the object's")
-BY = Parameter("by", "choice", "box", choices=("box", "mask"),
-               help="what an object covers: its box, or its mask")
+RATIO = Parameter(
+    "ratio",
+    "float",
+    low=0,
+    open_low=True,
+    high=1,
+    ordered=True,
+    shared=True,
+    help="area of the centred part, as a share of the object's",
+)
+BY = Parameter("by", "choice", "box", choices=("box", "mask"), help="what an object covers: its box, or its mask")
 
-ONLY = Parameter("only", "int", -1, low=-1, high=9999,
-                 help="the number of one object, from 0, in the order of the annotation; -1 is all of them at once")
+ONLY = Parameter(
+    "only",
+    "int",
+    -1,
+    low=-1,
+    high=9999,
+    help="the number of one object, from 0, in the order of the annotation; -1 is all of them at once",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +111,7 @@ class Cells:
 def cells_inside(box: npt.ArrayLike, size: Size) -> Cells:
     """The pixels of the frame whose centres lie in a box (x0, y0, x1, y1)."""
     sides = np.asarray(box, np.float64)
-    x0, y0, x1, y1 = (min(max(math.ceil(side - 0.5), 0), end)
-                      for side, end in zip(sides, size * 2, strict=True))
+    x0, y0, x1, y1 = (min(max(math.ceil(side - 0.5), 0), end) for side, end in zip(sides, size * 2, strict=True))
     return Cells(x0, y0, x1, y1)
 
 
@@ -102,7 +128,6 @@ class ObjectParts:
     boxes: tuple[tuple[float, float, float, float], ...]
     ids: tuple[str, ...]
 
-
     facts: Mapping[str, Fact]
     """Which object alone it is about, where it is one."""
 
@@ -115,12 +140,19 @@ def object_parts(objects: Detections, size: Size, ratio: float, by: By, only: in
     masks = _masks(objects, size) if by == "mask" else None
     if only >= len(objects):
         raise NotApplicable(f"there is no object {only} in this image: it has {len(objects)}")
-    wholes = [(number, whole) for number, box in enumerate(objects.boxes)
-              if only in (-1, number) and not (whole := cells_inside(box, size)).empty]
+    wholes = [
+        (number, whole)
+        for number, box in enumerate(objects.boxes)
+        if only in (-1, number) and not (whole := cells_inside(box, size)).empty
+    ]
     if not wholes:
         raise NotApplicable("no objects in this image" if only < 0 else f"object {only} is out of sight")
-    field = Cells(min(w.x0 for _, w in wholes), min(w.y0 for _, w in wholes),
-                  max(w.x1 for _, w in wholes), max(w.y1 for _, w in wholes))
+    field = Cells(
+        min(w.x0 for _, w in wholes),
+        min(w.y0 for _, w in wholes),
+        max(w.x1 for _, w in wholes),
+        max(w.y1 for _, w in wholes),
+    )
     mask = np.zeros((field.y1 - field.y0, field.x1 - field.x0), np.uint8)
     boxes, ids = [], []
     for number, whole in wholes:
@@ -169,13 +201,13 @@ def _masks(objects: Detections, size: Size) -> npt.NDArray[np.bool_]:
         raise NotApplicable("the objects of this case have no masks; by=box takes their boxes")
     height, width = objects.masks.shape[1:]
     if len(objects) and (width, height) != size:
-        raise NotApplicable(f"the objects' masks are {width}×{height}, the image is {size[0]}×{size[1]}; by=box takes "
-                            "their boxes")
+        raise NotApplicable(
+            f"the objects' masks are {width}×{height}, the image is {size[0]}×{size[1]}; by=box takes their boxes"
+        )
     return objects.masks
 
 
-def _core(shape: npt.NDArray[np.bool_], cells: Cells, box: tuple[float, float, float, float],
-          ratio: float) -> Cells:
+def _core(shape: npt.NDArray[np.bool_], cells: Cells, box: tuple[float, float, float, float], ratio: float) -> Cells:
     """Where the share `ratio` of a mask's pixels is that are nearest to the box's centre, measured in boxes."""
     x0, y0, x1, y1 = box
     across = np.abs(np.arange(cells.x0, cells.x1) + 0.5 - (x0 + x1) / 2) / (x1 - x0)
@@ -192,18 +224,29 @@ def _core(shape: npt.NDArray[np.bool_], cells: Cells, box: tuple[float, float, f
     return Cells(int(left[at]), int(top[at]), int(right[at]), int(bottom[at]))
 
 
-def _within(far: npt.NDArray[np.float64], limits: npt.NDArray[np.float64]
-            ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def _within(
+    far: npt.NDArray[np.float64], limits: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """From where to where distances that fall and then rise are within each limit, ends excluded."""
     middle = int(far.argmin())
-    return (middle - np.searchsorted(far[:middle][::-1], limits, "right"),
-            middle + np.searchsorted(far[middle:], limits, "right"))
+    return (
+        middle - np.searchsorted(far[:middle][::-1], limits, "right"),
+        middle + np.searchsorted(far[middle:], limits, "right"),
+    )
 
 
 FAMILIES = (
-    TransformationFamily("filtered", "region", "general", filtered,
-           (Parameter("inner", "transformation", help="any photometric transformation"),
-            Parameter("zone", "text", help="skin, hair, clothes, background, or a zone of your segmenter")),
-           help="A photometric transformation, only inside a zone. ⚠ MET-POSE cached FLIC's zones as JPEG, "
-                "whose errors moved pixels between zones.", needs=("zones",)),
+    TransformationFamily(
+        "filtered",
+        "region",
+        "general",
+        filtered,
+        (
+            Parameter("inner", "transformation", help="any photometric transformation"),
+            Parameter("zone", "text", help="skin, hair, clothes, background, or a zone of your segmenter"),
+        ),
+        help="A photometric transformation, only inside a zone. ⚠ MET-POSE cached FLIC's zones as JPEG, "
+        "whose errors moved pixels between zones.",
+        needs=("zones",),
+    ),
 )

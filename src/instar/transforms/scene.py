@@ -23,8 +23,9 @@ _LEAST_PATH = 4.0
 """Pixels: on a shorter path there is no place for an obstacle that is not on the person."""
 
 
-def class_change(scene: Scene, needs: Mapping[str, Any], rng: np.random.Generator, *,
-                 old: str, new: str) -> tuple[Scene, Change]:
+def class_change(
+    scene: Scene, needs: Mapping[str, Any], rng: np.random.Generator, *, old: str, new: str
+) -> tuple[Scene, Change]:
     if old == new:
         raise NotApplicable(f"{old} becomes {new}: nothing would change")
     mask = scene.mask(old)
@@ -33,8 +34,9 @@ def class_change(scene: Scene, needs: Mapping[str, Any], rng: np.random.Generato
     return _filled(scene, mask, new), Change(Warp.identity(scene.size), added=(new,), removed=(old,), mask=mask)
 
 
-def obstacle(scene: Scene, needs: Mapping[str, Any], rng: np.random.Generator, *,
-             new: str, size: float, distance: float) -> tuple[Scene, Change]:
+def obstacle(
+    scene: Scene, needs: Mapping[str, Any], rng: np.random.Generator, *, new: str, size: float, distance: float
+) -> tuple[Scene, Change]:
     source = needs["source"]
     if not isinstance(source, Forecast):
         raise NotApplicable(f"an obstacle stands on a predicted path; the source output is {source.kind}")
@@ -53,8 +55,12 @@ def obstacle(scene: Scene, needs: Mapping[str, Any], rng: np.random.Generator, *
     (x0, y0), (x1, y1) = corners.min(0), corners.max(0)
     box = (float(x0), float(y0), float(x1), float(y1))
     return _filled(scene, mask, new), Change(
-        Warp.identity(scene.size), (box,), added=(new,), mask=mask,
-        facts={"x": float(centre[0]), "y": float(centre[1]), "radius": radius})
+        Warp.identity(scene.size),
+        (box,),
+        added=(new,),
+        mask=mask,
+        facts={"x": float(centre[0]), "y": float(centre[1]), "radius": radius},
+    )
 
 
 def _filled(scene: Scene, mask: npt.NDArray[np.bool_], name: str) -> Scene:
@@ -86,8 +92,10 @@ def _holds(corners: npt.NDArray[np.float64], point: npt.NDArray[np.float64]) -> 
 def _inside_convex(corners: npt.NDArray[np.float64], size: tuple[int, int]) -> npt.NDArray[np.bool_]:
     """The cells whose centre lies in a convex polygon."""
     mask = np.zeros(size[::-1], bool)
-    (x0, y0), (x1, y1) = (np.clip(np.floor(corners.min(0)).astype(int), 0, size),
-                          np.clip(np.ceil(corners.max(0)).astype(int), 0, size))
+    (x0, y0), (x1, y1) = (
+        np.clip(np.floor(corners.min(0)).astype(int), 0, size),
+        np.clip(np.ceil(corners.max(0)).astype(int), 0, size),
+    )
     x, y = np.arange(x0, x1) + 0.5, (np.arange(y0, y1) + 0.5)[:, None]
     part = np.ones((max(0, y1 - y0), max(0, x1 - x0)), bool)
     for (ax, ay), (bx, by) in zip(corners, np.roll(corners, -1, 0), strict=True):
@@ -97,18 +105,49 @@ def _inside_convex(corners: npt.NDArray[np.float64], size: tuple[int, int]) -> n
 
 
 FAMILIES = (
-    TransformationFamily("class_change", "scene", "general", class_change,
-           (Parameter("old", "text", help="the class whose cells change"),
-            Parameter("new", "text", help="what they become")),
-           help="Every cell of one class becomes another. ⚠ The original wrote the new class beside the old one.",
-           inputs=("scene",)),
-    TransformationFamily("obstacle", "scene", "general", obstacle,
-           (Parameter("new", "text", "structure", help="what it is made of: structure, tree, or a class of your map"),
-            Parameter("size", "float", 0.25, low=0, open_low=True, high=2, ordered=True,
-                      help="its diameter, as a share of the predicted path's length"),
-            Parameter("distance", "float", 0.5, low=0, open_low=True, high=1.5, ordered=True,
-                      help="how far along the predicted path, as a share of its length")),
-           help="A 12-gon of structure or tree stands on the predicted path: the medoid of the source's futures. "
-                "⚠ The original's obstacle cells belonged to several classes at once.",
-           needs=("source",), inputs=("scene",)),
+    TransformationFamily(
+        "class_change",
+        "scene",
+        "general",
+        class_change,
+        (
+            Parameter("old", "text", help="the class whose cells change"),
+            Parameter("new", "text", help="what they become"),
+        ),
+        help="Every cell of one class becomes another. ⚠ The original wrote the new class beside the old one.",
+        inputs=("scene",),
+    ),
+    TransformationFamily(
+        "obstacle",
+        "scene",
+        "general",
+        obstacle,
+        (
+            Parameter("new", "text", "structure", help="what it is made of: structure, tree, or a class of your map"),
+            Parameter(
+                "size",
+                "float",
+                0.25,
+                low=0,
+                open_low=True,
+                high=2,
+                ordered=True,
+                help="its diameter, as a share of the predicted path's length",
+            ),
+            Parameter(
+                "distance",
+                "float",
+                0.5,
+                low=0,
+                open_low=True,
+                high=1.5,
+                ordered=True,
+                help="how far along the predicted path, as a share of its length",
+            ),
+        ),
+        help="A 12-gon of structure or tree stands on the predicted path: the medoid of the source's futures. "
+        "⚠ The original's obstacle cells belonged to several classes at once.",
+        needs=("source",),
+        inputs=("scene",),
+    ),
 )

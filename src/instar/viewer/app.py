@@ -35,8 +35,11 @@ from instar.viewer.watch import Unavailable, Watched, Watcher
 
 __all__ = ["application"]
 
-STATIC = {"base.css": resources.files("instar.report"), "viewer.css": resources.files("instar.viewer"),
-          "viewer.js": resources.files("instar.viewer")}
+STATIC = {
+    "base.css": resources.files("instar.report"),
+    "viewer.css": resources.files("instar.viewer"),
+    "viewer.js": resources.files("instar.viewer"),
+}
 """The files of a page, and the room that each lies in."""
 SIDES: dict[str, Side] = {"source": "source", "follow-up": "follow-up"}
 PICTURES = ("/picture", "/explain/picture")
@@ -44,9 +47,12 @@ AT_ONCE = 2
 """Pictures drawn at the same time."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
-                               "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
-    "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin"}
+    "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
 
 
 def application(folders: Sequence[str | Path], *, port: int, dataset: str | Path | None = None) -> Starlette:
@@ -79,8 +85,10 @@ def application(folders: Sequence[str | Path], *, port: int, dataset: str | Path
 
     def case(request: Request) -> Response:
         asked = Filters.read(request.query_params)
-        return page("case", pages.case(viewer, asked, request.query_params.get("case", ""),
-                                       request.query_params.get("shown", "")))
+        return page(
+            "case",
+            pages.case(viewer, asked, request.query_params.get("case", ""), request.query_params.get("shown", "")),
+        )
 
     def rule(request: Request) -> Response:
         return page("rule", rules.rule(viewer, Filters.read(request.query_params)))
@@ -93,12 +101,15 @@ def application(folders: Sequence[str | Path], *, port: int, dataset: str | Path
         return page("compare", compare.comparison(viewer, request.query_params))
 
     async def picture(request: Request) -> Response:
-        return await drawn(request, lambda asked, side, wide: pages.picture(
-            viewer, Filters.read(asked), asked.get("case", ""), side, wide))
+        return await drawn(
+            request,
+            lambda asked, side, wide: pages.picture(viewer, Filters.read(asked), asked.get("case", ""), side, wide),
+        )
 
     async def object_picture(request: Request) -> Response:
-        return await drawn(request, lambda asked, side, wide: explain.picture(
-            viewer, Filters.read(asked), asked, side, wide))
+        return await drawn(
+            request, lambda asked, side, wide: explain.picture(viewer, Filters.read(asked), asked, side, wide)
+        )
 
     async def drawn(request: Request, make: Callable[[QueryParams, Side, int], Picture]) -> Response:
         asked = request.query_params
@@ -128,22 +139,47 @@ def application(folders: Sequence[str | Path], *, port: int, dataset: str | Path
         if request.url.path in PICTURES:
             made = plate(str(error), WIDTHS[0])
             return Response(made.content, 200, {"Cache-Control": "no-store"}, made.kind)
-        return page("message", {"title": "Nothing to show yet" if error.waiting else "Nothing to show",
-                                "message": str(error), "waiting": error.waiting})
+        return page(
+            "message",
+            {
+                "title": "Nothing to show yet" if error.waiting else "Nothing to show",
+                "message": str(error),
+                "waiting": error.waiting,
+            },
+        )
 
     def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         if request.url.path in (*PICTURES, "/pulse") or request.url.path.startswith("/static"):
             return PlainTextResponse(error.detail, error.status_code, error.headers)
-        return page("message", {"title": "Not found" if error.status_code == 404 else "Refused",
-                                "message": error.detail, "waiting": False}, error.status_code)
+        return page(
+            "message",
+            {
+                "title": "Not found" if error.status_code == 404 else "Refused",
+                "message": error.detail,
+                "waiting": False,
+            },
+            error.status_code,
+        )
 
-    routes = [Route("/", overview), Route("/gallery", gallery), Route("/case", case), Route("/rule", rule),
-              Route("/explain", explanation), Route("/compare", comparison), Route("/picture", picture),
-              Route("/explain/picture", object_picture), Route("/pulse", pulse),
-              Route("/static/{name}", static)]
-    made = Starlette(routes=routes, middleware=[Middleware(_Guard, port=port)], lifespan=lifespan,
-                     exception_handlers={Unavailable: unavailable, HTTPException: refused})
+    routes = [
+        Route("/", overview),
+        Route("/gallery", gallery),
+        Route("/case", case),
+        Route("/rule", rule),
+        Route("/explain", explanation),
+        Route("/compare", comparison),
+        Route("/picture", picture),
+        Route("/explain/picture", object_picture),
+        Route("/pulse", pulse),
+        Route("/static/{name}", static),
+    ]
+    made = Starlette(
+        routes=routes,
+        middleware=[Middleware(_Guard, port=port)],
+        lifespan=lifespan,
+        exception_handlers={Unavailable: unavailable, HTTPException: refused},
+    )
     made.state.viewer = viewer
     return made
 
@@ -153,8 +189,11 @@ class _Guard:
 
     def __init__(self, app: ASGIApp, port: int) -> None:
         self.app = app
-        self.hosts = {f"{name}{end}" for name in ("127.0.0.1", "localhost")
-                      for end in ([f":{port}"] if port != 80 else ["", ":80"])}
+        self.hosts = {
+            f"{name}{end}"
+            for name in ("127.0.0.1", "localhost")
+            for end in ([f":{port}"] if port != 80 else ["", ":80"])
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -163,8 +202,10 @@ class _Guard:
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *((name.lower().encode(), value.encode())
-                                                             for name, value in HEADERS.items())]
+                message["headers"] = [
+                    *message["headers"],
+                    *((name.lower().encode(), value.encode()) for name, value in HEADERS.items()),
+                ]
             await send(message)
 
         why = self._refusal(Request(scope))
@@ -204,8 +245,14 @@ def _points(difference: float) -> str:
     return f"{whole:+d}".replace("-", "−") if whole else "0"
 
 
-_ENVIRONMENT = jinja2.Environment(loader=jinja2.PackageLoader("instar.viewer"), autoescape=True,
-                                  undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-_ENVIRONMENT.filters.update(severity=severity_text, percent=_percent, interval=_interval, points=_points,
-                            count=lambda number: f"{number:,}")
+_ENVIRONMENT = jinja2.Environment(
+    loader=jinja2.PackageLoader("instar.viewer"),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_ENVIRONMENT.filters.update(
+    severity=severity_text, percent=_percent, interval=_interval, points=_points, count=lambda number: f"{number:,}"
+)
 _ENVIRONMENT.globals.update(address=address, zip=zip)

@@ -26,9 +26,20 @@ BLUE, ORANGE = "var(--blue)", "var(--orange)"
 NARROW, ONE_OF_SEVERAL, ALONE = 290, 270, 560
 """Widths of charts in pixels, without their axes: on a phone, beside others, and by itself."""
 _CONFIG = {
-    "view": {"stroke": None}, "font": "sans-serif", "background": None,
-    "axis": {"labelColor": FAINT, "titleColor": FAINT, "gridColor": LINE, "domainColor": LINE, "tickColor": LINE,
-             "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal"}}
+    "view": {"stroke": None},
+    "font": "sans-serif",
+    "background": None,
+    "axis": {
+        "labelColor": FAINT,
+        "titleColor": FAINT,
+        "gridColor": LINE,
+        "domainColor": LINE,
+        "tickColor": LINE,
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+    },
+}
 _pen = ThreadPoolExecutor(1, "instar-viewer-charts")
 PATIENCE = 0.4
 """Seconds that a page waits for its charts; those that take longer come with its next look."""
@@ -54,8 +65,10 @@ def _svg(spec: str) -> Markup:
 
 def _chart(spec: dict[str, Any], label: str, until: float, wide: int = ALONE) -> list[dict[str, Any]]:
     """A chart in a size for desks and one for phones; nothing while they are not drawn."""
-    asked = [(name, _asked(json.dumps({**spec, "width": width, "config": _CONFIG}, sort_keys=True)))
-             for name, width in (("wide", wide), ("narrow", NARROW))]
+    asked = [
+        (name, _asked(json.dumps({**spec, "width": width, "config": _CONFIG}, sort_keys=True)))
+        for name, width in (("wide", wide), ("narrow", NARROW))
+    ]
     _, open_ones = wait([future for _, future in asked], max(0.0, until - time.monotonic()))
     return [] if open_ones else [{"size": name, "label": label, "svg": future.result()} for name, future in asked]
 
@@ -66,42 +79,86 @@ def curves(index: Index) -> list[dict[str, Any]]:
     for relation, grid in index.grids.items():
         rows: list[dict[str, Any]] = []
         mine = [rule for rule in index.rules if rule.relation == relation and rule.over == "case"]
-        sets = {ANY: [rule.id for rule in mine if rule.family != "identity"],
-                "identity": [rule.id for rule in mine if rule.family == "identity"]}
+        sets = {
+            ANY: [rule.id for rule in mine if rule.family != "identity"],
+            "identity": [rule.id for rule in mine if rule.family == "identity"],
+        }
         for name, rules in sets.items():
             if rules:
                 table = curve(index.matrix().only(rules), grid)
-                rows += [{"set": name, "x": severity_text(row["threshold"]), "rate": 100 * row["rate"],
-                          "low": 100 * row["low"], "high": 100 * row["high"]}
-                         for row in table.iter_rows(named=True) if row["rate"] is not None]
+                rows += [
+                    {
+                        "set": name,
+                        "x": severity_text(row["threshold"]),
+                        "rate": 100 * row["rate"],
+                        "low": 100 * row["low"],
+                        "high": 100 * row["high"],
+                    }
+                    for row in table.iter_rows(named=True)
+                    if row["rate"] is not None
+                ]
         if rows:
             unit = next(rule.unit for rule in mine)
-            drawn = _chart(_curves(rows, [severity_text(t) for t in grid], unit),
-                           f"Share of cases that violate at least one rule of {relation}, against the threshold",
-                           until, ONE_OF_SEVERAL if len(index.grids) > 1 else ALONE)
+            drawn = _chart(
+                _curves(rows, [severity_text(t) for t in grid], unit),
+                f"Share of cases that violate at least one rule of {relation}, against the threshold",
+                until,
+                ONE_OF_SEVERAL if len(index.grids) > 1 else ALONE,
+            )
             judged = index.matrix().only(sets[ANY] or sets["identity"]).per_case().cases.len()
-            found.append({"relation": relation, "unit": unit, "drawn": drawn, "judged": judged,
-                          "identity": bool(sets["identity"])})
+            found.append(
+                {
+                    "relation": relation,
+                    "unit": unit,
+                    "drawn": drawn,
+                    "judged": judged,
+                    "identity": bool(sets["identity"]),
+                }
+            )
     return found
 
 
 def _curves(rows: Sequence[dict[str, Any]], grid: Sequence[str], unit: str) -> dict[str, Any]:
-    x = {"field": "x", "type": "ordinal", "sort": list(grid), "scale": {"domain": list(grid)},
-         "title": f"threshold, {unit}", "axis": {"labelAngle": 0, "labelOverlap": True}}
+    x = {
+        "field": "x",
+        "type": "ordinal",
+        "sort": list(grid),
+        "scale": {"domain": list(grid)},
+        "title": f"threshold, {unit}",
+        "axis": {"labelAngle": 0, "labelOverlap": True},
+    }
     y = {"type": "quantitative", "scale": {"domain": [0, 100]}, "title": "cases, %", "axis": {"tickCount": 5}}
     colour = {"field": "set", "scale": {"domain": [ANY, "identity"], "range": [ORANGE, BLUE]}, "legend": None}
-    return {"data": {"values": list(rows)}, "height": 150, "encoding": {"x": x, "color": colour}, "layer": [
-        {"mark": {"type": "area", "opacity": 0.18}, "encoding": {
-            "y": {**y, "field": "low"}, "y2": {"field": "high"}}},
-        {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {
-            "y": {**y, "field": "rate"},
-            "strokeDash": {"field": "set", "scale": {"domain": [ANY, "identity"], "range": [[1, 0], [5, 4]]},
-                           "legend": None}}},
-        {"mark": {"type": "point", "filled": True, "size": 26, "opacity": 1},
-         "encoding": {"y": {**y, "field": "rate"}}}]}
+    return {
+        "data": {"values": list(rows)},
+        "height": 150,
+        "encoding": {"x": x, "color": colour},
+        "layer": [
+            {
+                "mark": {"type": "area", "opacity": 0.18},
+                "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
+            },
+            {
+                "mark": {"type": "line", "strokeWidth": 2},
+                "encoding": {
+                    "y": {**y, "field": "rate"},
+                    "strokeDash": {
+                        "field": "set",
+                        "scale": {"domain": [ANY, "identity"], "range": [[1, 0], [5, 4]]},
+                        "legend": None,
+                    },
+                },
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 26, "opacity": 1},
+                "encoding": {"y": {**y, "field": "rate"}},
+            },
+        ],
+    }
 
 
 # --- severities of one rule ------------------------------------------------------------------------
+
 
 def bins(severity: npt.NDArray[np.float64], threshold: float) -> tuple[list[float], list[int], int, int]:
     """Edges in steps of 1, 2, 5, how many severities lie between each two, how many are 0, and how many ∞.
@@ -114,7 +171,7 @@ def bins(severity: npt.NDArray[np.float64], threshold: float) -> tuple[list[floa
         least, most = float(inside.min()), float(inside.max())
         span = range(math.floor(math.log10(least)) - 1, math.ceil(math.log10(most)) + 2)
         for steps in ((1, 2, 5), (1,)):
-            every = [step * 10.0 ** power for power in span for step in steps]
+            every = [step * 10.0**power for power in span for step in steps]
             low = max((edge for edge in every if edge <= least), default=every[0])
             high = min((edge for edge in every if edge > most), default=every[-1])
             edges = [edge for edge in every if low <= edge <= high]
@@ -129,41 +186,73 @@ def bins(severity: npt.NDArray[np.float64], threshold: float) -> tuple[list[floa
     return edges, counts, int((severity == 0).sum()), int(np.isinf(severity).sum())
 
 
-def histogram(severity: npt.NDArray[np.float64], threshold: float, unit: str, floor: float | None
-              ) -> list[dict[str, Any]]:
+def histogram(
+    severity: npt.NDArray[np.float64], threshold: float, unit: str, floor: float | None
+) -> list[dict[str, Any]]:
     """How many cases have which severity; 0 and ∞ stand apart, the threshold and the noise floor are lines."""
     edges, counts, zeros, infinite = bins(severity, threshold)
     last = 1 + len(counts)
     bars = [{"from": 0.0, "to": 1.0, "cases": zeros, "violated": False}]
-    bars += [{"from": n + 1.0, "to": n + 2.0, "cases": count, "violated": edges[n] >= threshold}
-             for n, count in enumerate(counts)]
+    bars += [
+        {"from": n + 1.0, "to": n + 2.0, "cases": count, "violated": edges[n] >= threshold}
+        for n, count in enumerate(counts)
+    ]
     bars.append({"from": float(last), "to": last + 1.0, "cases": infinite, "violated": True})
     ticks = {0.5: "0", last + 0.5: "∞", **{n + 1.0: severity_text(edge) for n, edge in enumerate(edges)}}
     named = {"threshold": threshold, **({"noise floor": floor} if floor else {})}
-    marks: list[dict[str, Any]] = [{"x": _place(value, edges), "text": f"{name} {severity_text(value)}"}
-                                   for name, value in named.items()]
+    marks: list[dict[str, Any]] = [
+        {"x": _place(value, edges), "text": f"{name} {severity_text(value)}"} for name, value in named.items()
+    ]
     x = {"type": "quantitative", "scale": {"domain": [0, last + 1], "nice": False}, "title": f"severity, {unit}"}
-    y = {"field": "cases", "type": "quantitative", "title": "cases", "scale": {"zero": True},
-         "axis": {"tickMinStep": 1, "tickCount": 4}}
+    y = {
+        "field": "cases",
+        "type": "quantitative",
+        "title": "cases",
+        "scale": {"zero": True},
+        "axis": {"tickMinStep": 1, "tickCount": 4},
+    }
     axis = {"values": list(ticks), "grid": False, "labelExpr": _expression(ticks), "labelOverlap": True}
-    spec = {"height": 170, "layer": [
-        {"data": {"values": bars}, "mark": {"type": "rect", "stroke": PAPER, "strokeWidth": 1}, "encoding": {
-            "x": {**x, "field": "from", "axis": axis}, "x2": {"field": "to"}, "y": y, "y2": {"datum": 0},
-            "color": {"condition": {"test": "datum.violated", "value": ORANGE}, "value": BLUE}}},
-        {"data": {"values": marks}, "mark": {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.5, "color": INK},
-         "encoding": {"x": {**x, "field": "x"}}},
-        *(layer for number, mark in enumerate(marks) for layer in _label(mark, number, x, mark["x"] > 0.55 * last))]}
-    return _chart(spec, f"Histogram of severities in {unit}: {zeros} at 0, {infinite} at ∞",
-                  time.monotonic() + PATIENCE)
+    spec = {
+        "height": 170,
+        "layer": [
+            {
+                "data": {"values": bars},
+                "mark": {"type": "rect", "stroke": PAPER, "strokeWidth": 1},
+                "encoding": {
+                    "x": {**x, "field": "from", "axis": axis},
+                    "x2": {"field": "to"},
+                    "y": y,
+                    "y2": {"datum": 0},
+                    "color": {"condition": {"test": "datum.violated", "value": ORANGE}, "value": BLUE},
+                },
+            },
+            {
+                "data": {"values": marks},
+                "mark": {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.5, "color": INK},
+                "encoding": {"x": {**x, "field": "x"}},
+            },
+            *(layer for number, mark in enumerate(marks) for layer in _label(mark, number, x, mark["x"] > 0.55 * last)),
+        ],
+    }
+    return _chart(
+        spec, f"Histogram of severities in {unit}: {zeros} at 0, {infinite} at ∞", time.monotonic() + PATIENCE
+    )
 
 
 def _label(mark: dict[str, Any], number: int, x: dict[str, Any], left: bool) -> list[dict[str, Any]]:
     """The words of a line, each on a height of its own, on the side where there is room, clear of what lies below."""
     place = {"x": {**x, "field": "x"}, "y": {"value": 2 + 15 * number}, "text": {"field": "text"}}
-    words = {"type": "text", "align": "right" if left else "left", "dx": -4 if left else 4, "baseline": "top",
-             "fontSize": 11}
-    return [{"data": {"values": [mark]}, "mark": {**words, **ink}, "encoding": place}
-            for ink in ({"color": PAPER, "stroke": PAPER, "strokeWidth": 4}, {"color": INK})]
+    words = {
+        "type": "text",
+        "align": "right" if left else "left",
+        "dx": -4 if left else 4,
+        "baseline": "top",
+        "fontSize": 11,
+    }
+    return [
+        {"data": {"values": [mark]}, "mark": {**words, **ink}, "encoding": place}
+        for ink in ({"color": PAPER, "stroke": PAPER, "strokeWidth": 4}, {"color": INK})
+    ]
 
 
 def _place(value: float, edges: Sequence[float]) -> float:

@@ -26,13 +26,23 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, Any]:
     numbers = [_number(query.get(name), other) for name, other in (("a", 0), ("b", min(1, len(viewer.runs) - 1)))]
     shared = {"a": numbers[0], "b": numbers[1], **asked.query("judging", "threshold", "rule")}
     shared.pop("run", None)
-    indexes = [viewer.run(number).index(asked.judging if asked.judging in viewer.run(number).store.judgings()
-                                        else DEFAULT) for number in numbers]
+    indexes = [
+        viewer.run(number).index(asked.judging if asked.judging in viewer.run(number).store.judgings() else DEFAULT)
+        for number in numbers
+    ]
     first, second, changed = _same(*indexes)
-    here = {"asked": asked, "canonical": address("/compare", shared),
-            "a": numbers[0], "b": numbers[1], "common": first.cases.len(), "changed": changed,
-            "rules": first.rules, "waiting": False, "choices": len(viewer.runs),
-            "grid": sorted({value for index in indexes for grid in index.grids.values() for value in grid})}
+    here = {
+        "asked": asked,
+        "canonical": address("/compare", shared),
+        "a": numbers[0],
+        "b": numbers[1],
+        "common": first.cases.len(),
+        "changed": changed,
+        "rules": first.rules,
+        "waiting": False,
+        "choices": len(viewer.runs),
+        "grid": sorted({value for index in indexes for grid in index.grids.values() for value in grid}),
+    }
     if asked.rule:
         first, second = first.only([asked.rule]), second.only([asked.rule])
     limits = indexes[0].thresholds(asked.threshold)
@@ -43,15 +53,29 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, Any]:
     for number, rule in enumerate(first.rules):
         there = both[number]
         count, (a, b) = int(there.sum()), (hit[number] & there for hit in hits)
-        rows.append({"rule": rule, "name": names[rule].name, "judged": count, "a": _rate(int(a.sum()), count),
-                     "b": _rate(int(b.sum()), count), "only_a": int((a & ~b).sum()), "only_b": int((b & ~a).sum()),
-                     "both": int((a & b).sum()), "difference": (int(b.sum()) - int(a.sum())) / count if count else None,
-                     "address": address("/compare", {**shared, "rule": rule}),
-                     "pages": [address("/rule", {"run": n, "rule": rule}) for n in numbers]})
+        rows.append(
+            {
+                "rule": rule,
+                "name": names[rule].name,
+                "judged": count,
+                "a": _rate(int(a.sum()), count),
+                "b": _rate(int(b.sum()), count),
+                "only_a": int((a & ~b).sum()),
+                "only_b": int((b & ~a).sum()),
+                "both": int((a & b).sum()),
+                "difference": (int(b.sum()) - int(a.sum())) / count if count else None,
+                "address": address("/compare", {**shared, "rule": rule}),
+                "pages": [address("/rule", {"run": n, "rule": rule}) for n in numbers],
+            }
+        )
     rows.sort(key=lambda row: (-abs(row["difference"] or 0.0), -row["only_a"] - row["only_b"]))
-    return {**here, "rows": rows, "pairs": _pairs(viewer, asked, numbers, indexes, first, second, limits),
-            "everything": address("/compare", {name: value for name, value in shared.items() if name != "rule"}),
-            "swapped": address("/compare", {**shared, "a": numbers[1], "b": numbers[0]})}
+    return {
+        **here,
+        "rows": rows,
+        "pairs": _pairs(viewer, asked, numbers, indexes, first, second, limits),
+        "everything": address("/compare", {name: value for name, value in shared.items() if name != "rule"}),
+        "swapped": address("/compare", {**shared, "a": numbers[1], "b": numbers[0]}),
+    }
 
 
 def _number(text: str | None, otherwise: int) -> int:
@@ -74,8 +98,15 @@ def _same(first: Index, second: Index) -> tuple[Severities, Severities, int]:
     return a, b, facts.height - len(same)
 
 
-def _pairs(viewer: Viewer, asked: Filters, numbers: list[int], indexes: list[Index], first: Severities,
-           second: Severities, limits: Mapping[str, float]) -> list[dict[str, Any]]:
+def _pairs(
+    viewer: Viewer,
+    asked: Filters,
+    numbers: list[int],
+    indexes: list[Index],
+    first: Severities,
+    second: Severities,
+    limits: Mapping[str, float],
+) -> list[dict[str, Any]]:
     """The pairs with the largest difference, in units of their rule's threshold."""
     if not first.severity.size:
         return []
@@ -90,12 +121,23 @@ def _pairs(viewer: Viewer, asked: Filters, numbers: list[int], indexes: list[Ind
         rule, case = first.rules[row], str(first.cases[column])
         sides = []
         for number, held in zip(numbers, (first, second), strict=True):
-            drawn = {"run": number, "judging": "" if asked.judging == DEFAULT else asked.judging, "case": case,
-                     "rule": rule, "side": "follow-up", "w": 480}
+            drawn = {
+                "run": number,
+                "judging": "" if asked.judging == DEFAULT else asked.judging,
+                "case": case,
+                "rule": rule,
+                "side": "follow-up",
+                "w": 480,
+            }
             severity = float(held.severity[row, column])
-            sides.append({"severity": severity, "violated": severity >= limits[rule] and severity > 0,
-                          "picture": address("/picture", drawn),
-                          "open": address("/case", {"run": number, "case": case, "shown": rule})})
+            sides.append(
+                {
+                    "severity": severity,
+                    "violated": severity >= limits[rule] and severity > 0,
+                    "picture": address("/picture", drawn),
+                    "open": address("/case", {"run": number, "case": case, "shown": rule}),
+                }
+            )
         facts = indexes[0].rule(rule)
         assert facts is not None
         found.append({"case": case, "rule": rule, "name": facts.name, "unit": facts.unit, "sides": sides})

@@ -14,7 +14,7 @@ import polars as pl
 
 from instar.analysis import Run, Severities, noise, rates
 from instar.engine import DEFAULT, bound_rules, judge, make_plan
-from instar.store import Store
+from instar.store import Manifest, Store
 
 __all__ = ["FAILED", "Group", "Index", "Pairs", "RuleFacts", "Slice", "build"]
 
@@ -72,8 +72,16 @@ class Pairs:
         return len(self.case)
 
     def at(self, where: npt.NDArray[Any]) -> Pairs:
-        return Pairs(self.case[where], self.rule[where], self.target[where], self.severity[where], self.kind[where],
-                     self.status[where], self.reason[where], self.draw[where])
+        return Pairs(
+            self.case[where],
+            self.rule[where],
+            self.target[where],
+            self.severity[where],
+            self.kind[where],
+            self.status[where],
+            self.reason[where],
+            self.draw[where],
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +99,7 @@ class Index:
     version: str
     judging: str
     parts: tuple[int, int]
-    manifest: Mapping[str, Any]
+    manifest: Manifest
     rules: tuple[RuleFacts, ...]
     grids: Mapping[str, tuple[float, ...]]
     cases: pl.Series
@@ -150,8 +158,9 @@ class Index:
 
     def thresholds(self, threshold: float | None = None) -> dict[str, float]:
         """Each rule's threshold: the one given, else its own. A rule over many cases keeps its own."""
-        return {rule.id: rule.threshold if threshold is None or rule.over == "cases" else threshold
-                for rule in self.rules}
+        return {
+            rule.id: rule.threshold if threshold is None or rule.over == "cases" else threshold for rule in self.rules
+        }
 
     def rates(self, threshold: float | None = None, group: str = "") -> pl.DataFrame:
         """As `Run.rates` has them, of the rules over one case."""
@@ -195,14 +204,22 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
     run = Run(store)
     first, end = (store.judging_info(judging) or {"parts": (0, 0)})["parts"]
     limits = run.thresholds()
-    bound = bound_rules(manifest["rules"], manifest["system"]["kind"])
+    bound = bound_rules(manifest.rules, manifest.system.kind)
     about = {one.id: one.relation.relation.help.partition(" ⚠")[0] for one in bound if one.relation}
-    rules = tuple(RuleFacts(id=row.pop("rule"), **row, threshold=limits[one.id], help=about[one.id])
-                  for one, row in zip(bound, run.rules().to_dicts(), strict=True))
+    rules = tuple(
+        RuleFacts(id=row.pop("rule"), **row, threshold=limits[one.id], help=about[one.id])
+        for one, row in zip(bound, run.rules().to_dicts(), strict=True)
+    )
     facts = store.cases()
     facts = facts.select(name for name in _SHOWN if name in facts.columns)
-    numbers = {"case": _Numbers(), "rule": _Numbers(rule.id for rule in rules), "target": _Numbers(),
-               "kind": _Numbers([""]), "status": _Numbers(STATUSES), "reason": _Numbers([""])}
+    numbers = {
+        "case": _Numbers(),
+        "rule": _Numbers(rule.id for rule in rules),
+        "target": _Numbers(),
+        "kind": _Numbers([""]),
+        "status": _Numbers(STATUSES),
+        "reason": _Numbers([""]),
+    }
     parts = []
     for part in store.verdict_parts(judging, (*COLUMNS, DRAW)):
         kept = part.filter(pl.col("case").is_not_null()) if part["case"].null_count() else part
@@ -212,18 +229,30 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
     cases, rows = _sorted_cases(numbers["case"].known, facts["case"], parts)
     about_cases = run.described() if facts.height else pl.DataFrame({"case": pl.Series([], dtype=pl.String)})
     counted = store.predictions(["status"], query=lambda lazy: lazy.group_by("status").agg(pl.len()))
-    keys = make_plan(bound, seed=0, deterministic=manifest["system"]["deterministic"]).keys()
+    keys = make_plan(bound, seed=0, deterministic=manifest.system.deterministic).keys()
     targets = numbers["target"].known
     made = Index(
-        version=_digest(manifest.get("created"), judging, first, end, store.state("predictions"), cases.to_list()),
-        judging=judging, parts=(first, end), manifest=manifest, rules=rules, grids=run.grids(), cases=cases,
-        facts=facts, targets=targets, kinds=numbers["kind"].known, statuses=numbers["status"].known,
+        version=_digest(manifest.created, judging, first, end, store.state("predictions"), cases.to_list()),
+        judging=judging,
+        parts=(first, end),
+        manifest=manifest,
+        rules=rules,
+        grids=run.grids(),
+        cases=cases,
+        facts=facts,
+        targets=targets,
+        kinds=numbers["kind"].known,
+        statuses=numbers["status"].known,
         reasons=numbers["reason"].known,
         groups=tuple(sorted({target.rpartition("/")[2] for target in targets if "/" in target})),
-        slices=dict(_slices(about_cases, cases)), described=about_cases,
+        slices=dict(_slices(about_cases, cases)),
+        described=about_cases,
         over_cases=pl.concat(over, how="diagonal") if over else pl.DataFrame(),
-        predictions=dict(counted.iter_rows()), planned=len(keys) * facts.filter(pl.col("status") == "ok").height,
-        judgings=tuple(store.judgings()), verdicts=rows)
+        predictions=dict(counted.iter_rows()),
+        planned=len(keys) * facts.filter(pl.col("status") == "ok").height,
+        judgings=tuple(store.judgings()),
+        verdicts=rows,
+    )
     if (store.judging_info(judging) or {"parts": None})["parts"] != [first, end]:
         raise Rejudged(f"{store.folder}: judged anew while it was read")
     made.matrix()  # here, where nobody waits for it
@@ -254,8 +283,11 @@ class _Numbers:
 
 
 def _coded(part: pl.DataFrame, numbers: Mapping[str, _Numbers]) -> Pairs:
-    columns = {name: numbers[name](part[name].fill_null("")) if name in part.columns else np.zeros(len(part), np.int32)
-               for name in COLUMNS if name != "severity"}
+    columns = {
+        name: numbers[name](part[name].fill_null("")) if name in part.columns else np.zeros(len(part), np.int32)
+        for name in COLUMNS
+        if name != "severity"
+    }
     if DRAW in part.columns:
         columns[DRAW] = part[DRAW].fill_null(0).to_numpy().astype(np.int32)
     else:
@@ -268,8 +300,10 @@ def _sorted_cases(known: Sequence[str], stored: pl.Series, parts: list[Pairs]) -
     found = pl.Series("case", known, dtype=pl.String)
     cases = pl.concat([found, stored.cast(pl.String)]).unique().sort()
     place = cases.search_sorted(found).to_numpy() if len(found) else np.empty(0, np.int64)
-    rows = {name: np.concatenate([getattr(part, name) for part in parts] or [np.empty(0, np.int32)])
-            for name in (*COLUMNS, DRAW)}
+    rows = {
+        name: np.concatenate([getattr(part, name) for part in parts] or [np.empty(0, np.int32)])
+        for name in (*COLUMNS, DRAW)
+    }
     rows["case"] = place.astype(np.int32)[rows["case"]]
     rows["severity"] = rows["severity"].astype(np.float64)
     order = np.argsort(_keys(rows["case"], rows["rule"]), kind="stable")

@@ -16,7 +16,7 @@ import polars as pl
 
 from instar.report.picture import Panel, encoded, panel_picture
 from instar.report.rebuild import CannotDraw, load_pair, load_source
-from instar.store import CASE, NEED, Store
+from instar.store import CASE, NEED, Manifest, Store
 from instar.tasks.object_relevance.explain import object_alone, object_panels
 
 __all__ = ["WIDTHS", "Picture", "Pictures", "Side", "View", "plate"]
@@ -30,8 +30,16 @@ HELD_BYTES = 96 << 20
 HELD_CASES = 128
 LETTERS, LINES = 24, 9
 """As many as a plate has room for."""
-_NOT_DRAWN = (*CannotDraw, OSError, ValueError, TypeError, ArithmeticError, RuntimeError, cv2.error,
-              pl.exceptions.PolarsError)
+_NOT_DRAWN = (
+    *CannotDraw,
+    OSError,
+    ValueError,
+    TypeError,
+    ArithmeticError,
+    RuntimeError,
+    cv2.error,
+    pl.exceptions.PolarsError,
+)
 """What one picture may cost: itself. A dataset can hold anything."""
 
 
@@ -48,15 +56,21 @@ class Picture:
 class _OneCase(Store):
     """The run folder as far as it is about one case, read once: another picture of the case costs no scan of parts."""
 
-    def __init__(self, store: Store, manifest: Mapping[str, Any], frames: Mapping[str, pl.DataFrame]) -> None:
+    def __init__(self, store: Store, manifest: Manifest, frames: Mapping[str, pl.DataFrame]) -> None:
         super().__init__(store.folder)
-        self._known, self._frames = dict(manifest), frames
+        self._known, self._frames = manifest, frames
 
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Manifest:
         return self._known
 
-    def read(self, table: str, schema: Mapping[str, Any], columns: Sequence[str] | None = None,
-             where: pl.Expr | None = None, query: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None) -> pl.DataFrame:
+    def read(
+        self,
+        table: str,
+        schema: Mapping[str, Any],
+        columns: Sequence[str] | None = None,
+        where: pl.Expr | None = None,
+        query: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None,
+    ) -> pl.DataFrame:
         if table not in self._frames or query is not None:
             return super().read(table, schema, columns, where, query)
         found = self._frames[table]
@@ -79,28 +93,70 @@ class Pictures:
         """Say which cases a page shows: they are read together when the first of their pictures is asked for."""
         self._expected[str(store.folder)] = tuple(dict.fromkeys(cases))[:HELD_CASES]
 
-    def picture(self, store: Store, manifest: Mapping[str, Any], version: str, *, case: str, side: Side, width: int,
-                verdict: Mapping[str, Any] | None = None, dataset: str | Path | None = None) -> Picture:
+    def picture(
+        self,
+        store: Store,
+        manifest: Manifest,
+        version: str,
+        *,
+        case: str,
+        side: Side,
+        width: int,
+        verdict: Mapping[str, Any] | None = None,
+        dataset: str | Path | None = None,
+    ) -> Picture:
         """One side of a verdict's pair, at most `width` pixels wide and high; without a verdict the case's source."""
         about = () if verdict is None else (verdict["rule"], verdict["target"], verdict["draw"])
-        return self._made(store, manifest, version, case, about, side, width,
-                          lambda rows: _pair_sides(rows, manifest, case, verdict, dataset))
+        return self._made(
+            store,
+            manifest,
+            version,
+            case,
+            about,
+            side,
+            width,
+            lambda rows: _pair_sides(rows, manifest, case, verdict, dataset),
+        )
 
-    def of_object(self, store: Store, manifest: Mapping[str, Any], version: str, *, case: str, target: str, rule: str,
-                  draw: int | None, view: View, side: Side, width: int, options: Mapping[str, Any],
-                  dataset: str | Path | None = None) -> Picture:
+    def of_object(
+        self,
+        store: Store,
+        manifest: Manifest,
+        version: str,
+        *,
+        case: str,
+        target: str,
+        rule: str,
+        draw: int | None,
+        view: View,
+        side: Side,
+        width: int,
+        options: Mapping[str, Any],
+        dataset: str | Path | None = None,
+    ) -> Picture:
         """An object in the source or in a follow-up: the whole picture, the part near it, or it alone."""
+
         def sides(rows: Store) -> Sides:
             if view == "alone":
                 return {"source": object_alone(rows, manifest, case, target, rule, options=options, dataset=dataset)}
-            source, follow_up = object_panels(rows, manifest, case, target, rule, draw, options=options,
-                                              dataset=dataset, near=view == "near")
+            source, follow_up = object_panels(
+                rows, manifest, case, target, rule, draw, options=options, dataset=dataset, near=view == "near"
+            )
             return {"source": source, "follow-up": follow_up}
 
         return self._made(store, manifest, version, case, ("object", target, rule, draw, view), side, width, sides)
 
-    def _made(self, store: Store, manifest: Mapping[str, Any], version: str, case: str, about: tuple[Any, ...],
-              side: Side, width: int, make: Callable[[Store], Sides]) -> Picture:
+    def _made(
+        self,
+        store: Store,
+        manifest: Manifest,
+        version: str,
+        case: str,
+        about: tuple[Any, ...],
+        side: Side,
+        width: int,
+        make: Callable[[Store], Sides],
+    ) -> Picture:
         """Held, or drawn: both sides, as they come of one reading."""
         about = str(store.folder), version, case, *about
         with self._lock:
@@ -120,16 +176,18 @@ class Pictures:
             self._busy.pop((*about, width), None)
         return found or plate("there is no follow-up", width)
 
-    def _rows(self, store: Store, manifest: Mapping[str, Any], version: str, case: str) -> _OneCase:
+    def _rows(self, store: Store, manifest: Manifest, version: str, case: str) -> _OneCase:
         folder = str(store.folder)
         with self._reading:
             if (folder, version, case) not in self._cases:
                 expected = self._expected.get(folder, ())
-                wanted = [name for name in (expected if case in expected else (case,))
-                          if (folder, version, name) not in self._cases]
+                wanted = [
+                    name
+                    for name in (expected if case in expected else (case,))
+                    if (folder, version, name) not in self._cases
+                ]
                 mine = pl.col("case").is_in(wanted)
-                schemas = {"cases": CASE, "needs": NEED,
-                           "predictions": store.prediction_schema(manifest["system"]["kind"])}
+                schemas = {"cases": CASE, "needs": NEED, "predictions": store.prediction_schema(manifest.system.kind)}
                 tables = {name: store.read(name, schema, where=mine) for name, schema in schemas.items()}
                 for one in wanted:
                     frames = {name: table.filter(pl.col("case") == one) for name, table in tables.items()}
@@ -155,8 +213,9 @@ class Pictures:
                 self._bytes -= len(self._drawn.popitem(last=False)[1].content)
 
 
-def _pair_sides(rows: Store, manifest: Mapping[str, Any], case: str, verdict: Mapping[str, Any] | None,
-                dataset: str | Path | None) -> Sides:
+def _pair_sides(
+    rows: Store, manifest: Manifest, case: str, verdict: Mapping[str, Any] | None, dataset: str | Path | None
+) -> Sides:
     """Both panels of a pair; its source alone where there is no verdict, or the follow-up cannot be made."""
     said: str | None = None
     if verdict is not None:
@@ -187,14 +246,19 @@ def plate(reason: str, width: int) -> Picture:
     reason = "".join(sign if sign.isprintable() else " " for sign in reason)
     lines = [""]
     for word in reason.split():
-        for piece in [word[start:start + LETTERS] for start in range(0, len(word), LETTERS)]:
+        for piece in [word[start : start + LETTERS] for start in range(0, len(word), LETTERS)]:
             if len(lines[-1]) + len(piece) >= LETTERS and lines[-1]:
                 lines.append("")
             lines[-1] = f"{lines[-1]} {piece}".strip()
-    lines = lines if len(lines) <= LINES else [*lines[:LINES - 1], "…"]
+    lines = lines if len(lines) <= LINES else [*lines[: LINES - 1], "…"]
     top = 126 - 11 * (len(lines) - 1)
-    texts = "".join(f'<text x="120" y="{top + 22 * n}" text-anchor="middle" font-size="17" font-family="sans-serif" '
-                    f'fill="#808080">{escape(line)}</text>' for n, line in enumerate(lines))
-    content = (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{width}" viewBox="0 0 240 240" '
-               f'role="img"><title>{escape(reason)}</title>{texts}</svg>').encode()
+    texts = "".join(
+        f'<text x="120" y="{top + 22 * n}" text-anchor="middle" font-size="17" font-family="sans-serif" '
+        f'fill="#808080">{escape(line)}</text>'
+        for n, line in enumerate(lines)
+    )
+    content = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{width}" viewBox="0 0 240 240" '
+        f'role="img"><title>{escape(reason)}</title>{texts}</svg>'
+    ).encode()
     return Picture(content, "image/svg+xml", False, "")

@@ -44,11 +44,18 @@ class Filters:
     @classmethod
     def read(cls, asked: Mapping[str, str]) -> Filters:
         """From a query string; what cannot be understood is as if it were not there."""
-        texts = {name: asked.get(name, "").strip() for name in ("rule", "family", "relation", "group", "status", "kind",
-                                                               "slice", "q", "sort")}
+        texts = {
+            name: asked.get(name, "").strip()
+            for name in ("rule", "family", "relation", "group", "status", "kind", "slice", "q", "sort")
+        }
         texts["sort"] = texts["sort"] if texts["sort"] in SORTS else ""
-        return cls(run=whole(asked.get("run"), 0), judging=asked.get("judging") or DEFAULT,
-                   threshold=_threshold(asked.get("threshold", "")), page=max(1, whole(asked.get("page"), 1)), **texts)
+        return cls(
+            run=whole(asked.get("run"), 0),
+            judging=asked.get("judging") or DEFAULT,
+            threshold=_threshold(asked.get("threshold", "")),
+            page=max(1, whole(asked.get("page"), 1)),
+            **texts,
+        )
 
     def without(self, *names: str) -> Filters:
         plain: dict[str, Any] = {each.name: each.default for each in fields(self) if each.name in names}
@@ -129,8 +136,12 @@ def state_masks(index: Index, pairs: Pairs, threshold: float | None) -> dict[str
     """Which pairs are violated, kept, not applicable, failed."""
     limits = np.array(list(index.thresholds(threshold).values()) or [0.0])
     hit = (pairs.severity >= limits[pairs.rule]) & (pairs.severity > 0)
-    return {"violated": hit, "kept": (pairs.status == OK) & ~hit, "not applicable": pairs.status == NOT_APPLICABLE,
-            "failed": pairs.status > NOT_APPLICABLE}
+    return {
+        "violated": hit,
+        "kept": (pairs.status == OK) & ~hit,
+        "not applicable": pairs.status == NOT_APPLICABLE,
+        "failed": pairs.status > NOT_APPLICABLE,
+    }
 
 
 def _status(index: Index, pairs: Pairs, status: str) -> Bools:
@@ -141,9 +152,15 @@ def _status(index: Index, pairs: Pairs, status: str) -> Bools:
 
 
 def _mask(index: Index, pairs: Pairs, asked: Filters) -> Bools:
-    rules = np.array([(not asked.rule or asked.rule in (rule.id, rule.name))
-                      and (not asked.family or rule.family == asked.family)
-                      and (not asked.relation or rule.relation == asked.relation) for rule in index.rules], bool)
+    rules = np.array(
+        [
+            (not asked.rule or asked.rule in (rule.id, rule.name))
+            and (not asked.family or rule.family == asked.family)
+            and (not asked.relation or rule.relation == asked.relation)
+            for rule in index.rules
+        ],
+        bool,
+    )
     cases = np.ones(len(index.cases), bool)
     if asked.slice:
         found = index.slices.get(asked.slice)

@@ -24,9 +24,14 @@ def rule(viewer: Viewer, asked: Filters) -> dict[str, Any]:
     index = viewer.index(asked)
     facts = unknown_rule(index, asked.rule)
     asked = Filters(**{name: getattr(asked, name) for name in (*SHARED, "rule")})
-    here = {"asked": asked, "canonical": address("/rule", asked.query()), "index": index, "rule": facts,
-            "waiting": False,
-            "others": [(one.id, one.name) for one in index.rules]}
+    here = {
+        "asked": asked,
+        "canonical": address("/rule", asked.query()),
+        "index": index,
+        "rule": facts,
+        "waiting": False,
+        "others": [(one.id, one.name) for one in index.rules],
+    }
     if facts.over == "cases":
         mine = index.over_cases.filter(index.over_cases["rule"] == facts.id) if index.over_cases.width else None
         return {**here, "over": mine.to_dicts() if mine is not None else [], "rate": None}
@@ -40,17 +45,31 @@ def rule(viewer: Viewer, asked: Filters) -> dict[str, Any]:
     floor = floors.get(facts.relation)
     order = own[np.argsort(-severity, kind="stable")]
     places = sorted({round(place) for place in np.linspace(0, len(order) - 1, EXAMPLES).tolist()}) if len(order) else []
-    examples = [{**card(index, asked, held.pairs, int(order[place])),
-                 "quantile": 100 - round(100 * place / max(1, len(order) - 1))} for place in places]
+    examples = [
+        {
+            **card(index, asked, held.pairs, int(order[place])),
+            "quantile": 100 - round(100 * place / max(1, len(order) - 1)),
+        }
+        for place in places
+    ]
     viewer.pictures.expect(viewer.run(asked.run).store, [each["case"] for each in examples])
     grid = index.grids[facts.relation]
     links = {state: address("/gallery", replace(asked, status=state).query()) for state in STATES}
-    return {**here, "over": [], "rate": rates(matrix, {facts.id: limit}).row(0, named=True), "limit": limit,
-            "grid": [{**row, "address": address("/rule", replace(asked, threshold=row["threshold"]).query())}
-                     for row in curve(matrix, grid).iter_rows(named=True)], "links": links,
-            "histogram": charts.histogram(severity, limit, facts.unit, (floor or {}).get("floor")),
-            "noise": floor, "examples": examples,
-            "slices": _slices(index, asked, facts, limit)}
+    return {
+        **here,
+        "over": [],
+        "rate": rates(matrix, {facts.id: limit}).row(0, named=True),
+        "limit": limit,
+        "grid": [
+            {**row, "address": address("/rule", replace(asked, threshold=row["threshold"]).query())}
+            for row in curve(matrix, grid).iter_rows(named=True)
+        ],
+        "links": links,
+        "histogram": charts.histogram(severity, limit, facts.unit, (floor or {}).get("floor")),
+        "noise": floor,
+        "examples": examples,
+        "slices": _slices(index, asked, facts, limit),
+    }
 
 
 def _slices(index: Index, asked: Filters, facts: RuleFacts, limit: float) -> list[dict[str, Any]]:
@@ -62,6 +81,12 @@ def _slices(index: Index, asked: Filters, facts: RuleFacts, limit: float) -> lis
     for row in table.head(MOST_SLICES).iter_rows(named=True):
         number = row["value"].startswith("above ") and f"{row['property']} > median" in index.slices
         name = f"{row['property']} > median" if number else f"{row['property']} = {row['value']}"
-        found.append({**row, "judged": row["cases"], "number": number,
-                      "address": address("/gallery", replace(asked, slice=name, status="violated").query())})
+        found.append(
+            {
+                **row,
+                "judged": row["cases"],
+                "number": number,
+                "address": address("/gallery", replace(asked, slice=name, status="violated").query()),
+            }
+        )
     return found

@@ -21,8 +21,14 @@ def _say(line: str) -> None:
     print(line, flush=True)  # also for who reads the address from a pipe
 
 
-def serve(folders: Sequence[str | Path], *, port: int = 0, browser: bool = True, dataset: str | Path | None = None,
-          say: Callable[[str], object] = _say) -> None:
+def serve(
+    folders: Sequence[str | Path],
+    *,
+    port: int = 0,
+    browser: bool = True,
+    dataset: str | Path | None = None,
+    say: Callable[[str], object] = _say,
+) -> None:
     """Show runs in the browser until Ctrl-C. Port 0 is any that is free; nothing outside this machine can connect."""
     for folder in folders:
         if not Path(folder).is_dir():
@@ -33,13 +39,19 @@ def serve(folders: Sequence[str | Path], *, port: int = 0, browser: bool = True,
         bound.bind(("127.0.0.1", port))
     except OSError as error:
         bound.close()
-        raise OSError(f"port {port} of 127.0.0.1 cannot be had ({error.strerror}); leave out --port for a free one"
-                      ) from None
+        raise OSError(
+            f"port {port} of 127.0.0.1 cannot be had ({error.strerror}); leave out --port for a free one"
+        ) from None
     with bound:
         port = bound.getsockname()[1]
         address = f"http://127.0.0.1:{port}/"
-        config = uvicorn.Config(application(folders, port=port, dataset=dataset), log_level="error", access_log=False,
-                                server_header=False, timeout_graceful_shutdown=1)
+        config = uvicorn.Config(
+            application(folders, port=port, dataset=dataset),
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
         bound.listen(128)  # from here on a browser that is faster than the server waits for it
         say(f"{address}  (Ctrl-C ends it)")
         if browser:

@@ -58,8 +58,8 @@ class Watched:
         """The name of the system, and what kind of output it answers with; empty where that is not known."""
         held = self._indexes.get(DEFAULT)
         try:
-            told = (held.manifest if held else self.store.manifest())["system"]
-            return str(told["name"]), str(told["kind"])
+            system = (held.manifest if held else self.store.manifest()).system
+            return system.name, system.kind
         except (OSError, KeyError):
             return "", ""
 
@@ -72,7 +72,7 @@ class Watched:
         """Read anew what changed; whether anything did. Raises nothing: what is wrong is kept for the pages."""
         known = self._state
         try:
-            state = (self.store.manifest()["rules"], self.store.state("predictions"), self.store.state("cases"))
+            state = (self.store.manifest().rules, self.store.state("predictions"), self.store.state("cases"))
             if state == known and self._indexes and not any(map(self._rejudged, self._indexes.values())):
                 self.problem = ""
                 return False
@@ -118,8 +118,10 @@ class Watched:
         if found is not None:
             return found
         if judging != DEFAULT and judging not in self._asked:
-            raise Unavailable(f"{self.store.folder} has no judging {judging!r}; it has "
-                              f"{', '.join(self.store.judgings()) or 'none'}", waiting=False)
+            raise Unavailable(
+                f"{self.store.folder} has no judging {judging!r}; it has {', '.join(self.store.judgings()) or 'none'}",
+                waiting=False,
+            )
         raise Unavailable(self.problem or f"{self.store.folder} is being read")
 
     def _another(self, judging: str) -> None:
@@ -139,7 +141,7 @@ class Watched:
             except Exception as error:  # as above: it is said on the page
                 self._failed(f"{self.store.folder} cannot be read: {type(error).__name__}: {error}")
                 return
-            kept = [name for name in self._indexes if name != DEFAULT][-(MOST_JUDGINGS - 2):]
+            kept = [name for name in self._indexes if name != DEFAULT][-(MOST_JUDGINGS - 2) :]
             held = {name: self._indexes[name] for name in (DEFAULT, *kept) if name in self._indexes}
             self._indexes = {**held, judging: made}
         self._swapped()

@@ -64,8 +64,9 @@ def test_the_counts_are_those_of_the_verdicts(run: instar.Run, frames: dict[str,
             told = row(frames["measures"], follow_up=name, measure=measure)
             if told["value"] is not None:
                 assert told["value"] == pytest.approx(float(pooled(*(np.array(sums[c]) for c in asked))), rel=1e-5)
-            assert told["baseline"] == pytest.approx(float(pooled(*(np.array(sums[f"source_{c}"]) for c in asked))),
-                                                     rel=1e-5)
+            assert told["baseline"] == pytest.approx(
+                float(pooled(*(np.array(sums[f"source_{c}"]) for c in asked))), rel=1e-5
+            )
 
 
 def test_intervals_are_those_of_a_paired_bootstrap(run: instar.Run, frames: dict[str, pl.DataFrame]) -> None:
@@ -86,8 +87,13 @@ def test_the_curve_of_distances(frames: dict[str, pl.DataFrame], run: instar.Run
     curve = frames["pck"].filter(group="source")
     assert curve["t"].to_list() == list(GRID)
     assert (curve["value"].diff().drop_nulls() >= 0).all()
-    counted = run.verdicts().filter(pl.col("rule") == "gamma(5) => accuracy").select("source_tp", "source_fp",
-                                                                                   "source_fn").sum().row(0)
+    counted = (
+        run.verdicts()
+        .filter(pl.col("rule") == "gamma(5) => accuracy")
+        .select("source_tp", "source_fp", "source_fn")
+        .sum()
+        .row(0)
+    )
     assert row(frames["pck"], group="source", t=0.2)["value"] == pytest.approx(counted[0] / sum(counted))
     area = row(frames["measures"], follow_up="source", measure="auc")["value"]
     assert area == pytest.approx((curve["value"].sum() - (curve["value"][0] + curve["value"][-1]) / 2) / 25)
@@ -102,6 +108,7 @@ def test_a_perfect_system_has_a_perfect_curve(tmp_path: Path) -> None:
 
 def test_fingers_and_landmarks(frames: dict[str, pl.DataFrame]) -> None:
     """The further from the wrist, the further it is off: the little finger is never right, the thumb always."""
+
     def right(finger: str) -> float:
         return float(row(frames["fingers"], of="source", finger=finger, measure="right")["value"])
 
@@ -129,11 +136,12 @@ def test_the_response_to_covering(tmp_path: Path) -> None:
 
 def test_crucial_points(tmp_path: Path) -> None:
     """A system that guesses a finger as long as it sees any of it loses where a finger is completed."""
+
     def brittle(pixels: np.ndarray) -> Poses:
         points, shown = known(pixels)
         whole = np.ones(21, bool)
         for first in range(1, 21, 4):
-            whole[first:first + 4] = shown[first:first + 4].any()
+            whole[first : first + 4] = shown[first : first + 4].any()
         return answer(points, whole)
 
     found = ran(brittle, tmp_path).hands()
@@ -144,8 +152,10 @@ def test_crucial_points(tmp_path: Path) -> None:
 
 
 def test_hands_with_objects_are_in_the_baselines_only(tmp_path: Path) -> None:
-    cases = [Case(f"{number:02d}", input=image, truth=truth, attributes={"object": number >= 8})
-             for number, (image, truth) in enumerate(HANDS)]
+    cases = [
+        Case(f"{number:02d}", input=image, truth=truth, attributes={"object": number >= 8})
+        for number, (image, truth) in enumerate(HANDS)
+    ]
     taken = Dataset("held", "", lambda: iter(cases), truth="poses")
 
     def unhanded(pixels: np.ndarray) -> Poses:
@@ -155,27 +165,37 @@ def test_hands_with_objects_are_in_the_baselines_only(tmp_path: Path) -> None:
 
     held = ran(unhanded, tmp_path, "gamma(2) => accuracy", taken)
     found = held.hands()
-    table = {each: row(found["baselines"], hands=each, measure="recall")
-             for each in ("all hands", "without objects", "with objects")}
+    table = {
+        each: row(found["baselines"], hands=each, measure="recall")
+        for each in ("all hands", "without objects", "with objects")
+    }
     assert [one["cases"] for one in table.values()] == [12, 8, 4]
     assert [one["value"] for one in table.values()] == pytest.approx([8 / 12, 1, 0])
     assert row(found["measures"], follow_up="source", measure="recall") == {
-        **row(found["measures"], follow_up="source", measure="recall"), "cases": 8, "value": 1}
+        **row(found["measures"], follow_up="source", measure="recall"),
+        "cases": 8,
+        "value": 1,
+    }
     everything = held.hands(objects=None)["measures"]
     assert row(everything, follow_up="gamma(2)", measure="recall")["cases"] == 12
     assert row(held.hands(objects=True)["measures"], follow_up="gamma(2)", measure="recall")["value"] == 0
 
 
 def test_where_all_hands_hold_an_object_all_are_measured(tmp_path: Path) -> None:
-    cases = [Case(f"{number:02d}", input=image, truth=truth, attributes={"object": True})
-             for number, (image, truth) in enumerate(HANDS[:3])]
+    cases = [
+        Case(f"{number:02d}", input=image, truth=truth, attributes={"object": True})
+        for number, (image, truth) in enumerate(HANDS[:3])
+    ]
     held = ran(seeing, tmp_path, "gamma(2) => accuracy", Dataset("held", "", lambda: iter(cases), truth="poses"))
     assert row(held.hands()["measures"], follow_up="gamma(2)", measure="f1")["cases"] == 3
 
 
 def test_two_relations_about_one_follow_up_count_once(tmp_path: Path, run: instar.Run) -> None:
-    twice = ran(clumsy, tmp_path, "gamma(5) => accuracy+gamma(5) => accuracy(handedness=kept)+gamma(2) => "
-                "accuracy(handedness=kept)")
+    twice = ran(
+        clumsy,
+        tmp_path,
+        "gamma(5) => accuracy+gamma(5) => accuracy(handedness=kept)+gamma(2) => accuracy(handedness=kept)",
+    )
     assert list(twice.hand_counts().follow_ups) == ["source", "gamma(5)", "gamma(2)"]
     mine = run.hand_counts()
     some = [mine.follow_ups.index(name) for name in twice.hand_counts().follow_ups]
@@ -225,8 +245,17 @@ def test_nothing_to_measure(tmp_path: Path) -> None:
 
 
 def test_names_of_test_cases() -> None:
-    numbers = {"discs(7)": "TC1", "finger_discs(thumb)": "TC2", "finger_discs(little, wrist=true)": "TC6",
-               "gamma(5)": "TC7", "gamma(0.2)": "TC10", "motion(20, 90)": "TC11", "motion(20, 45)": "TC13",
-               "gamma(3)": "", "motion(5, 0)": "", "gamma(5) | mirror(h)": ""}
+    numbers = {
+        "discs(7)": "TC1",
+        "finger_discs(thumb)": "TC2",
+        "finger_discs(little, wrist=true)": "TC6",
+        "gamma(5)": "TC7",
+        "gamma(0.2)": "TC10",
+        "motion(20, 90)": "TC11",
+        "motion(20, 45)": "TC13",
+        "gamma(3)": "",
+        "motion(5, 0)": "",
+        "gamma(5) | mirror(h)": "",
+    }
     assert {name: as_test_case(name).number for name in numbers} == numbers
     assert [as_test_case(name).darker for name in ("gamma(3)", "gamma(0.5)", "motion(20, 0)")] == [True, False, False]

@@ -19,14 +19,21 @@ from instar.cli import main
 from instar.report import write_report
 from instar.report.chart import printed
 from instar.report.page import Report, make_report, page
-from instar.report.panels import SuitePanel
+from instar.report.panels import PanelContent
 from instar.suites import suites
 from instar.tasks.hand_pose.panel import hands_compared
 from tests.missing import module
 from tests.perfect.test_hand_pose import afraid_of_the_dark, data, mean_hand, seeing
 
-RULES = [*(f"discs({n})" for n in range(1, 22)), "finger_discs(thumb)", "finger_discs(little)", "gamma(5)",
-         "gamma(0.5)", "motion(20, 90)", "motion(20, 45)"]
+RULES = [
+    *(f"discs({n})" for n in range(1, 22)),
+    "finger_discs(thumb)",
+    "finger_discs(little)",
+    "gamma(5)",
+    "gamma(0.5)",
+    "motion(20, 90)",
+    "motion(20, 45)",
+]
 
 
 def ran(system: Callable[[np.ndarray], instar.Poses], out: Path, rules: list[str] = RULES, **how: Any) -> instar.Run:
@@ -49,7 +56,7 @@ def report(fearful: instar.Run) -> Report:
     return make_report([fearful], images=0)
 
 
-def panel_of(report: Report) -> SuitePanel:
+def panel_of(report: Report) -> PanelContent:
     (found,) = report.runs[0].parts[0].panels
     return found
 
@@ -57,7 +64,8 @@ def panel_of(report: Report) -> SuitePanel:
 def test_the_suites_ask_for_it() -> None:
     there = suites()
     assert {name for name, one in there.items() if "hands" in one.panels} == {
-        name for name in there if name.startswith("hand-pose")}
+        name for name in there if name.startswith("hand-pose")
+    }
 
 
 def test_it_ends_in_advice(report: Report) -> None:
@@ -72,18 +80,32 @@ def test_it_ends_in_advice(report: Report) -> None:
 def test_the_numbers_are_those_of_the_analysis(report: Report, fearful: instar.Run) -> None:
     costs = next(table for table in panel_of(report).tables if table.heads[0] == "test case")
     rows = {row[0]: row for row in costs.rows}
-    assert list(rows) == ["baseline", "TC2 thumb covered", "TC6 little covered", "TC7 strong underexposure",
-                          "TC9 overexposure", "TC11 vertical motion blur", "TC13 diagonal motion blur"]
-    for row in fearful.hands()["measures"].filter(pl.col("measure") == "f1", pl.col("group") != "response").iter_rows(
-            named=True):
+    assert list(rows) == [
+        "baseline",
+        "TC2 thumb covered",
+        "TC6 little covered",
+        "TC7 strong underexposure",
+        "TC9 overexposure",
+        "TC11 vertical motion blur",
+        "TC13 diagonal motion blur",
+    ]
+    for row in (
+        fearful.hands()["measures"]
+        .filter(pl.col("measure") == "f1", pl.col("group") != "response")
+        .iter_rows(named=True)
+    ):
         shown = rows[f"{row['test_case']} {row['name']}".strip()]
         assert shown[1] == str(row["cases"])
         assert float(shown[2].split()[0]) == pytest.approx(100 * row["value"], abs=0.05)
         assert row["group"] == "source" or float(shown[3].split()[0]) == pytest.approx(100 * row["lost"], abs=0.05)
     figures = {chart.name: chart for chart in panel_of(report).charts}
     drawn = figures["hands-tests"].tables["tests"].filter(measure="f1")
-    assert drawn["rate"].to_list() == fearful.hands()["measures"].filter(
-        pl.col("measure") == "f1", pl.col("group") != "response")["value"].to_list()
+    assert (
+        drawn["rate"].to_list()
+        == fearful.hands()["measures"]
+        .filter(pl.col("measure") == "f1", pl.col("group") != "response")["value"]
+        .to_list()
+    )
     assert figures["hands-response"].tables["response"].filter(series="F1")["n"].to_list() == list(range(22))
     assert figures["hands-response"].tables["completed"]["n"].to_list() == [5, 9, 13, 17, 21]
 
@@ -94,8 +116,14 @@ def test_every_figure_can_be_drawn(report: Report, fearful: instar.Run, other: i
     both = hands_compared([fearful, other], ["fearful", "seeing"], section, "default")
     assert both is not None
     charts = [*panel_of(report).charts, *both.charts]
-    assert [chart.name for chart in charts] == ["hands-response", "hands-tests", "hands-pck", "hands-fingers",
-                                                "hands-compared", "hands-purposes"]
+    assert [chart.name for chart in charts] == [
+        "hands-response",
+        "hands-tests",
+        "hands-pck",
+        "hands-fingers",
+        "hands-compared",
+        "hands-purposes",
+    ]
     for chart in charts:
         svg = convert.vegalite_to_svg(printed(chart), vl_version=convert.get_vegalite_versions()[-1])
         assert svg.count("<path") > 10, chart.name
@@ -185,7 +213,9 @@ def test_tables_as_json(fearful: instar.Run, other: instar.Run, command: Typed) 
     assert found["advice"][0].keys() == {"ground", "says", "because"}
     _, said, _ = command("tables", fearful.folder, other.folder, "--json")
     assert {row["run"] for row in json.loads(said)["measures"]} == {
-        "tests.perfect.test_hand_pose:afraid_of_the_dark", "tests.perfect.test_hand_pose:seeing"}
+        "tests.perfect.test_hand_pose:afraid_of_the_dark",
+        "tests.perfect.test_hand_pose:seeing",
+    }
 
 
 def test_tables_of_runs_that_do_not_stand_side_by_side(tmp_path: Path, fearful: instar.Run, command: Typed) -> None:

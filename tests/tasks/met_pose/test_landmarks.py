@@ -18,6 +18,7 @@ from instar.store import Store
 from instar.suites import Suite
 from instar.tasks.met_pose.landmarks import Figure, landmark_table, typical_pose
 from instar.warp import Warp
+from tests.manifests import manifest_of
 from tests.perfect.scenes import BODY, View, holistic_person, one_person, standing, system_of
 from tests.toys import rectangles, shaky, write_scenes
 
@@ -44,18 +45,36 @@ People = list[np.ndarray] | None
 """Who was found; None where the prediction failed."""
 
 
-def folder(path: Path, answers: Mapping[tuple[str, str, int], People], rules: tuple[str, ...] = (GAMMA,),
-           bones: Skeleton = COCO, warps: Mapping[str, Warp] | None = None, **options: object) -> Store:
+def folder(
+    path: Path,
+    answers: Mapping[tuple[str, str, int], People],
+    rules: tuple[str, ...] = (GAMMA,),
+    bones: Skeleton = COCO,
+    warps: Mapping[str, Warp] | None = None,
+    **options: object,
+) -> Store:
     """A run folder with these answers by case, follow-up and draw."""
     store = Store(path)
-    store.write_manifest({"system": {"kind": "poses"}, "rules": list(rules), "options": options,
-                          "output": {"kind": "poses", "skeleton": bones.to_dict()}})
-    store.append_predictions([
-        {"case": case, "follow_up": name, "draw": draw, "repeat": 0, "width": SIZE[0], "height": SIZE[1],
-         "warp": (warps or {}).get(name, Warp.identity(SIZE)).matrix.ravel(),
-         "status": "error" if people is None else "ok",
-         **(Poses.from_array(people, skeleton=bones).row() if people is not None else {})}
-        for (case, name, draw), people in answers.items()], "poses")
+    store.write_manifest(
+        manifest_of(rules=rules, options=options, output={"kind": "poses", "skeleton": bones.to_dict()})
+    )
+    store.append_predictions(
+        [
+            {
+                "case": case,
+                "follow_up": name,
+                "draw": draw,
+                "repeat": 0,
+                "width": SIZE[0],
+                "height": SIZE[1],
+                "warp": (warps or {}).get(name, Warp.identity(SIZE)).matrix.ravel(),
+                "status": "error" if people is None else "ok",
+                **(Poses.from_array(people, skeleton=bones).row() if people is not None else {}),
+            }
+            for (case, name, draw), people in answers.items()
+        ],
+        "poses",
+    )
     return store
 
 
@@ -73,10 +92,25 @@ def row(table: pl.DataFrame, landmark: str, threshold: float = 0.2, rule: str | 
 
 
 def test_counted_by_hand(tmp_path: Path) -> None:
-    table = landmark_table(folder(tmp_path, pairs(
-        [person(left_wrist=(10, 0))], [person()], [without("nose")], [], [person(left_wrist=(0, 4))])), (0.2, INF))
-    assert table.columns == ["rule", "landmark", "part", "threshold", "judged", "violated", "rate", "low", "high",
-                             "median"]
+    table = landmark_table(
+        folder(
+            tmp_path,
+            pairs([person(left_wrist=(10, 0))], [person()], [without("nose")], [], [person(left_wrist=(0, 4))]),
+        ),
+        (0.2, INF),
+    )
+    assert table.columns == [
+        "rule",
+        "landmark",
+        "part",
+        "threshold",
+        "judged",
+        "violated",
+        "rate",
+        "low",
+        "high",
+        "median",
+    ]
     assert table.height == 2 * 17 * 2, "one rule and all together, 17 landmarks, two thresholds"
     wrist = row(table, "left_wrist")
     assert (wrist["part"], wrist["judged"], wrist["violated"], wrist["rate"]) == ("body", 5, 2, 0.4)
@@ -118,8 +152,13 @@ def test_what_is_carried_out_of_the_frame_is_not_judged_unless_asked(tmp_path: P
 
 def test_several_subjects_are_matched_and_inventions_are_in_no_pair(tmp_path: Path) -> None:
     one, other = person(), person() + np.array([60, 0])
-    store = folder(tmp_path, {("a", "source", 0): [one, other], ("a", "gamma(0.5)", 0): [
-        other, one + np.array([0, 0.5]), one - np.array([100, 0])]})
+    store = folder(
+        tmp_path,
+        {
+            ("a", "source", 0): [one, other],
+            ("a", "gamma(0.5)", 0): [other, one + np.array([0, 0.5]), one - np.array([100, 0])],
+        },
+    )
     table = landmark_table(store, (0.2,))
     assert table["judged"].unique().to_list() == [2]
     assert table["violated"].sum() == 0
@@ -201,8 +240,10 @@ def test_pieces_give_the_same_table_as_the_whole(shaken: instar.Run, monkeypatch
 def test_options_are_the_suites_unless_told(tmp_path: Path) -> None:
     store = folder(tmp_path, pairs([person(nose=(20, 0))]), landmarks="nose, left_wrist")
     assert landmark_table(store, (0.2,)).filter(rule=GAMMA)["landmark"].to_list() == ["nose", "left_wrist"]
-    assert landmark_table(store, (0.2,), landmarks="nose", normaliser="pixels")["median"].to_list() == [
-        pytest.approx(20, rel=0.012)] * 2
+    assert (
+        landmark_table(store, (0.2,), landmarks="nose", normaliser="pixels")["median"].to_list()
+        == [pytest.approx(20, rel=0.012)] * 2
+    )
     with pytest.raises(ValueError, match="did you mean 'aggregate'"):
         landmark_table(store, (0.2,), agregate="max")
     with pytest.raises(ValueError, match="part, box, image, pixels"):
@@ -210,8 +251,13 @@ def test_options_are_the_suites_unless_told(tmp_path: Path) -> None:
 
 
 def test_only_poses_have_landmarks(tmp_path: Path) -> None:
-    run = instar.run(rectangles, Suite("test", (instar.rule("mirror(h)"),)), write_scenes(tmp_path / "photos", 1),
-                     out=tmp_path / "run", workers=0)
+    run = instar.run(
+        rectangles,
+        Suite("test", (instar.rule("mirror(h)"),)),
+        write_scenes(tmp_path / "photos", 1),
+        out=tmp_path / "run",
+        workers=0,
+    )
     with pytest.raises(ValueError, match="answers with detections"):
         landmark_table(run.store, (0.2,))
     with pytest.raises(ValueError, match="no poses to draw"):
@@ -219,6 +265,7 @@ def test_only_poses_have_landmarks(tmp_path: Path) -> None:
 
 
 # --- figures ---------------------------------------------------------------------------------------
+
 
 def crowd(bones: Skeleton, count: int, *, seed: int = 0) -> dict[tuple[str, str, int], People]:
     """People who stand, lean, lie and a few on their hands, of any size, every other seen from behind."""
@@ -254,15 +301,20 @@ def test_every_part_has_a_figure_of_its_own(tmp_path: Path) -> None:
     bones = holistic_person().bones
     figures = {figure.part: figure for figure in typical_pose(folder(tmp_path, crowd(bones, 12), bones=bones))}
     assert {name: len(figure.xy) for name, figure in figures.items()} == {
-        "body": 33, "left_hand": 21, "right_hand": 21, "face": 478}
+        "body": 33,
+        "left_hand": 21,
+        "right_hand": 21,
+        "face": 478,
+    }
     hand = figures["left_hand"]
     assert {end for edge in hand.edges for end in edge} == set(hand.landmarks)
     wide = figures["right_hand"].xy[:, 0].max()
     assert hand.xy * (-1, 1) + (wide, 0) == pytest.approx(figures["right_hand"].xy, abs=1e-6)
 
 
-@pytest.mark.parametrize(("hands", "drawn"), [("left_hand", {"body", "left_hand", "right_hand", "face"}),
-                                             ("hands", {"body", "face"})])
+@pytest.mark.parametrize(
+    ("hands", "drawn"), [("left_hand", {"body", "left_hand", "right_hand", "face"}), ("hands", {"body", "face"})]
+)
 def test_parts_and_landmarks_that_nobody_shows_are_left_out(tmp_path: Path, hands: str, drawn: set[str]) -> None:
     """Of a left ear or hand that is never shown, the mirror image of the right one is drawn."""
     bones = holistic_person().bones

@@ -22,8 +22,12 @@ from instar.tasks.meta_ic.language.nouns import counted, plural
 from tests.missing import loaded_system, module, shared
 
 GREY = Image(np.full((100, 100, 3), 127, np.uint8))
-CLASSES = st.lists(st.tuples(st.sampled_from(COCO), st.integers(0, 180), st.integers(0, 180), st.integers(1, 120),
-                             st.integers(1, 120)), max_size=8)
+CLASSES = st.lists(
+    st.tuples(
+        st.sampled_from(COCO), st.integers(0, 180), st.integers(0, 180), st.integers(1, 120), st.integers(1, 120)
+    ),
+    max_size=8,
+)
 
 
 def said(**things: list[list[float]]) -> str:
@@ -34,9 +38,11 @@ def said(**things: list[list[float]]) -> str:
 
 # --- in words --------------------------------------------------------------------------------------
 
+
 def test_classes_are_named_once_with_their_number_the_largest_first() -> None:
     assert said(kite=[[90, 0, 95, 5]], person=[[0, 0, 20, 20]], dog=[[50, 50, 60, 60], [70, 50, 80, 60]]) == (
-        "a person, two dogs and a kite")
+        "a person, two dogs and a kite"
+    )
     assert said(elephant=[[0, 0, 9, 9]], apple=[[40, 0, 45, 5]]) == "an elephant and an apple"
     assert said(sheep=[[9 * k, 0, 9 * k + 5, 5] for k in range(14)]) == "14 sheep"
     assert said(skis=[[0, 0, 9, 9]], scissors=[[20, 0, 24, 2]] * 2) == "a pair of skis and two pairs of scissors"
@@ -54,52 +60,75 @@ def test_nothing_names_no_class() -> None:
     assert not {*COCO, *map(plural, COCO)} & {*words.split(), words}
 
 
-@pytest.mark.parametrize(("things", "words"), [
-    # mounts: the rider ends within it, who stands beside it ends with it
-    ({"person": [[20, 0, 50, 70]], "horse": [[0, 40, 90, 100]]}, "a person on a horse"),
-    ({"person": [[20, 0, 50, 100]], "horse": [[0, 40, 90, 100]]}, "a horse and a person"),
-    ({"person": [[20, 0, 50, 41]], "horse": [[0, 40, 90, 100]]}, "a horse and a person"),
-    ({"person": [[20, 0, 50, 70], [120, 0, 150, 70]], "bicycle": [[0, 40, 90, 100], [100, 40, 190, 100]]},
-     "two people on two bicycles"),
-    # one of two is not ridden, or one of two people does not ride: each class is still named once
-    ({"person": [[20, 0, 50, 70]], "horse": [[0, 40, 90, 100], [100, 40, 190, 100]]}, "two horses and a person"),
-    ({"person": [[20, 0, 50, 70], [150, 0, 180, 90]], "horse": [[0, 40, 90, 100]]}, "a horse and two people"),
-    # seats
-    ({"cat": [[20, 30, 50, 60]], "couch": [[0, 20, 99, 90]]}, "a cat on a couch"),
-    ({"dog": [[10, 20, 30, 60], [40, 25, 60, 60]], "person": [[65, 5, 90, 70]], "bench": [[0, 20, 99, 90]]},
-     "a person and two dogs on a bench"),
-    ({"person": [[20, 0, 50, 89]], "couch": [[0, 20, 99, 90]]}, "a couch and a person"),
-    ({"person": [[20, 0, 50, 70]], "chair": [[0, 20, 70, 90]]}, "a chair and a person"),
-    ({"cat": [[90, 30, 150, 60]], "couch": [[0, 20, 99, 90]]}, "a couch and a cat"),
-    # tables
-    ({"cup": [[20, 30, 30, 50]], "dining_table": [[0, 20, 99, 90]]}, "a cup on a dining table"),
-    ({"chair": [[20, 30, 30, 50]], "dining_table": [[0, 20, 99, 90]]}, "a dining table and a chair"),
-    ({"cup": [[20, 0, 30, 22]], "dining_table": [[0, 20, 99, 90]]}, "a dining table and a cup"),
-    # boards: at the feet and lying
-    ({"person": [[40, 0, 60, 90]], "surfboard": [[20, 82, 90, 96]]}, "a person on a surfboard"),
-    ({"person": [[40, 0, 60, 90]], "surfboard": [[62, 0, 70, 90]]}, "a surfboard next to a person"),
-    ({"person": [[40, 0, 60, 90]], "skateboard": [[45, 0, 60, 8]]}, "a person and a skateboard"),
-    # carried
-    ({"person": [[0, 0, 50, 100]], "tie": [[20, 20, 28, 60]]}, "a person with a tie"),
-    ({"person": [[0, 0, 50, 100]], "tie": [[80, 20, 88, 60]]}, "a person and a tie"),
-    ({"person": [[40, 30, 70, 100]], "umbrella": [[25, 10, 85, 45]]}, "a person with an umbrella"),
-    ({"person": [[40, 30, 70, 100]], "umbrella": [[25, 80, 85, 99]]}, "a person and an umbrella"),
-    ({"handbag": [[40, 30, 70, 100]]}, "a handbag"),
-    ({"person": [[20, 0, 50, 70]], "backpack": [[22, 15, 36, 40]], "bicycle": [[0, 40, 90, 100]]},
-     "a person with a backpack on a bicycle"),
-    # beside each other, the smaller next to the larger
-    ({"cat": [[0, 50, 40, 90]], "dog": [[45, 40, 90, 92]]}, "a cat next to a dog"),
-    ({"cat": [[0, 50, 40, 90]], "dog": [[75, 40, 120, 92]]}, "a dog and a cat"),
-    ({"cat": [[0, 10, 40, 50]], "dog": [[45, 40, 90, 92]]}, "a dog and a cat"),
-    ({"cat": [[0, 50, 40, 90]], "dog": [[45, 40, 90, 92]], "bird": [[0, 0, 3, 3]]}, "a dog, a cat and a bird"),
-    # what is not on it is not read as if it were
-    ({"bottle": [[20, 30, 30, 50]], "dining_table": [[0, 20, 99, 90]], "clock": [[80, 0, 90, 10]],
-      "tv": [[50, 0, 70, 18]]}, "a bottle on a dining table, a tv and a clock"),
-    ({"bottle": [[20, 30, 30, 50]], "cup": [[40, 30, 60, 50]], "dining_table": [[0, 20, 99, 90]],
-      "clock": [[80, 0, 90, 10]], "tv": [[50, 0, 70, 18]]},
-     "a cup and a bottle on a dining table, as well as a tv and a clock"),
-    ({"horse": [[5, 0, 5, 0]], "person": [[1, 0, 9, 0]]}, "a horse and a person"),  # boxes without an area
-])
+@pytest.mark.parametrize(
+    ("things", "words"),
+    [
+        # mounts: the rider ends within it, who stands beside it ends with it
+        ({"person": [[20, 0, 50, 70]], "horse": [[0, 40, 90, 100]]}, "a person on a horse"),
+        ({"person": [[20, 0, 50, 100]], "horse": [[0, 40, 90, 100]]}, "a horse and a person"),
+        ({"person": [[20, 0, 50, 41]], "horse": [[0, 40, 90, 100]]}, "a horse and a person"),
+        (
+            {"person": [[20, 0, 50, 70], [120, 0, 150, 70]], "bicycle": [[0, 40, 90, 100], [100, 40, 190, 100]]},
+            "two people on two bicycles",
+        ),
+        # one of two is not ridden, or one of two people does not ride: each class is still named once
+        ({"person": [[20, 0, 50, 70]], "horse": [[0, 40, 90, 100], [100, 40, 190, 100]]}, "two horses and a person"),
+        ({"person": [[20, 0, 50, 70], [150, 0, 180, 90]], "horse": [[0, 40, 90, 100]]}, "a horse and two people"),
+        # seats
+        ({"cat": [[20, 30, 50, 60]], "couch": [[0, 20, 99, 90]]}, "a cat on a couch"),
+        (
+            {"dog": [[10, 20, 30, 60], [40, 25, 60, 60]], "person": [[65, 5, 90, 70]], "bench": [[0, 20, 99, 90]]},
+            "a person and two dogs on a bench",
+        ),
+        ({"person": [[20, 0, 50, 89]], "couch": [[0, 20, 99, 90]]}, "a couch and a person"),
+        ({"person": [[20, 0, 50, 70]], "chair": [[0, 20, 70, 90]]}, "a chair and a person"),
+        ({"cat": [[90, 30, 150, 60]], "couch": [[0, 20, 99, 90]]}, "a couch and a cat"),
+        # tables
+        ({"cup": [[20, 30, 30, 50]], "dining_table": [[0, 20, 99, 90]]}, "a cup on a dining table"),
+        ({"chair": [[20, 30, 30, 50]], "dining_table": [[0, 20, 99, 90]]}, "a dining table and a chair"),
+        ({"cup": [[20, 0, 30, 22]], "dining_table": [[0, 20, 99, 90]]}, "a dining table and a cup"),
+        # boards: at the feet and lying
+        ({"person": [[40, 0, 60, 90]], "surfboard": [[20, 82, 90, 96]]}, "a person on a surfboard"),
+        ({"person": [[40, 0, 60, 90]], "surfboard": [[62, 0, 70, 90]]}, "a surfboard next to a person"),
+        ({"person": [[40, 0, 60, 90]], "skateboard": [[45, 0, 60, 8]]}, "a person and a skateboard"),
+        # carried
+        ({"person": [[0, 0, 50, 100]], "tie": [[20, 20, 28, 60]]}, "a person with a tie"),
+        ({"person": [[0, 0, 50, 100]], "tie": [[80, 20, 88, 60]]}, "a person and a tie"),
+        ({"person": [[40, 30, 70, 100]], "umbrella": [[25, 10, 85, 45]]}, "a person with an umbrella"),
+        ({"person": [[40, 30, 70, 100]], "umbrella": [[25, 80, 85, 99]]}, "a person and an umbrella"),
+        ({"handbag": [[40, 30, 70, 100]]}, "a handbag"),
+        (
+            {"person": [[20, 0, 50, 70]], "backpack": [[22, 15, 36, 40]], "bicycle": [[0, 40, 90, 100]]},
+            "a person with a backpack on a bicycle",
+        ),
+        # beside each other, the smaller next to the larger
+        ({"cat": [[0, 50, 40, 90]], "dog": [[45, 40, 90, 92]]}, "a cat next to a dog"),
+        ({"cat": [[0, 50, 40, 90]], "dog": [[75, 40, 120, 92]]}, "a dog and a cat"),
+        ({"cat": [[0, 10, 40, 50]], "dog": [[45, 40, 90, 92]]}, "a dog and a cat"),
+        ({"cat": [[0, 50, 40, 90]], "dog": [[45, 40, 90, 92]], "bird": [[0, 0, 3, 3]]}, "a dog, a cat and a bird"),
+        # what is not on it is not read as if it were
+        (
+            {
+                "bottle": [[20, 30, 30, 50]],
+                "dining_table": [[0, 20, 99, 90]],
+                "clock": [[80, 0, 90, 10]],
+                "tv": [[50, 0, 70, 18]],
+            },
+            "a bottle on a dining table, a tv and a clock",
+        ),
+        (
+            {
+                "bottle": [[20, 30, 30, 50]],
+                "cup": [[40, 30, 60, 50]],
+                "dining_table": [[0, 20, 99, 90]],
+                "clock": [[80, 0, 90, 10]],
+                "tv": [[50, 0, 70, 18]],
+            },
+            "a cup and a bottle on a dining table, as well as a tv and a clock",
+        ),
+        ({"horse": [[5, 0, 5, 0]], "person": [[1, 0, 9, 0]]}, "a horse and a person"),  # boxes without an area
+    ],
+)
 def test_where_things_are(things: dict[str, list[list[float]]], words: str) -> None:
     assert said(**things) == words
 
@@ -111,8 +140,14 @@ def test_every_class_is_said_with_its_number(things: list[tuple[str, int, int, i
     words = said_of(Detections.from_xyxy(boxes, labels))
     for label in labels:
         assert counted(labels.count(label), label) in words
-    number = words.count(", ") + words.count(" and ") + words.count(" on ") + words.count(" with ") + words.count(
-        " next to ") - words.count(", and ")
+    number = (
+        words.count(", ")
+        + words.count(" and ")
+        + words.count(" on ")
+        + words.count(" with ")
+        + words.count(" next to ")
+        - words.count(", and ")
+    )
     assert number + 1 == max(1, len(set(labels)))  # and none of them twice
     mirrored = boxes.copy()
     mirrored[:, [0, 2]] = 400 - boxes[:, [2, 0]]
@@ -122,6 +157,7 @@ def test_every_class_is_said_with_its_number(things: list[tuple[str, int, int, i
 
 # --- the system ------------------------------------------------------------------------------------
 
+
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str, str], System]:
     """A detector-captioner over a detector made here, whose module has a name of its own."""
@@ -129,14 +165,17 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str,
 
     def make(module: str, body: str, more: str = "") -> System:
         (tmp_path / f"{module}.py").write_text(
-            f"import instar\nfrom instar import Detections\n\n@instar.declare(kind='detections')\n{body}\n")
+            f"import instar\nfrom instar import Detections\n\n@instar.declare(kind='detections')\n{body}\n"
+        )
         return system(f"detector-captioner(detector={module}:find{more})")
 
     return make
 
 
-DOGS = ("def find(image):\n    return Detections.from_xyxy([[0, 0, 9, 9], [20, 0, 25, 5], [40, 0, 50, 10]], "
-        "['dog', 'dog', 'cat'], [0.9, 0.5, 0.3])")
+DOGS = (
+    "def find(image):\n    return Detections.from_xyxy([[0, 0, 9, 9], [20, 0, 25, 5], [40, 0, 50, 10]], "
+    "['dog', 'dog', 'cat'], [0.9, 0.5, 0.3])"
+)
 
 
 def test_what_is_sure_enough_is_said_and_kept(made: Callable[..., System]) -> None:
@@ -180,8 +219,11 @@ def test_a_detector_that_fails_costs_its_own_input(made: Callable[..., System]) 
 
 
 def test_only_detectors_can_be_worded() -> None:
-    with pytest.raises(ValueError, match=r"constant-velocity answers with forecast; a detector-captioner needs a "
-                                         "system that answers with detections, e.g. efficientdet-lite0"):
+    with pytest.raises(
+        ValueError,
+        match=r"constant-velocity answers with forecast; a detector-captioner needs a "
+        "system that answers with detections, e.g. efficientdet-lite0",
+    ):
         system("detector-captioner(detector=constant-velocity)")
     with pytest.raises(KeyError, match="unknown system 'efficientdet-lite9'; did you mean 'efficientdet-lite"):
         system("detector-captioner(detector=efficientdet-lite9)")
@@ -195,9 +237,16 @@ def test_a_detector_that_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.
         system("detector-captioner")
 
 
-@pytest.mark.parametrize(("photo", "words"), [
-    ("000000163497", "a giraffe"), ("000000281789", "two zebras"), ("000000084533", "a person on a motorcycle"),
-    ("000000054718", "three elephants"), ("000000419474", "nothing in particular")])
+@pytest.mark.parametrize(
+    ("photo", "words"),
+    [
+        ("000000163497", "a giraffe"),
+        ("000000281789", "two zebras"),
+        ("000000084533", "a person on a motorcycle"),
+        ("000000054718", "three elephants"),
+        ("000000419474", "nothing in particular"),
+    ],
+)
 def test_photos(photo: str, words: str) -> None:
     """Clear ones: a score near the confidence may differ by the machine."""
     captioner = loaded_system("detector-captioner")
@@ -208,21 +257,51 @@ def test_photos(photo: str, words: str) -> None:
 
 # --- Hugging Face ----------------------------------------------------------------------------------
 
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "<image>", "user", ":", "a", "dog", "cat", "on", "bench", "the", "of",
-         "two", "people", "red", "green", "kite", "ball", "sky", "Describe", "image", "in", "one", "short", "sentence."]
+WORDS = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "<image>",
+    "user",
+    ":",
+    "a",
+    "dog",
+    "cat",
+    "on",
+    "bench",
+    "the",
+    "of",
+    "two",
+    "people",
+    "red",
+    "green",
+    "kite",
+    "ball",
+    "sky",
+    "Describe",
+    "image",
+    "in",
+    "one",
+    "short",
+    "sentence.",
+]
 SIDES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 37}
 SEEN = {**SIDES, "image_size": 32, "patch_size": 16}
 SIZE = {"height": 32, "width": 32}
-CHAT = ("{% for said in messages %}user : {% for part in said['content'] %}{% if part['type'] == 'image' %}<image> "
-        "{% else %}{{ part['text'] }} {% endif %}{% endfor %}{% endfor %}")
+CHAT = (
+    "{% for said in messages %}user : {% for part in said['content'] %}{% if part['type'] == 'image' %}<image> "
+    "{% else %}{{ part['text'] }} {% endif %}{% endfor %}{% endfor %}"
+)
 
 
 def vocabulary(**more: Any) -> Any:
     tokenizers, transformers = module("tokenizers"), module("transformers")
     made = tokenizers.Tokenizer(tokenizers.models.WordLevel({word: n for n, word in enumerate(WORDS)}, "[UNK]"))
     made.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]",
-                                                bos_token="[CLS]", eos_token="[SEP]", **more)
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]", bos_token="[CLS]", eos_token="[SEP]", **more
+    )
 
 
 @pytest.fixture(scope="module")
@@ -241,7 +320,8 @@ def encoder_decoder(tmp_path_factory: pytest.TempPathFactory, one_thread: None) 
     module("torch").manual_seed(0)
     config = transformers.VisionEncoderDecoderConfig.from_encoder_decoder_configs(
         transformers.ViTConfig(**SEEN, initializer_range=0.5),
-        transformers.BertConfig(vocab_size=len(WORDS), **SIDES, max_position_embeddings=64, initializer_range=0.5))
+        transformers.BertConfig(vocab_size=len(WORDS), **SIDES, max_position_embeddings=64, initializer_range=0.5),
+    )
     network = transformers.VisionEncoderDecoderModel(config=config)
     network.generation_config.update(decoder_start_token_id=2, pad_token_id=0, eos_token_id=3)
     for part in (network, vocabulary(), transformers.ViTImageProcessor(size=SIZE)):
@@ -253,16 +333,32 @@ def encoder_decoder(tmp_path_factory: pytest.TempPathFactory, one_thread: None) 
 def chatting(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
     transformers, folder = module("transformers"), tmp_path_factory.mktemp("models") / "chatting"
     module("torch").manual_seed(0)
-    network = transformers.LlavaForConditionalGeneration(transformers.LlavaConfig(
-        vision_config=transformers.CLIPVisionConfig(**SEEN, initializer_range=0.5), vision_feature_layer=-1,
-        text_config=transformers.LlamaConfig(vocab_size=len(WORDS), **SIDES, num_key_value_heads=2, pad_token_id=0,
-                                             bos_token_id=2, eos_token_id=3, initializer_range=0.5),
-        image_token_index=WORDS.index("<image>"), image_seq_length=4))
+    network = transformers.LlavaForConditionalGeneration(
+        transformers.LlavaConfig(
+            vision_config=transformers.CLIPVisionConfig(**SEEN, initializer_range=0.5),
+            vision_feature_layer=-1,
+            text_config=transformers.LlamaConfig(
+                vocab_size=len(WORDS),
+                **SIDES,
+                num_key_value_heads=2,
+                pad_token_id=0,
+                bos_token_id=2,
+                eos_token_id=3,
+                initializer_range=0.5,
+            ),
+            image_token_index=WORDS.index("<image>"),
+            image_seq_length=4,
+        )
+    )
     network.generation_config.do_sample = True  # as many that chat have it
     processor = transformers.LlavaProcessor(
         transformers.CLIPImageProcessor(size=SIZE, crop_size=SIZE),
-        vocabulary(extra_special_tokens={"image_token": "<image>"}), patch_size=16, num_additional_image_tokens=1,
-        vision_feature_select_strategy="default", chat_template=CHAT)
+        vocabulary(extra_special_tokens={"image_token": "<image>"}),
+        patch_size=16,
+        num_additional_image_tokens=1,
+        vision_feature_select_strategy="default",
+        chat_template=CHAT,
+    )
     for part in (network, processor):
         part.save_pretrained(folder)
     return folder
@@ -307,14 +403,24 @@ def test_a_model_that_chats(chatting: Path) -> None:
 
     chat = module("transformers").pipeline("image-text-to-text", model=str(chatting))
     for seed, text in enumerate(texts):
-        content = [{"type": "image", "image": fromarray(noise(seed).pixels)},
-                   {"type": "text", "text": "the image in one"}]
-        [told] = chat(text=[{"role": "user", "content": content}], return_full_text=False, max_new_tokens=40,
-                      generate_kwargs={"do_sample": False})
+        content = [
+            {"type": "image", "image": fromarray(noise(seed).pixels)},
+            {"type": "text", "text": "the image in one"},
+        ]
+        [told] = chat(
+            text=[{"role": "user", "content": content}],
+            return_full_text=False,
+            max_new_tokens=40,
+            generate_kwargs={"do_sample": False},
+        )
         assert told["generated_text"].split() == text.split()
     asked = system(f'huggingface-captioner("{chatting}")')
-    assert asked.fingerprint == system(
-        f'huggingface-captioner("{chatting}", prompt="Describe the image in one short sentence.")').fingerprint
+    assert (
+        asked.fingerprint
+        == system(
+            f'huggingface-captioner("{chatting}", prompt="Describe the image in one short sentence.")'
+        ).fingerprint
+    )
 
 
 def test_captioners_fingerprint(encoder_decoder: Path, tmp_path: Path) -> None:
@@ -326,8 +432,17 @@ def test_captioners_fingerprint(encoder_decoder: Path, tmp_path: Path) -> None:
     assert printed(moved) == printed(encoder_decoder)
     settings = (moved / "generation_config.json").read_text()
     (moved / "generation_config.json").write_text(settings.replace("{", '{"num_beams": 3,', 1))
-    assert len({printed(encoder_decoder), printed(moved), printed(encoder_decoder, ", tokens=9"),
-                printed(encoder_decoder, ", prompt=a")}) == 4
+    assert (
+        len(
+            {
+                printed(encoder_decoder),
+                printed(moved),
+                printed(encoder_decoder, ", tokens=9"),
+                printed(encoder_decoder, ", prompt=a"),
+            }
+        )
+        == 4
+    )
 
 
 def test_what_is_no_captioner(encoder_decoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,11 +20,21 @@ from instar.tasks.meta_ic.suspicious import corrected
 from tests.perfect.test_captions import COLOURS, blind_to_cars, data
 
 ROWS = [
-    {"case": "a", "source_caption": "a man on a bench", "caption": "a man on a bench", "added": ["dog"],
-     "truth_caption": ["a man on a bench", "A man sits on a bench.", "a <b>park</b>"]},
+    {
+        "case": "a",
+        "source_caption": "a man on a bench",
+        "caption": "a man on a bench",
+        "added": ["dog"],
+        "truth_caption": ["a man on a bench", "A man sits on a bench.", "a <b>park</b>"],
+    },
     {"case": "b", "source_caption": "a cat", "caption": "two kittens", "added": ["cat"], "truth_caption": ["a cat"]},
-    {"case": "c", "source_caption": "a car & a <i>bus</i>", "caption": "a car", "added": ["cup"],
-     "truth_caption": ["a car and a bus"]},
+    {
+        "case": "c",
+        "source_caption": "a car & a <i>bus</i>",
+        "caption": "a car",
+        "added": ["cup"],
+        "truth_caption": ["a car and a bus"],
+    },
 ]
 
 
@@ -33,8 +43,9 @@ def run(tmp_path: Path) -> instar.Run:
     table = tmp_path / "log.jsonl"
     table.write_text("".join(json.dumps(row) + "\n" for row in ROWS), "utf-8")
     name = "recorded(paste)"
-    return instar.import_outputs(table, out=tmp_path / "run", follow_up=name,
-                                 suite=f"{name} => objects + {name} => numbers")
+    return instar.import_outputs(
+        table, out=tmp_path / "run", follow_up=name, suite=f"{name} => objects + {name} => numbers"
+    )
 
 
 @given(st.text(max_size=30), st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=5))
@@ -78,18 +89,27 @@ def test_pictures_that_cannot_be_made_again_are_told(tmp_path: Path) -> None:
         cutout = np.zeros((30, 36, 4), np.uint8)
         cutout[3:-3, 3:-3] = (*COLOURS[label][::-1], 255)
         cv2.imwrite(str(pool / f"{label}.png"), cutout)
-    run = instar.run(instar.declare(kind="caption")(blind_to_cars), "insert(0, label=car) => objects", data(3),
-                     out=tmp_path / "run", pool=pool, workers=0)
+    run = instar.run(
+        instar.declare(kind="caption")(blind_to_cars),
+        "insert(0, label=car) => objects",
+        data(3),
+        out=tmp_path / "run",
+        pool=pool,
+        workers=0,
+    )
     found = export_suspicious(run, tmp_path / "out")
     assert found.missing and "memory" in found.missing[0], "pictures that exist in memory only cannot be made again"
 
 
-@pytest.mark.parametrize(("caption", "label", "better"), [
-    ("A man on a bench.", "dog", "A man on a bench with a dog."),
-    ("two dogs", "dog", "two dogs and another dog"),
-    ("a table", "scissors", "a table with a pair of scissors"),
-    ("a street!", "umbrella", "a street with an umbrella!"),
-])
+@pytest.mark.parametrize(
+    ("caption", "label", "better"),
+    [
+        ("A man on a bench.", "dog", "A man on a bench with a dog."),
+        ("two dogs", "dog", "two dogs and another dog"),
+        ("a table", "scissors", "a table with a pair of scissors"),
+        ("a street!", "umbrella", "a street with an umbrella!"),
+    ],
+)
 def test_corrected(caption: str, label: str, better: str) -> None:
     assert corrected(caption, label) == better
 
@@ -104,5 +124,3 @@ def test_labels_of_another_dataset(run: instar.Run, tmp_path: Path) -> None:
     told = {"c": ["a bicycle", "a car"]}
     assert run.label_problems(told).is_empty(), "a bicycle is a vehicle, as a car is"
     assert run.label_problems({"c": ["an empty street", "a car"]})["left_out"].to_list() == ["car"]
-
-

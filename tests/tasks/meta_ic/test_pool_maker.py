@@ -39,9 +39,12 @@ def box_of(mask: Mask) -> list[int]:
 
 
 def case(*masks: tuple[str, Mask], name: str = "a.jpg", **attributes: Any) -> Case:
-    truth = Detections.from_xyxy([box_of(mask) for _, mask in masks], [label for label, _ in masks],
-                                 ids=[str(5 + number) for number in range(len(masks))],
-                                 masks=np.stack([mask for _, mask in masks]) if masks else None)
+    truth = Detections.from_xyxy(
+        [box_of(mask) for _, mask in masks],
+        [label for label, _ in masks],
+        ids=[str(5 + number) for number in range(len(masks))],
+        masks=np.stack([mask for _, mask in masks]) if masks else None,
+    )
     return Case(name, input=Image(photo()), truth=truth, attributes=attributes)
 
 
@@ -94,8 +97,18 @@ def faulty(name: str) -> list[tuple[str, Mask]]:
     return [("cup", bitten(disc(165, 120, 40))), ("dog", disc(165, 120, 40))]
 
 
-@pytest.mark.parametrize("reason", ["too small", "cut off by the border", "in pieces", "full of holes",
-                                    "boxes, not masks", "ragged", "hidden in part"])
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "too small",
+        "cut off by the border",
+        "in pieces",
+        "full of holes",
+        "boxes, not masks",
+        "ragged",
+        "hidden in part",
+    ],
+)
 def test_what_is_not_whole_is_rejected_with_the_reason(tmp_path: Path, reason: str) -> None:
     made = make_pool(of(case(*faulty(reason)), case(("cow", disc(150, 120)), name="b.jpg")), tmp_path / "pool")
     assert made.rejected == {reason: 1}
@@ -154,8 +167,10 @@ def segmenter(kind: str = "detections", fault: Exception | None = None) -> Syste
         if fault is not None:
             raise fault
         masks = np.stack([disc(120, 100), disc(230, 150)])
-        return [Detections.from_xyxy([box_of(mask) for mask in masks], ["dog", "cat"], [0.9, 0.3], masks=masks)
-                for _ in inputs]
+        return [
+            Detections.from_xyxy([box_of(mask) for mask in masks], ["dog", "cat"], [0.9, 0.3], masks=masks)
+            for _ in inputs
+        ]
 
     return System("finder", kind, predict, "0")
 
@@ -194,14 +209,25 @@ def test_who_can_make_none_says_why(tmp_path: Path) -> None:
 def test_cocos_licences_and_crowds_go_along(tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     cv2.imwrite(str(tmp_path / "images" / "a.png"), photo())
-    outline = [point for angle in np.linspace(0, 6.2, 40) for point in (
-        120 + 50 * float(np.cos(angle)), 100 + 50 * float(np.sin(angle)))]
+    outline = [
+        point
+        for angle in np.linspace(0, 6.2, 40)
+        for point in (120 + 50 * float(np.cos(angle)), 100 + 50 * float(np.sin(angle)))
+    ]
     about = {"image_id": 1, "category_id": 3, "bbox": [70, 50, 100, 100]}
-    (tmp_path / "instances.json").write_text(json.dumps({
-        "images": [{"id": 1, "file_name": "a.png", "width": WIDTH, "height": HEIGHT, "license": 4}],
-        "licenses": [{"id": 4, "name": "Attribution License", "url": "http://licences.example/by/2.0/"}, "rubbish"],
-        "categories": [{"id": 3, "name": "traffic light"}],
-        "annotations": [{**about, "id": 11, "segmentation": [outline]}, {**about, "id": 12, "iscrowd": 1}]}))
+    (tmp_path / "instances.json").write_text(
+        json.dumps(
+            {
+                "images": [{"id": 1, "file_name": "a.png", "width": WIDTH, "height": HEIGHT, "license": 4}],
+                "licenses": [
+                    {"id": 4, "name": "Attribution License", "url": "http://licences.example/by/2.0/"},
+                    "rubbish",
+                ],
+                "categories": [{"id": 3, "name": "traffic light"}],
+                "annotations": [{**about, "id": 11, "segmentation": [outline]}, {**about, "id": 12, "iscrowd": 1}],
+            }
+        )
+    )
     made = make_pool(dataset(str(tmp_path / "instances.json")), tmp_path / "pool")
     [item] = made.pool.items
     assert item.licence == "Attribution License http://licences.example/by/2.0/"

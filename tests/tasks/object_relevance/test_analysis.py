@@ -11,27 +11,63 @@ KEPT, GONE = "object_noise(0.5, 16) => presence(kept)", "erase(0.5) => presence(
 
 
 def verdicts(rows: list[tuple[str, str, str, float | None, str | None, bool, float]]) -> pl.DataFrame:
-    full = [(case, target, rule, severity, kind, None, "ok", before, after)
-            for case, target, rule, severity, kind, before, after in rows]
+    full = [
+        (case, target, rule, severity, kind, None, "ok", before, after)
+        for case, target, rule, severity, kind, before, after in rows
+    ]
     return pl.DataFrame(full, schema={**SCHEMA, "found_source": pl.Boolean, "found": pl.Float64}, orient="row")
 
 
 def test_objects_and_images_are_counted_apart() -> None:
-    found = object_table(verdicts([
-        ("a", "1", KEPT, 1.0, "missing", True, 0.0), ("a", "2", KEPT, 2 / 3, "incorrect", False, 2 / 3),
-        ("a", "3", KEPT, 1 / 3, "missing", True, 2 / 3), ("b", "4", KEPT, 0.0, None, True, 1.0),
-        ("c", "5", KEPT, None, None, True, 1.0)]), [KEPT]).row(0, named=True)
-    assert {name: found[name] for name in ("objects", "missing", "incorrect", "persists", "images", "images_missing",
-                                           "images_incorrect", "images_none")} == {
-        "objects": 4, "missing": 1, "incorrect": 1, "persists": 0, "images": 2, "images_missing": 1,
-        "images_incorrect": 1, "images_none": 1}
+    found = object_table(
+        verdicts(
+            [
+                ("a", "1", KEPT, 1.0, "missing", True, 0.0),
+                ("a", "2", KEPT, 2 / 3, "incorrect", False, 2 / 3),
+                ("a", "3", KEPT, 1 / 3, "missing", True, 2 / 3),
+                ("b", "4", KEPT, 0.0, None, True, 1.0),
+                ("c", "5", KEPT, None, None, True, 1.0),
+            ]
+        ),
+        [KEPT],
+    ).row(0, named=True)
+    assert {
+        name: found[name]
+        for name in (
+            "objects",
+            "missing",
+            "incorrect",
+            "persists",
+            "images",
+            "images_missing",
+            "images_incorrect",
+            "images_none",
+        )
+    } == {
+        "objects": 4,
+        "missing": 1,
+        "incorrect": 1,
+        "persists": 0,
+        "images": 2,
+        "images_missing": 1,
+        "images_incorrect": 1,
+        "images_none": 1,
+    }
     assert found["unreliable"] == 0.5 and found["low"] < 0.5 < found["high"]
     assert found["tried"] == 4 and found["still_found"] == (0 + 2 / 3 + 1 + 1) / 4
 
 
 def test_a_curve_where_nothing_is_judged() -> None:
-    found = object_table(verdicts([("a", "1", GONE, None, None, True, 1.0), ("a", "2", GONE, None, None, True, 0.0),
-                                   ("a", "3", GONE, None, None, False, 1.0)]), [GONE]).row(0, named=True)
+    found = object_table(
+        verdicts(
+            [
+                ("a", "1", GONE, None, None, True, 1.0),
+                ("a", "2", GONE, None, None, True, 0.0),
+                ("a", "3", GONE, None, None, False, 1.0),
+            ]
+        ),
+        [GONE],
+    ).row(0, named=True)
     assert (found["objects"], found["images"], found["unreliable"], found["still_found"]) == (0, 0, None, 0.5)
 
 

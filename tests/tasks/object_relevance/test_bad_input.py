@@ -37,8 +37,9 @@ def ran(truth: Any, folder: Path, system: Answer = seen, rules: str = RULES) -> 
     def cases() -> Any:
         return iter([Case("0", input=IMAGE, truth=truth)])
 
-    return instar.run(system, rules, Dataset("one picture", None, cases, truth="detections"), out=folder / "run",
-                      workers=0)
+    return instar.run(
+        system, rules, Dataset("one picture", None, cases, truth="detections"), out=folder / "run", workers=0
+    )
 
 
 def rows(run: instar.Run) -> Rows:
@@ -50,8 +51,10 @@ def rows(run: instar.Run) -> Rows:
     assert set(table["rule"]) == set(run.rules()["rule"]), "no rule goes without a row"
     assert explain(run, "0"), "and there is something to say about the image"
     run.rates(by="target")
-    return {(row["target"], row["rule"].partition(" => ")[0]): (row["severity"], row["status"], row["reason"])
-            for row in table.iter_rows(named=True)}
+    return {
+        (row["target"], row["rule"].partition(" => ")[0]): (row["severity"], row["status"], row["reason"])
+        for row in table.iter_rows(named=True)
+    }
 
 
 def not_applicable(found: Rows, target: str, rule: str, words: str) -> None:
@@ -61,8 +64,18 @@ def not_applicable(found: Rows, target: str, rule: str, words: str) -> None:
 
 # --- annotations -----------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("box", [[10, 10, 10, 10], [10, 10, 10, 30], [10.6, 10.6, 10.9, 10.9],
-                                 [200, 200, 220, 220], [-50, -50, -1, -1], [96, 0, 120, 72]])
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        [10, 10, 10, 10],
+        [10, 10, 10, 30],
+        [10.6, 10.6, 10.9, 10.9],
+        [200, 200, 220, 220],
+        [-50, -50, -1, -1],
+        [96, 0, 120, 72],
+    ],
+)
 def test_an_object_without_a_pixel_in_the_picture(box: list[float], tmp_path: Path) -> None:
     known = Detections.from_xyxy([*TRUTH.boxes, box], [*TRUTH.labels, "red"], ids=[*TRUTH.ids, "none"])
     found = rows(ran(known, tmp_path / "beside"))
@@ -131,14 +144,19 @@ def test_masks_of_another_size(shape: tuple[int, int], tmp_path: Path) -> None:
 def test_masks_that_are_missing_or_empty(tmp_path: Path) -> None:
     without = rows(ran(TRUTH, tmp_path / "without", rules=BY_MASK))
     assert {reason for _, _, reason in without.values()} == {
-        "the objects of this case have no masks; by=box takes their boxes"}
+        "the objects of this case have no masks; by=box takes their boxes"
+    }
     empty = Detections.from_xyxy(TRUTH.boxes, TRUTH.labels, ids=TRUTH.ids, masks=np.zeros((3, 72, 96), bool))
     found = rows(ran(empty, tmp_path / "empty", rules=BY_MASK))
     not_applicable(found, "whole", "erase(1, by=mask)", "no object has a pixel in its centred part")
     not_applicable(found, "whole", "object_noise(0.5, 16, by=mask)", "no object has a pixel in its centred part")
     full = Detections.from_xyxy(TRUTH.boxes, TRUTH.labels, ids=TRUTH.ids, masks=np.ones((3, 72, 96), bool))
-    not_applicable(rows(ran(full, tmp_path / "full", rules=BY_MASK)), "whole", "background_noise(16, by=mask)",
-                   "the objects leave no background")
+    not_applicable(
+        rows(ran(full, tmp_path / "full", rules=BY_MASK)),
+        "whole",
+        "background_noise(16, by=mask)",
+        "the objects leave no background",
+    )
 
 
 def test_annotations_that_are_no_boxes_are_refused_at_once() -> None:
@@ -158,14 +176,32 @@ def test_a_file_of_bad_annotations(tmp_path: Path) -> None:
     (tmp_path / "0.png").write_bytes(cv2.imencode(".png", cv2.cvtColor(IMAGE.pixels, cv2.COLOR_RGB2BGR))[1].tobytes())
     x0, y0, x1, y1 = (float(side) for side in TRUTH.boxes[0])
     right = [x0, y0, x1 - x0, y1 - y0]
-    boxes = [right, [float("nan"), 0, 5, 5], [0, 0, float("inf"), 5], [0, 0, 1e300, 5], [1, 1, 0, 0], [9, 9, -5, 5],
-             ["a", 1, 2, 3], [1, 2, 3], None, right, right]
-    entries = [{"id": number, "image_id": 1, "category_id": 1, "iscrowd": 0, "bbox": box}
-               for number, box in enumerate(boxes)]
+    boxes = [
+        right,
+        [float("nan"), 0, 5, 5],
+        [0, 0, float("inf"), 5],
+        [0, 0, 1e300, 5],
+        [1, 1, 0, 0],
+        [9, 9, -5, 5],
+        ["a", 1, 2, 3],
+        [1, 2, 3],
+        None,
+        right,
+        right,
+    ]
+    entries = [
+        {"id": number, "image_id": 1, "category_id": 1, "iscrowd": 0, "bbox": box} for number, box in enumerate(boxes)
+    ]
     entries[-2]["category_id"], entries[-1]["id"] = 99, 0
-    (tmp_path / "instances.json").write_text(json.dumps({
-        "images": [{"id": 1, "file_name": "0.png", "width": SIZE[0], "height": SIZE[1]}],
-        "categories": [{"id": 1, "name": "red"}], "annotations": entries}))
+    (tmp_path / "instances.json").write_text(
+        json.dumps(
+            {
+                "images": [{"id": 1, "file_name": "0.png", "width": SIZE[0], "height": SIZE[1]}],
+                "categories": [{"id": 1, "name": "red"}],
+                "annotations": entries,
+            }
+        )
+    )
     place = str(tmp_path / "instances.json")
     told = " ".join(instar.dataset(place).notes)
     assert "7 annotations left out, whose bbox is not x, y, width, height: 1, 2, 3 and 4 more" in told
@@ -176,7 +212,8 @@ def test_a_file_of_bad_annotations(tmp_path: Path) -> None:
 
 
 boxes = st.tuples(*[st.one_of(st.floats(-200, 300), st.integers(-5, 100), st.sampled_from([0, 96, 72, 1e6]))] * 4).map(
-    lambda four: [min(four[0], four[2]), min(four[1], four[3]), max(four[0], four[2]), max(four[1], four[3])])
+    lambda four: [min(four[0], four[2]), min(four[1], four[3]), max(four[0], four[2]), max(four[1], four[3])]
+)
 
 
 @settings(max_examples=12, deadline=None)
@@ -193,8 +230,10 @@ def test_whatever_the_boxes_every_rule_says_something_of_every_object(given_obje
 
 # --- answers ---------------------------------------------------------------------------------------
 
+
 def answering(change: Callable[[Detections], Detections], *, always: bool = False) -> Answer:
     """A detector that answers rubbish: always, or only where there is noise around the objects."""
+
     def system(pixels: np.ndarray) -> Detections:
         return change(seen(pixels)) if always or (pixels == 128).all(-1).mean() < 0.3 else seen(pixels)
 
@@ -203,14 +242,18 @@ def answering(change: Callable[[Detections], Detections], *, always: bool = Fals
 
 RUBBISH: dict[str, tuple[Callable[[Detections], Detections], str]] = {
     "NaN": (lambda said: Detections.from_xyxy(said.boxes * np.nan, said.labels), "not a finite number"),
-    "NaN, past the constructor": (lambda said: Detections(said.boxes * np.nan, said.labels, said.scores),
-                                  "not a finite number"),
+    "NaN, past the constructor": (
+        lambda said: Detections(said.boxes * np.nan, said.labels, said.scores),
+        "not a finite number",
+    ),
     "a score of NaN": (lambda said: Detections(said.boxes, said.labels, said.scores * np.nan), "not a finite number"),
     "corners exchanged": (lambda said: Detections.from_xyxy(said.boxes[:, [2, 3, 0, 1]], said.labels), "x1 < x0"),
     "a label too few": (lambda said: Detections(said.boxes, said.labels[1:], said.scores), "need as many labels"),
-    "masks of another size": (lambda said: Detections.from_xyxy(said.boxes, said.labels,
-                                                                masks=np.ones((len(said), 5, 5), bool)),
-                              "the masks are 5×5, the image is 96×72")}
+    "masks of another size": (
+        lambda said: Detections.from_xyxy(said.boxes, said.labels, masks=np.ones((len(said), 5, 5), bool)),
+        "the masks are 5×5, the image is 96×72",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", list(RUBBISH))
@@ -223,18 +266,24 @@ def test_an_answer_that_is_none_is_an_error_of_its_rows(name: str, tmp_path: Pat
         assert all(some[target, rule] == (0, "ok", None) for target in FOUND), "the other rules are judged"
     every = rows(ran(TRUTH, tmp_path / "always", answering(change, always=True)))
     assert set(every) == {("whole", rule) for rule in (ERASE, NOISE, GROUND)}
-    assert all(status == "error" and str(reason).startswith("the source: ") and words in str(reason)
-               for _, status, reason in every.values())
+    assert all(
+        status == "error" and str(reason).startswith("the source: ") and words in str(reason)
+        for _, status, reason in every.values()
+    )
 
 
-@pytest.mark.parametrize("change", [
-    lambda said: Detections.from_xyxy(said.boxes[:, [0, 1, 0, 1]], said.labels),
-    lambda said: Detections.from_xyxy(said.boxes + 1000, said.labels),
-    lambda said: Detections.from_xyxy(np.tile([-1e6, -1e6, 1e6, 1e6], (len(said), 1)), said.labels),
-    lambda said: Detections.from_xyxy(said.boxes, ["unicorn"] * len(said)),
-    lambda said: Detections.from_xyxy([], [])], ids=["no area", "elsewhere", "everywhere", "another class", "nothing"])
-def test_a_box_that_is_not_about_the_object_is_none(change: Callable[[Detections], Detections],
-                                                    tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda said: Detections.from_xyxy(said.boxes[:, [0, 1, 0, 1]], said.labels),
+        lambda said: Detections.from_xyxy(said.boxes + 1000, said.labels),
+        lambda said: Detections.from_xyxy(np.tile([-1e6, -1e6, 1e6, 1e6], (len(said), 1)), said.labels),
+        lambda said: Detections.from_xyxy(said.boxes, ["unicorn"] * len(said)),
+        lambda said: Detections.from_xyxy([], []),
+    ],
+    ids=["no area", "elsewhere", "everywhere", "another class", "nothing"],
+)
+def test_a_box_that_is_not_about_the_object_is_none(change: Callable[[Detections], Detections], tmp_path: Path) -> None:
     run = ran(TRUTH, tmp_path, answering(change))
     lost = run.verdicts().filter(pl.col("rule").str.starts_with(GROUND))
     assert lost.select("severity", "kind", "status").unique().rows() == [(1.0, "missing", "ok")]
@@ -243,6 +292,7 @@ def test_a_box_that_is_not_about_the_object_is_none(change: Callable[[Detections
 
 def test_the_objects_of_the_system_itself_may_be_degenerate(tmp_path: Path) -> None:
     """Without annotations they are what it found in the source."""
+
     def odd(pixels: np.ndarray) -> Detections:
         said = seen(pixels)
         return Detections.from_xyxy([*said.boxes, [5, 5, 5, 5], [300, 300, 310, 310]], [*said.labels, "red", "dot"])

@@ -46,7 +46,8 @@ def test_of_several_reasons_the_most_telling_is_named(tmp_path: Path) -> None:
     rules = " + ".join(f"background_noise({sigma}) => presence(kept)" for sigma in (16, 32, 128))
     lost = explain(ran(background_shortcut, tmp_path / "a", rules), "0")
     assert all("of background_noise(16)" in one.why and one.why.endswith("2 more rules against it") for one in lost), (
-        "the least noise that does it")
+        "the least noise that does it"
+    )
     kept = explain(ran(background_only, tmp_path / "b", "object-relevance/erase"), "0")
     assert all("of erase(1)" in one.why for one in kept), "with the most of it gone"
     assert {(one.rule, one.draw) for one in kept} == {("erase(1) => presence(gone)", 0)}
@@ -82,6 +83,7 @@ def test_an_image_that_nothing_is_said_of_is_shown_alone(run: instar.Run) -> Non
 
 
 # --- the viewer's page -----------------------------------------------------------------------------
+
 
 @pytest.fixture(scope="module")
 def client(run: instar.Run) -> Iterator[Any]:
@@ -142,10 +144,15 @@ def test_a_threshold_in_the_address_counts(client: Any) -> None:
     assert "unreliable" not in strict and "reliable" in strict
 
 
-@pytest.mark.parametrize(("asked", "said"), [
-    ("case=nobody", "no case 'nobody'"), ("case=0.png&object=nobody", "no object 'nobody'"),
-    ("case=0.png&object=0-red&shown=mirror(h)", "rule 'mirror(h)' has no verdict"),
-    ("case=0.png&object=0-red&draw=7", "no follow-up 7; they are numbered 0 to 2")])
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("case=nobody", "no case 'nobody'"),
+        ("case=0.png&object=nobody", "no object 'nobody'"),
+        ("case=0.png&object=0-red&shown=mirror(h)", "rule 'mirror(h)' has no verdict"),
+        ("case=0.png&object=0-red&draw=7", "no follow-up 7; they are numbered 0 to 2"),
+    ],
+)
 def test_what_is_not_there_is_refused_in_words(client: Any, asked: str, said: str) -> None:
     answer = client.get(f"/explain?run=0&{asked}")
     assert answer.status_code == 404 and said in words(answer)
@@ -180,8 +187,10 @@ def test_pictures_are_drawn_or_say_why_not(client: Any, run: instar.Run, tmp_pat
 
 def test_the_gallery_shows_the_follow_up_that_breaks_the_relation(run: instar.Run) -> None:
     held = build(Store(run.folder))
-    pairs, told = held.verdicts, {(row["case"], row["target"], row["rule"]): row["draw"] or 0
-                                  for row in run.verdicts().iter_rows(named=True)}
+    pairs, told = (
+        held.verdicts,
+        {(row["case"], row["target"], row["rule"]): row["draw"] or 0 for row in run.verdicts().iter_rows(named=True)},
+    )
     for case, target, rule, draw in zip(pairs.case, pairs.target, pairs.rule, pairs.draw, strict=True):
         assert told[held.cases[int(case)], held.targets[target], held.rules[rule].id] == draw
     assert pairs.draw.max() > 0

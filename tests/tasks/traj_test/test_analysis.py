@@ -14,15 +14,7 @@ import polars as pl
 import pytest
 
 import instar
-from instar.analysis import (
-    agreement,
-    any_rule,
-    displacement,
-    displacement_tests,
-    map_table,
-    preserving_table,
-    rates,
-)
+from instar.analysis import agreement, any_rule, displacement, displacement_tests, map_table, preserving_table, rates
 from instar.case import Case
 from instar.cli import main
 from instar.datasets import Dataset
@@ -41,6 +33,7 @@ Command = Callable[..., tuple[int, str, str]]
 
 
 # --- displacement ------------------------------------------------------------------------------------------
+
 
 def straight(scene: Scene) -> npt.NDArray[np.float64]:
     """Where the person really goes: on as before."""
@@ -68,8 +61,10 @@ def walked(folder: Path, truths: Sequence[bool], *rules: str) -> instar.Run:
 
 def test_displacement_of_the_best_and_of_all(tmp_path: Path) -> None:
     one = walked(tmp_path, [True], "mirror(h) => wvc", "rotate90(1) => wvc", "rescale(0.5) => wvc", "mirror(v) => wvc")
-    found = {row["follow_up"]: tuple(row[name] for name in DISPLACEMENTS)
-             for row in displacement(one.store, ["mirror(h)", "rotate90(1)", "rescale(0.5)"]).to_dicts()}
+    found = {
+        row["follow_up"]: tuple(row[name] for name in DISPLACEMENTS)
+        for row in displacement(one.store, ["mirror(h)", "rotate90(1)", "rescale(0.5)"]).to_dicts()
+    }
     by_hand = (10 / 4, 5, (5 + 10 / 4) / 2, (5 + 10) / 2)  # best ADE, best FDE, mean ADE, mean FDE
     assert found["source"] == pytest.approx(by_hand, abs=1e-4)
     assert found["mirror(h)"] == pytest.approx(by_hand, abs=1e-4)
@@ -92,8 +87,9 @@ def test_without_any_truth(tmp_path: Path) -> None:
 
 
 def displacements(rows: Iterable[tuple[str, str, float]]) -> pl.DataFrame:
-    return pl.DataFrame([{"case": case, "follow_up": name, **dict.fromkeys(DISPLACEMENTS, value)}
-                         for case, name, value in rows])
+    return pl.DataFrame(
+        [{"case": case, "follow_up": name, **dict.fromkeys(DISPLACEMENTS, value)} for case, name, value in rows]
+    )
 
 
 def test_a_displacement_is_tested_against_the_source_runs() -> None:
@@ -109,12 +105,14 @@ def test_a_displacement_is_tested_against_the_source_runs() -> None:
 
 # --- tables ------------------------------------------------------------------------------------------------
 
+
 def verdicts(rows: Iterable[dict[str, Any]]) -> pl.DataFrame:
     """Verdicts of relations on forecasts; without a severity one is not applicable."""
     schema = {**SCHEMA, "p": pl.Float64, "crossing": pl.Int32, "futures": pl.Int32, "hellinger": pl.Float64}
     full = [{"target": "whole", "severity": None, **row} for row in rows]
-    return pl.DataFrame([{"status": "ok" if row["severity"] is not None else "not applicable", **row} for row in full],
-                        schema=schema)
+    return pl.DataFrame(
+        [{"status": "ok" if row["severity"] is not None else "not applicable", **row} for row in full], schema=schema
+    )
 
 
 def by_p(p: Iterable[float | None], *, rule: str = "mirror(h) => wvc", severity: float = 1.0) -> list[dict[str, Any]]:
@@ -122,8 +120,12 @@ def by_p(p: Iterable[float | None], *, rule: str = "mirror(h) => wvc", severity:
 
 
 def truth(p: Iterable[float], follow_up: str = "mirror(h)") -> pl.DataFrame:
-    return pl.DataFrame([{"case": f"c{i}", "follow_up": follow_up, **{f"p_{name}": value for name in DISPLACEMENTS}}
-                         for i, value in enumerate(p)])
+    return pl.DataFrame(
+        [
+            {"case": f"c{i}", "follow_up": follow_up, **{f"p_{name}": value for name in DISPLACEMENTS}}
+            for i, value in enumerate(p)
+        ]
+    )
 
 
 def test_what_moves_all_alike() -> None:
@@ -143,8 +145,12 @@ def test_what_moves_all_alike() -> None:
 
 def test_comparisons_as_published_count_for_themselves() -> None:
     rule = "mirror(h) => wvc(sources=2, repeats=1, test=z)"
-    frame = verdicts([{"case": "a", "target": f"source {i}", "rule": rule, "severity": 1.0, "p": p}
-                      for i, p in enumerate((0.01, 0.2))])
+    frame = verdicts(
+        [
+            {"case": "a", "target": f"source {i}", "rule": rule, "severity": 1.0, "p": p}
+            for i, p in enumerate((0.01, 0.2))
+        ]
+    )
     assert preserving_table(frame, None).select("judged", "wvc").row(0) == (2, 0.5)
 
 
@@ -174,15 +180,41 @@ def test_where_nothing_can_be_divided() -> None:
 def test_what_changes_the_map() -> None:
     rule = "obstacle => direction(avoid)"
     held = [("confirmed", 0.0, 0, 0.2), ("confirmed", 0.0, 0, 0.4), ("crossing", 1.0, 5, 0.6), ("wrong way", 0.5, 0, 0)]
-    rows = [{"case": f"c{i}", "rule": rule, "kind": kind, "severity": severity, "crossing": crossing, "futures": 10,
-             "hellinger": apart} for i, (kind, severity, crossing, apart) in enumerate(held)]
-    rows += [{"case": "c8", "rule": rule, "reason": "hardly moves", "crossing": 9, "futures": 10},
-             {"case": "c9", "rule": rule, "status": "timeout"},
-             {"case": "c0", "rule": "class_change(road, tree) => direction(avoid)", "reason": "no road"},
-             {"case": "c0", "rule": "class_change(road, pavement) => direction(increase)", "severity": 0.0,
-              "kind": "inconclusive", "crossing": 3, "futures": 10, "hellinger": 0.1},
-             {"case": "c0", "rule": "class_change(road, terrain) => direction(increase)", "severity": 0.0,
-              "kind": "confirmed", "crossing": 3, "futures": 10, "hellinger": 0.3}]
+    rows = [
+        {
+            "case": f"c{i}",
+            "rule": rule,
+            "kind": kind,
+            "severity": severity,
+            "crossing": crossing,
+            "futures": 10,
+            "hellinger": apart,
+        }
+        for i, (kind, severity, crossing, apart) in enumerate(held)
+    ]
+    rows += [
+        {"case": "c8", "rule": rule, "reason": "hardly moves", "crossing": 9, "futures": 10},
+        {"case": "c9", "rule": rule, "status": "timeout"},
+        {"case": "c0", "rule": "class_change(road, tree) => direction(avoid)", "reason": "no road"},
+        {
+            "case": "c0",
+            "rule": "class_change(road, pavement) => direction(increase)",
+            "severity": 0.0,
+            "kind": "inconclusive",
+            "crossing": 3,
+            "futures": 10,
+            "hellinger": 0.1,
+        },
+        {
+            "case": "c0",
+            "rule": "class_change(road, terrain) => direction(increase)",
+            "severity": 0.0,
+            "kind": "confirmed",
+            "crossing": 3,
+            "futures": 10,
+            "hellinger": 0.3,
+        },
+    ]
     found = {(row["change"], row["effect"]): row for row in map_table(verdicts(rows)).to_dicts()}
     obstacle = found["obstacle", "avoid"]
     assert (obstacle["judged"], obstacle["not_applicable"]) == (4, 1)
@@ -192,7 +224,11 @@ def test_what_changes_the_map() -> None:
     assert obstacle["hellinger"] == pytest.approx(0.3)
     nothing = found["class_change", "avoid"]
     assert (nothing["judged"], nothing["not_applicable"], nothing["confirmed"], nothing["paths_crossing"]) == (
-        0, 1, None, None)
+        0,
+        1,
+        None,
+        None,
+    )
     gain = found["class_change", "increase"]
     assert (gain["judged"], gain["confirmed"], gain["inconclusive"]) == (2, 0.5, 0.5)
     assert gain["cases_crossing"] is None, "one may walk there"
@@ -204,7 +240,8 @@ def test_a_test_decides_where_there_is_a_level() -> None:
 
     def violated(**alphas: float) -> list[int]:
         return rates(frame, limits, alphas={f"mirror({axis}) => wvc": p for axis, p in alphas.items()})[
-            "violated"].to_list()
+            "violated"
+        ].to_list()
 
     assert violated() == [3, 0]
     assert violated(h=0.05, v=0.05) == [2, 1], "where there is no p the severity decides"
@@ -215,12 +252,23 @@ def test_a_test_decides_where_there_is_a_level() -> None:
 
 # --- printed -----------------------------------------------------------------------------------------------
 
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> instar.Run:
-    rules = ("mirror(h) => wvc(6, 3)", "rotate90(1) => wvc(6, 3)", "rotate90(1) => hvc",
-             "class_change(road, pavement) => direction(increase, 6)", "obstacle => direction(avoid, 6)")
-    return instar.run(system(Walker(turns_portrait_wrongly=True)), instar.Suite("s", tuple(map(instar.rule, rules))),
-                      dataset(5), out=tmp_path_factory.mktemp("run") / "run", workers=0)
+    rules = (
+        "mirror(h) => wvc(6, 3)",
+        "rotate90(1) => wvc(6, 3)",
+        "rotate90(1) => hvc",
+        "class_change(road, pavement) => direction(increase, 6)",
+        "obstacle => direction(avoid, 6)",
+    )
+    return instar.run(
+        system(Walker(turns_portrait_wrongly=True)),
+        instar.Suite("s", tuple(map(instar.rule, rules))),
+        dataset(5),
+        out=tmp_path_factory.mktemp("run") / "run",
+        workers=0,
+    )
 
 
 @pytest.fixture
@@ -242,9 +290,15 @@ def test_tables_in_a_terminal_and_as_markdown(finished: instar.Run, command: Com
     assert turned["wvc"] == 1, "the fault must be seen"
     kept = tables["map"].filter(change="obstacle").row(0, named=True)
     level = tables["agreement"].filter(p=0.05, measure="mean_ade").row(0, named=True)
-    numbers = ["100.0 (57–100)", f"{turned['hvc']:.3f} ± {turned['hvc_sd']:.3f}",
-               f"{100 * kept['confirmed']:.1f} (", f"{100 * level['accuracy']:.1f}",
-               f"{tables['displacement']['mean_ade'].mean():.2f}", "mean over 5 cases", "obstacle, avoid"]
+    numbers = [
+        "100.0 (57–100)",
+        f"{turned['hvc']:.3f} ± {turned['hvc_sd']:.3f}",
+        f"{100 * kept['confirmed']:.1f} (",
+        f"{100 * level['accuracy']:.1f}",
+        f"{tables['displacement']['mean_ade'].mean():.2f}",
+        "mean over 5 cases",
+        "obstacle, avoid",
+    ]
     for option in ((), ("--markdown",)):
         status, printed, _ = command("tables", finished.folder, *option)
         assert status == 0
@@ -273,8 +327,11 @@ def test_show_counts_by_test_where_asked(finished: instar.Run, command: Command)
     def violated(*options: object) -> dict[str, int]:
         status, printed, _ = command("show", finished.folder, "--json", *options)
         assert status == 0
-        return {row["rule"].partition(" =>")[0]: row["violated"] for row in json.loads(printed)["rules"]
-                if "wvc" in row["rule"]}
+        return {
+            row["rule"].partition(" =>")[0]: row["violated"]
+            for row in json.loads(printed)["rules"]
+            if "wvc" in row["rule"]
+        }
 
     assert violated("--threshold", "1000") == {"mirror(h)": 0, "rotate90(1)": 0}
     assert violated("--threshold", "1000", "--p", "0.02")["rotate90(1)"] == 5
@@ -283,8 +340,14 @@ def test_show_counts_by_test_where_asked(finished: instar.Run, command: Command)
 
 
 def test_there_are_no_tables_of_poses(tmp_path: Path, command: Command) -> None:
-    instar.run("tests.toys:steady", "mirror(h)", write_scenes(tmp_path / "photos", 1), out=tmp_path / "run", workers=0,
-               zones="none")
+    instar.run(
+        "tests.toys:steady",
+        "mirror(h)",
+        write_scenes(tmp_path / "photos", 1),
+        out=tmp_path / "run",
+        workers=0,
+        zones="none",
+    )
     status, printed, errors = command("tables", tmp_path / "run")
     assert (status, printed) == (2, "")
     assert "is a run of poses; there are tables for forecasts" in errors

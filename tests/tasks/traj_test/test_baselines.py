@@ -27,8 +27,10 @@ NAMES = ("background", "pavement", "road", "structure", "terrain", "tree")
 BACKGROUND, PAVEMENT, ROAD, STRUCTURE, TERRAIN, TREE = range(6)
 BOTH = ("constant-velocity", "social-force")
 EXACT: dict[str, Callable[[Size], Warp]] = {
-    "mirror h": lambda size: Warp.mirror(size, "h"), "mirror v": lambda size: Warp.mirror(size, "v"),
-    **{f"rotate90 {k}": lambda size, k=k: Warp.rotate90(size, k) for k in (1, 2, 3)}}  # type: ignore[misc]
+    "mirror h": lambda size: Warp.mirror(size, "h"),
+    "mirror v": lambda size: Warp.mirror(size, "v"),
+    **{f"rotate90 {k}": lambda size, k=k: Warp.rotate90(size, k) for k in (1, 2, 3)},
+}  # type: ignore[misc]
 
 
 @cache
@@ -39,8 +41,9 @@ def walker(spelling: str) -> System:
     return family.build(spell(family.name, values, family.parameters), **values)
 
 
-def walk(position: tuple[float, float] = (100, 150), velocity: tuple[float, float] = (10, 0), length: int = 8,
-         ) -> npt.NDArray[np.float64]:
+def walk(
+    position: tuple[float, float] = (100, 150), velocity: tuple[float, float] = (10, 0), length: int = 8
+) -> npt.NDArray[np.float64]:
     """A past of constant velocity that ends at a position."""
     return np.asarray(np.array(position) - np.arange(length - 1, -1, -1.0)[:, None] * np.array(velocity))
 
@@ -99,7 +102,7 @@ def strays(spelling: str, asked: Scene, warp: Warp) -> float:
 def mass(found: Forecast, region: npt.NDArray[np.bool_]) -> float:
     """The probability of the map in a region (H, W) of the frame."""
     ours = heat(found)
-    rows, columns = np.mgrid[:ours.size[1], :ours.size[0]] + 0.5
+    rows, columns = np.mgrid[: ours.size[1], : ours.size[0]] + 0.5
     return float(ours.cells[cells_of(region, ours.warp.points(np.stack([columns, rows], -1)))].sum())
 
 
@@ -126,6 +129,7 @@ def crosses(found: Forecast, asked: Scene) -> npt.NDArray[np.bool_]:
 
 # --- on plain ground -------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("name", BOTH)
 def test_a_straight_walker_goes_on(name: str) -> None:
     paths = futures(name, scene())
@@ -143,7 +147,7 @@ def test_the_map_is_where_the_futures_are(name: str) -> None:
     asked = scene()
     found = heat(answer(name, asked))
     assert found.cells.sum() == pytest.approx(1, abs=1e-5)
-    rows, columns = np.mgrid[:found.size[1], :found.size[0]] + 0.5
+    rows, columns = np.mgrid[: found.size[1], : found.size[0]] + 0.5
     places = found.warp.points(np.stack([columns, rows], -1)).reshape(-1, 2)
     share = found.cells.ravel().astype(float)
     centre = share @ places
@@ -198,15 +202,19 @@ def test_one_past_position_is_not_enough(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BOTH)
-@pytest.mark.parametrize(("size", "past", "steps"), [
-    ((1, 1), [[0.2, 0.2], [0.5, 0.5]], 12),
-    ((1, 1), [[0, 0], [9e5, 1e5]], 12),  # leaps over a map
-    ((400, 300), walk((399.5, 299.5)), 12),  # at the edge, and beyond it
-    ((400, 300), walk((1000, -500)), 12),
-    ((400, 300), walk((200, 150)), 1),
-    ((400, 300), walk((200, 150), length=2), 30),
-    ((400, 300), walk((200, 150), (0.001, 0)), 12),
-    ((3, 2000), walk((1.5, 1000), (0, 60)), 12)])
+@pytest.mark.parametrize(
+    ("size", "past", "steps"),
+    [
+        ((1, 1), [[0.2, 0.2], [0.5, 0.5]], 12),
+        ((1, 1), [[0, 0], [9e5, 1e5]], 12),  # leaps over a map
+        ((400, 300), walk((399.5, 299.5)), 12),  # at the edge, and beyond it
+        ((400, 300), walk((1000, -500)), 12),
+        ((400, 300), walk((200, 150)), 1),
+        ((400, 300), walk((200, 150), length=2), 30),
+        ((400, 300), walk((200, 150), (0.001, 0)), 12),
+        ((3, 2000), walk((1.5, 1000), (0, 60)), 12),
+    ],
+)
 @pytest.mark.parametrize("filled", [PAVEMENT, TREE])
 def test_odd_scenes(name: str, size: Size, past: npt.ArrayLike, steps: int, filled: int) -> None:
     asked = scene(np.full(size[::-1], filled, np.uint8), past, steps=steps)
@@ -218,6 +226,7 @@ def test_odd_scenes(name: str, size: Size, past: npt.ArrayLike, steps: int, fill
 
 
 # --- seeds -----------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("name", BOTH)
 def test_seeds(name: str) -> None:
@@ -238,6 +247,7 @@ def test_the_spelling_is_in_the_fingerprint() -> None:
 
 
 # --- equivariance ----------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("name", BOTH)
 @pytest.mark.parametrize("change", EXACT)
@@ -305,6 +315,7 @@ def test_social_force_follows_anywhere(asked: Scene, change: str) -> None:
 
 # --- obstacles -------------------------------------------------------------------------------------
 
+
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(asked=scenes(), seed=st.integers(0, 1000))
 def test_nobody_walks_into_an_obstacle(asked: Scene, seed: int) -> None:
@@ -320,7 +331,7 @@ def test_nobody_walks_into_an_obstacle(asked: Scene, seed: int) -> None:
 @pytest.mark.parametrize("thick", [1, 30])
 def test_a_wall_across_the_way(kind: int, thick: int) -> None:
     classes = np.full((300, 400), PAVEMENT, np.uint8)
-    classes[:, 150:150 + thick] = kind
+    classes[:, 150 : 150 + thick] = kind
     asked = scene(classes)
     found = answer("social-force", asked)
     assert not crosses(found, asked).any()
@@ -377,6 +388,7 @@ def test_along_a_wall(off: float) -> None:
 
 # --- what people like to walk on -------------------------------------------------------------------
 
+
 def halves(left: int, right: int) -> Scene:
     """Somebody who walks along the border of two classes; `left` is above."""
     classes = np.full((300, 400), PAVEMENT, np.uint8)
@@ -387,8 +399,11 @@ def halves(left: int, right: int) -> Scene:
 def test_people_prefer_pavement_to_terrain_to_road() -> None:
     above = np.zeros((300, 400), bool)
     above[:150] = True
-    share = {(left, right): mass(answer("social-force", halves(left, right)), above)
-             for left in (PAVEMENT, TERRAIN, ROAD) for right in (PAVEMENT, TERRAIN, ROAD)}
+    share = {
+        (left, right): mass(answer("social-force", halves(left, right)), above)
+        for left in (PAVEMENT, TERRAIN, ROAD)
+        for right in (PAVEMENT, TERRAIN, ROAD)
+    }
     for same in (PAVEMENT, TERRAIN, ROAD):
         assert share[same, same] == pytest.approx(0.5, abs=0.01)
     assert share[PAVEMENT, ROAD] > share[PAVEMENT, TERRAIN] > 0.6
@@ -432,6 +447,7 @@ def test_a_class_that_becomes_less_walkable_loses(asked: Scene, pair: tuple[int,
 
 # --- real people -----------------------------------------------------------------------------------
 
+
 def test_near_the_futures_of_sdd() -> None:
     """Best of 20 and mean displacement in pixels, over walkers of one place."""
     folder = shared("data/sdd")
@@ -441,8 +457,12 @@ def test_near_the_futures_of_sdd() -> None:
     for name in BOTH:
         asked = [Scene(classes, NAMES, track[:8], 12) for track in tracks]
         found = walker(name).answer(asked, range(len(asked)))
-        error = np.array([np.linalg.norm(one.futures - track[8:], axis=-1).mean(1)  # type: ignore[union-attr]
-                          for one, track in zip(found, tracks, strict=True)])
+        error = np.array(
+            [
+                np.linalg.norm(one.futures - track[8:], axis=-1).mean(1)  # type: ignore[union-attr]
+                for one, track in zip(found, tracks, strict=True)
+            ]
+        )
         assert error.min(1).mean() < 15
         assert error.mean() < 40
         if name == "social-force":

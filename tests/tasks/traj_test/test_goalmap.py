@@ -24,7 +24,7 @@ STRUCTURE = 3
 def straight(*, steps: int = 12, past: int = 8, pace: float = 9.0, size: int = 500) -> Scene:
     """Somebody walks to the right over a lawn with a pavement."""
     classes = np.full((size, size), 4, np.uint8)
-    classes[size // 2 - 30:size // 2 + 30] = 1
+    classes[size // 2 - 30 : size // 2 + 30] = 1
     x = size / 2 + pace * np.arange(1 - past, 1)
     return Scene(classes, NAMES, np.stack([x, np.full(past, size / 2 + 3.3)], 1), steps)
 
@@ -32,7 +32,7 @@ def straight(*, steps: int = 12, past: int = 8, pace: float = 9.0, size: int = 5
 @pytest.fixture(scope="module")
 def goalmap() -> System:
     module("onnxruntime")
-    return FAMILIES[0].build("goalmap", samples=20, model=None)
+    return FAMILIES["goalmap"].build("goalmap", samples=20, model=None)
 
 
 def said(system: System, scene: Scene, seed: int = 0) -> Forecast:
@@ -58,6 +58,7 @@ def hellinger(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
 
 
 # --- what it answers -------------------------------------------------------------------------------
+
 
 def test_it_answers_in_the_scenes_own_terms(goalmap: System) -> None:
     scene = straight()
@@ -122,12 +123,13 @@ def test_one_past_position_is_too_few(goalmap: System) -> None:
 
 def test_as_many_samples_as_asked_for() -> None:
     module("onnxruntime")
-    few, many = (FAMILIES[0].build("goalmap", samples=n, model=None) for n in (3, 50))
+    few, many = (FAMILIES["goalmap"].build("goalmap", samples=n, model=None) for n in (3, 50))
     assert len(said(few, straight())) == 3 and len(said(many, straight())) == 50
     assert few.fingerprint != many.fingerprint
 
 
 # --- what it does with the map ---------------------------------------------------------------------
+
 
 def test_an_obstacle_on_the_way_is_avoided(goalmap: System) -> None:
     scene = straight()
@@ -172,8 +174,16 @@ def test_a_person_outside_the_map(goalmap: System) -> None:
 
 # --- coordinates -----------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("warp", [Warp.mirror((500, 500), "h"), Warp.mirror((500, 500), "v"),
-                                  Warp.rotate90((500, 500), 1), Warp.rotate90((500, 500), 2)])
+
+@pytest.mark.parametrize(
+    "warp",
+    [
+        Warp.mirror((500, 500), "h"),
+        Warp.mirror((500, 500), "v"),
+        Warp.rotate90((500, 500), 1),
+        Warp.rotate90((500, 500), 2),
+    ],
+)
 def test_a_mirrored_or_turned_scene_has_that_patch(warp: Warp) -> None:
     scene, _ = with_block(straight(), slice(290, 330), slice(230, 260))
     followed = scene.warped(warp)
@@ -182,7 +192,7 @@ def test_a_mirrored_or_turned_scene_has_that_patch(warp: Warp) -> None:
     a, b = here.fractions(scene), there.fractions(followed)
     turn = np.rint(warp.matrix[:2, :2]).astype(int)
     y, x = np.mgrid[0:64, 0:64] * 2 - 63
-    to_x, to_y = ((turn @ np.stack([x.ravel(), y.ravel()]) + 63) // 2)
+    to_x, to_y = (turn @ np.stack([x.ravel(), y.ravel()]) + 63) // 2
     carried = np.zeros_like(b)
     carried[:, to_y, to_x] = a.reshape(6, -1)
     assert np.allclose(carried, b, atol=1e-5)
@@ -207,6 +217,7 @@ def test_fractions_sum_to_one_also_at_the_border() -> None:
 
 # --- the file --------------------------------------------------------------------------------------
 
+
 def test_the_weights_are_small() -> None:
     assert WEIGHTS.stat().st_size < 4_000_000
 
@@ -215,9 +226,9 @@ def test_without_onnxruntime_it_says_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     monkeypatch.setattr("instar.systems.onnx.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"pip install 'instar\[onnx\]'"):
-        FAMILIES[0].build("goalmap", samples=20, model=None)
+        FAMILIES["goalmap"].build("goalmap", samples=20, model=None)
 
 
 def test_a_model_file_that_is_not_there() -> None:
     with pytest.raises(FileNotFoundError, match=r"no model file.*nowhere\.onnx"):
-        FAMILIES[0].build("goalmap", samples=20, model="nowhere.onnx")
+        FAMILIES["goalmap"].build("goalmap", samples=20, model="nowhere.onnx")

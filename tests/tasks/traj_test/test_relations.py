@@ -25,21 +25,40 @@ Floats = npt.NDArray[np.float64]
 SIZE = (100, 100)
 STEPS = 4
 STILL = ((20.0, 50.0), (20.0, 50.0))
-SCHEMA = {"case": pl.String, "follow_up": pl.String, "draw": pl.Int32, "repeat": pl.Int32, **Change.columns,
-          **Forecast.columns}
+SCHEMA = {
+    "case": pl.String,
+    "follow_up": pl.String,
+    "draw": pl.Int32,
+    "repeat": pl.Int32,
+    **Change.columns,
+    **Forecast.columns,
+}
 
 
-def verdicts(relation: str, sources: Sequence[Forecast], follow_ups: Sequence[Forecast], *,
-             change: Change | None = None, past: tuple[tuple[float, float], ...] = STILL,
-             **options: float) -> list[dict[str, Any]]:
+def verdicts(
+    relation: str,
+    sources: Sequence[Forecast],
+    follow_ups: Sequence[Forecast],
+    *,
+    change: Change | None = None,
+    past: tuple[tuple[float, float], ...] = STILL,
+    **options: float,
+) -> list[dict[str, Any]]:
     """What a relation says of one case: `sources` are its repeats, `follow_ups` those of one transformation."""
     bound = rule(f"identity => {relation}").relation
     assert bound is not None
     settings = {p.name: options.get(p.name, p.default) for p in bound.relation.options}
     change = change or Change.none(SIZE)
-    told, said = (rows_frame([{"case": "a", "follow_up": name, "draw": 0, "repeat": i, **did.row(), **one.row()}
-                              for i, one in enumerate(forecasts)], SCHEMA)
-                  for name, did, forecasts in (("source", Change.none(SIZE), sources), ("it", change, follow_ups)))
+    told, said = (
+        rows_frame(
+            [
+                {"case": "a", "follow_up": name, "draw": 0, "repeat": i, **did.row(), **one.row()}
+                for i, one in enumerate(forecasts)
+            ],
+            SCHEMA,
+        )
+        for name, did, forecasts in (("source", Change.none(SIZE), sources), ("it", change, follow_ups))
+    )
     cases = pl.DataFrame({"case": ["a"], "track": [Track(past, ("background",), STEPS, size=SIZE).json()]})
     return bound.relation.judge(Evidence({}, cases, told, said, dict(bound.values), settings)).to_dicts()
 
@@ -60,6 +79,7 @@ def crowd(count: int, seed: int) -> Forecast:
 
 
 # --- wvc -----------------------------------------------------------------------------------------------
+
 
 def test_distances_of_one_run_from_one() -> None:
     """Nothing is known of the system's own spread: its floor of 0.1 pixels stands for it."""
@@ -159,7 +179,8 @@ def test_rules_share_the_predictions_of_the_source() -> None:
     counted = [("source", 0, i) for i in range(6)]
     assert keys("mirror(h) => wvc(6, 2)") == [*counted, ("mirror(h)", 0, 0), ("mirror(h)", 0, 1)]
     assert keys("mirror(h) => wvc(6, 2)", "mirror(h) => hvc", "mirror(h) => wvc(4, 1)") == keys(
-        "mirror(h) => wvc(6, 2)")
+        "mirror(h) => wvc(6, 2)"
+    )
     both = keys("mirror(h) => wvc(6, 2)", "obstacle => direction(avoid, 3)")
     assert both[:6] == counted
     assert both[8:] == [("obstacle", 0, 0)]
@@ -258,9 +279,14 @@ def log_ratio(before: float, after: float) -> float:
 
 
 OUTCOMES = [
-    ("increase", 0.2, 0.6, "confirmed"), ("increase", 0.2, 0.21, "inconclusive"), ("increase", 0.6, 0.2, "wrong way"),
-    ("increase", 0.21, 0.2, "inconclusive"), ("increase", 0.0, 0.00005, "inconclusive"),
-    ("decrease", 0.6, 0.2, "confirmed"), ("decrease", 0.2, 0.2, "inconclusive"), ("decrease", 0.2, 0.6, "wrong way"),
+    ("increase", 0.2, 0.6, "confirmed"),
+    ("increase", 0.2, 0.21, "inconclusive"),
+    ("increase", 0.6, 0.2, "wrong way"),
+    ("increase", 0.21, 0.2, "inconclusive"),
+    ("increase", 0.0, 0.00005, "inconclusive"),
+    ("decrease", 0.6, 0.2, "confirmed"),
+    ("decrease", 0.2, 0.2, "inconclusive"),
+    ("decrease", 0.2, 0.6, "wrong way"),
 ]
 
 
@@ -283,8 +309,10 @@ def test_change_in_units_of_the_systems_own_spread() -> None:
 
 
 def test_the_margin_belongs_to_the_judging() -> None:
-    found = {margin: verdict("direction(increase)", [halves(0.2)], [halves(0.25)], change=CHANGED, margin=margin)
-             for margin in (0.1, 0.5)}
+    found = {
+        margin: verdict("direction(increase)", [halves(0.2)], [halves(0.25)], change=CHANGED, margin=margin)
+        for margin in (0.1, 0.5)
+    }
     assert {margin: one["kind"] for margin, one in found.items()} == {0.1: "confirmed", 0.5: "inconclusive"}
     assert found[0.1]["log_ratio"] == found[0.5]["log_ratio"]
 
@@ -320,8 +348,10 @@ BACK_AND_FORTH = [[40.0, 50], [60, 50], [40, 50], [40, 50]]
 INTO = [[30.0, 50], [40, 50], [45, 50], [51, 50]]
 
 
-@pytest.mark.parametrize(("ways", "crossing"), [
-    ([SHORT] * 4, 0), ([BEYOND] + [SHORT] * 3, 1), ([BACK_AND_FORTH, BEYOND, SHORT, SHORT], 2), ([INTO] * 4, 4)])
+@pytest.mark.parametrize(
+    ("ways", "crossing"),
+    [([SHORT] * 4, 0), ([BEYOND] + [SHORT] * 3, 1), ([BACK_AND_FORTH, BEYOND, SHORT, SHORT], 2), ([INTO] * 4, 4)],
+)
 def test_ways_through_a_wall_are_counted(ways: list[list[list[float]]], crossing: int) -> None:
     """The way to the first future position counts, and a wall of two cells is not stepped over."""
     found = verdict("direction(avoid)", [walled(SHORT)], [walled(*ways)], change=BARRED)

@@ -5,7 +5,11 @@ from instar.task import Task
 __all__ = ["TASK"]
 
 TASK = Task(
-    "hand-pose", __name__, "Hand pose: occlusion, exposure and motion blur over a whole dataset.",
-    suites=dict.fromkeys(("hand-pose", "hand-pose/occlusion", "hand-pose/exposure", "hand-pose/blur",
-                          "hand-pose@paper"), ".suite:SUITES"),
+    "hand-pose",
+    __name__,
+    "Hand pose: occlusion, exposure and motion blur over a whole dataset.",
+    suites=dict.fromkeys(
+        ("hand-pose", "hand-pose/occlusion", "hand-pose/exposure", "hand-pose/blur", "hand-pose@paper"), ".suite:SUITES"
+    ),
+    panels={"hands": ".panel:PANELS"},
 )

@@ -22,16 +22,31 @@ from instar.stats import ends, resamples, wilson
 from instar.store import KEY, Store
 from instar.transforms import transformation
 
-__all__ = ["FINGERS", "GROUNDS", "GROUPS", "PURPOSES", "HandCounts", "TestCase", "as_test_case", "hand_comparison",
-           "hand_counts", "hand_frames"]
+__all__ = [
+    "FINGERS",
+    "GROUNDS",
+    "GROUPS",
+    "PURPOSES",
+    "HandCounts",
+    "TestCase",
+    "as_test_case",
+    "hand_comparison",
+    "hand_counts",
+    "hand_frames",
+]
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 GRID = tuple(round(0.02 * step, 2) for step in range(26))
 """The distances of a PCK curve, in sizes of the hand."""
-FINGERS = {"thumb": "thumb", "index": "index_finger", "middle": "middle_finger", "ring": "ring_finger",
-           "little": "pinky"}
+FINGERS = {
+    "thumb": "thumb",
+    "index": "index_finger",
+    "middle": "middle_finger",
+    "ring": "ring_finger",
+    "little": "pinky",
+}
 """Fingers, and how the names of their landmarks begin."""
 COMPLETED = {5: "thumb", 9: "index", 13: "middle", 17: "ring", 21: "little"}
 """The crucial points: which finger the first n landmarks complete."""
@@ -95,6 +110,7 @@ def as_test_case(follow_up: str) -> TestCase:
 
 # --- counting --------------------------------------------------------------------------------------
 
+
 @dataclass(frozen=True, slots=True, eq=False)
 class HandCounts:
     """What was counted of every case, in its source and its follow-ups: what all measures are sums of.
@@ -126,13 +142,18 @@ def hand_counts(store: Store, objects: pl.DataFrame, **options: Any) -> HandCoun
     judging; hands, landmarks and distances are counted as the relation `accuracy` does.
     """
     manifest = store.manifest()
-    bound = bound_rules(manifest["rules"], manifest["system"]["kind"])
-    rules = {one.transformations[0].id: one for one in reversed(bound)
-             if one.relation is not None and one.relation.relation.name == "accuracy"}
-    if not rules or manifest["output"] is None:
-        raise ValueError(f"{store.folder} has no rules about the accuracy of hands; `instar run mediapipe-hands "
-                         "hand-pose DATASET` makes such a run")
-    landmarks = _told_apart(Skeleton.from_dict(manifest["output"]["skeleton"]).landmarks)
+    bound = bound_rules(manifest.rules, manifest.system.kind)
+    rules = {
+        one.transformations[0].id: one
+        for one in reversed(bound)
+        if one.relation is not None and one.relation.relation.name == "accuracy"
+    }
+    if not rules or manifest.output is None:
+        raise ValueError(
+            f"{store.folder} has no rules about the accuracy of hands; `instar run mediapipe-hands "
+            "hand-pose DATASET` makes such a run"
+        )
+    landmarks = _told_apart(Skeleton.from_dict(manifest.header["skeleton"]).landmarks)
     follow_ups = (SOURCE, *reversed(rules))
     found, settings = [], dict[str, Any]()
     for part in chunks(store):
@@ -144,9 +165,14 @@ def hand_counts(store: Store, objects: pl.DataFrame, **options: Any) -> HandCoun
             counted = pl.concat([counted, held.follow_ups], how="diagonal_relaxed")
             found += [_rows(held, counted, name, follow_ups, landmarks) for name in ("truth", "source")]
     keys = pl.concat([part for part, _ in found])
-    told = store.cases(["case", "hash", *(["truth_scores"] if manifest["truth"] else [])])
-    about = keys.group_by("case").agg(pl.col("reference").first()).join(told, on="case").join(
-        objects, on="case", how="left").sort("case")
+    told = store.cases(["case", "hash", *(["truth_scores"] if manifest.truth else [])])
+    about = (
+        keys.group_by("case")
+        .agg(pl.col("reference").first())
+        .join(told, on="case")
+        .join(objects, on="case", how="left")
+        .sort("case")
+    )
     place = keys.join(about.with_row_index("at").select("case", "at"), on="case", maintain_order="left")
     counts = np.zeros((len(about), len(follow_ups), _width(len(landmarks))), np.float32)
     judged = np.zeros(counts.shape[:2], bool)
@@ -155,12 +181,13 @@ def hand_counts(store: Store, objects: pl.DataFrame, **options: Any) -> HandCoun
     judged[where] = True
     hands = _of(counts[:, 0], len(landmarks)).hands
     empty = pl.Series(hands.sum(1) == 0)
-    if manifest["truth"]:
-        empty = pl.select(pl.when(about["reference"] == "truth").then(about["truth_scores"].list.len() == 0)
-                          .otherwise(empty)).to_series()
+    if manifest.truth:
+        empty = pl.select(
+            pl.when(about["reference"] == "truth").then(about["truth_scores"].list.len() == 0).otherwise(empty)
+        ).to_series()
     about = about.select("case", "hash", "reference", "object", empty=empty)
     judged[(about["reference"] == "source").to_numpy() & (hands[:, 0] == 0)] = False
-    return HandCounts(str(manifest["system"]["name"]), settings, about, follow_ups, landmarks, judged, counts)
+    return HandCounts(str(manifest.system.name), settings, about, follow_ups, landmarks, judged, counts)
 
 
 OTHER = "other"
@@ -188,7 +215,8 @@ def _of_finger(landmark: str) -> str | None:
 def _source(held: Evidence) -> pl.DataFrame:
     """The source as a follow-up that changed nothing."""
     return held.sources.filter(pl.col("repeat") == 0).with_columns(
-        follow_up=pl.lit(SOURCE), draw=pl.lit(0, pl.Int32), warp=pl.lit(_IDENTITY, pl.List(pl.Float64)))
+        follow_up=pl.lit(SOURCE), draw=pl.lit(0, pl.Int32), warp=pl.lit(_IDENTITY, pl.List(pl.Float64))
+    )
 
 
 def _by_relation(rules: Sequence[Rule]) -> list[list[Rule]]:
@@ -199,8 +227,9 @@ def _by_relation(rules: Sequence[Rule]) -> list[list[Rule]]:
     return list(groups.values())
 
 
-def _rows(held: Evidence, counted: pl.DataFrame, reference: str, follow_ups: Sequence[str],
-          landmarks: Sequence[str]) -> tuple[pl.DataFrame, npt.NDArray[np.float32]]:
+def _rows(
+    held: Evidence, counted: pl.DataFrame, reference: str, follow_ups: Sequence[str], landmarks: Sequence[str]
+) -> tuple[pl.DataFrame, npt.NDArray[np.float32]]:
     """The counts of each follow-up with a reference of this kind."""
     place = {name: number for number, name in enumerate(follow_ups)}
     schema = {"case": pl.String, "follow_up": pl.Int64, "reference": pl.String}
@@ -232,8 +261,9 @@ def _rows(held: Evidence, counted: pl.DataFrame, reference: str, follow_ups: Seq
     for kind, name in enumerate(("hand_tp", "hand_fp", "hand_fn")):
         into.hands[:, kind] = sums[name]
     into.apart[:, 0], into.apart[:, 1] = sums["distance"], sums["near"]
-    keys = pairs.follow_ups.select("case", pl.col("follow_up").replace_strict(place, return_dtype=pl.Int64),
-                                   reference=pl.lit(reference))
+    keys = pairs.follow_ups.select(
+        "case", pl.col("follow_up").replace_strict(place, return_dtype=pl.Int64), reference=pl.lit(reference)
+    )
     return keys, values
 
 
@@ -258,8 +288,14 @@ class _Columns:
 
     def named(self) -> dict[str, Floats]:
         """By the names that the pooled measures have for them."""
-        return {**_kinds(self.marks.sum(-2)), "hand_tp": self.hands[..., 0], "hand_fp": self.hands[..., 1],
-                "hand_fn": self.hands[..., 2], "distance": self.apart[..., 0], "near": self.apart[..., 1]}
+        return {
+            **_kinds(self.marks.sum(-2)),
+            "hand_tp": self.hands[..., 0],
+            "hand_fp": self.hands[..., 1],
+            "hand_fn": self.hands[..., 2],
+            "distance": self.apart[..., 0],
+            "near": self.apart[..., 1],
+        }
 
 
 def _kinds(marks: Floats) -> dict[str, Floats]:
@@ -274,6 +310,7 @@ def _of(counts: npt.NDArray[Any], landmarks: int) -> _Columns:
 
 
 # --- measures --------------------------------------------------------------------------------------
+
 
 def _ends(values: Floats) -> tuple[Floats, Floats]:
     """The 95 % intervals of numbers (1 + resamples, …), of which the first is the cases' own."""
@@ -374,8 +411,10 @@ def _with_covering(held: HandCounts, seed: int = 0) -> _Sums:
 def _numbers(values: Floats) -> list[dict[str, float | None]]:
     """Numbers (1 + resamples, n) with their intervals, as columns; null where there is nothing to divide by."""
     low, high = _ends(values)
-    return [dict.fromkeys(_FLOATS) if np.isnan(value) else {"value": float(value), "low": float(a), "high": float(b)}
-            for value, a, b in zip(values[0], low, high, strict=True)]
+    return [
+        dict.fromkeys(_FLOATS) if np.isnan(value) else {"value": float(value), "low": float(a), "high": float(b)}
+        for value, a, b in zip(values[0], low, high, strict=True)
+    ]
 
 
 def _number(values: Floats) -> dict[str, float | None]:
@@ -384,8 +423,14 @@ def _number(values: Floats) -> dict[str, float | None]:
 
 _FLOATS = ("value", "low", "high")
 _SCHEMA: dict[str, Any] = {
-    "follow_up": pl.String, "test_case": pl.String, "name": pl.String, "group": pl.String, "measure": pl.String,
-    "cases": pl.Int64, **dict.fromkeys((*_FLOATS, "baseline", "lost", "lost_low", "lost_high"), pl.Float64)}
+    "follow_up": pl.String,
+    "test_case": pl.String,
+    "name": pl.String,
+    "group": pl.String,
+    "measure": pl.String,
+    "cases": pl.Int64,
+    **dict.fromkeys((*_FLOATS, "baseline", "lost", "lost_low", "lost_high"), pl.Float64),
+}
 
 
 def hand_frames(held: HandCounts, *, objects: bool | None = False) -> dict[str, pl.DataFrame]:
@@ -406,9 +451,17 @@ def hand_frames(held: HandCounts, *, objects: bool | None = False) -> dict[str, 
     * `advice`: sentences, each with the numbers that it follows from.
     """
     sums = _with_covering(_chosen(held, objects))
-    return {"baselines": _baselines(held), "measures": _measures(sums), "groups": _groups(sums), "pck": _pck(sums),
-            "fingers": _fingers(sums), "landmarks": _landmarks(sums), "response": _response(sums),
-            "crucial": _crucial(sums), "advice": _advice_frame(_advised(sums))}
+    return {
+        "baselines": _baselines(held),
+        "measures": _measures(sums),
+        "groups": _groups(sums),
+        "pck": _pck(sums),
+        "fingers": _fingers(sums),
+        "landmarks": _landmarks(sums),
+        "response": _response(sums),
+        "crucial": _crucial(sums),
+        "advice": _advice_frame(_advised(sums)),
+    }
 
 
 def _chosen(held: HandCounts, objects: bool | None) -> HandCounts:
@@ -416,8 +469,9 @@ def _chosen(held: HandCounts, objects: bool | None) -> HandCounts:
     if objects is None or (known.dtype != pl.Boolean and not objects):
         return held
     if known.dtype != pl.Boolean:
-        raise ValueError("no case says whether its hand holds an object: the dataset has no attribute `object` that is "
-                         "true or false")
+        raise ValueError(
+            "no case says whether its hand holds an object: the dataset has no attribute `object` that is true or false"
+        )
     holding = known.fill_null(False)
     if objects and not holding.any():
         raise ValueError("no hand holds an object: the attribute `object` is true in no case")
@@ -434,33 +488,49 @@ def _baselines(held: HandCounts) -> pl.DataFrame:
     for name, part in parts.items():
         source = replace(part, follow_ups=part.follow_ups[:1], judged=part.judged[:, :1], counts=part.counts[:, :1])
         sums = _summed(source)
-        rows += [{"hands": name, "measure": measure, "cases": sums.judged([0]), **_number(sums.values(measure, [0]))}
-                 for measure in MEASURES]
-    return pl.DataFrame(rows, schema={"hands": pl.String, "measure": pl.String, "cases": pl.Int64,
-                                      **dict.fromkeys(_FLOATS, pl.Float64)})
+        rows += [
+            {"hands": name, "measure": measure, "cases": sums.judged([0]), **_number(sums.values(measure, [0]))}
+            for measure in MEASURES
+        ]
+    return pl.DataFrame(
+        rows, schema={"hands": pl.String, "measure": pl.String, "cases": pl.Int64, **dict.fromkeys(_FLOATS, pl.Float64)}
+    )
 
 
 def _table(sums: _Sums, sets: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
     """Every measure of every set of follow-ups, with what it loses from the source of the same cases."""
     landmarks = len(sums.held.landmarks)
-    own, base = (_of(np.stack([each[:, list(which)].sum(1) for which in sets.values()], 1), landmarks)
-                 for each in (sums.own, sums.base))
+    own, base = (
+        _of(np.stack([each[:, list(which)].sum(1) for which in sets.values()], 1), landmarks)
+        for each in (sums.own, sums.base)
+    )
     cases = [sums.judged(which) for which in sets.values()]
     rows: list[dict[str, Any]] = []
     for measure in MEASURES:
         value, first = (np.where(np.array(cases) > 0, _measured(measure, each), np.nan) for each in (own, base))
         lost = _numbers(value - first if measure == "error" else first - value)
-        rows += [{"set": name, "measure": measure, "cases": count, **number,
-                  "baseline": None if np.isnan(start) else float(start), "lost": less["value"], "lost_low": less["low"],
-                  "lost_high": less["high"]}
-                 for name, count, number, start, less in zip(sets, cases, _numbers(value), first[0], lost, strict=True)]
+        rows += [
+            {
+                "set": name,
+                "measure": measure,
+                "cases": count,
+                **number,
+                "baseline": None if np.isnan(start) else float(start),
+                "lost": less["value"],
+                "lost_low": less["low"],
+                "lost_high": less["high"],
+            }
+            for name, count, number, start, less in zip(sets, cases, _numbers(value), first[0], lost, strict=True)
+        ]
     return rows
 
 
 def _measures(sums: _Sums) -> pl.DataFrame:
     each = {name: [number] for number, name in enumerate(sums.held.follow_ups)}
-    known = {name: {"follow_up": name, "test_case": one.number, "name": one.name, "group": one.group}
-             for name, one in zip(each, sums.tests, strict=True)}
+    known = {
+        name: {"follow_up": name, "test_case": one.number, "name": one.name, "group": one.group}
+        for name, one in zip(each, sums.tests, strict=True)
+    }
     rows = [{**known[row.pop("set")], **row} for row in _table(sums, each)]
     order = pl.DataFrame({"follow_up": list(each)}, schema={"follow_up": pl.String})
     return order.join(pl.DataFrame(rows, schema=_SCHEMA), on="follow_up", maintain_order="left_right")
@@ -477,8 +547,9 @@ def _sets(sums: _Sums) -> dict[str, list[int]]:
 
 def _groups(sums: _Sums) -> pl.DataFrame:
     rows = [{"group": row.pop("set"), **row} for row in _table(sums, _sets(sums))]
-    return pl.DataFrame(rows, schema={name: kind for name, kind in _SCHEMA.items()
-                                      if name not in ("follow_up", "test_case", "name")})
+    return pl.DataFrame(
+        rows, schema={name: kind for name, kind in _SCHEMA.items() if name not in ("follow_up", "test_case", "name")}
+    )
 
 
 def _pck(sums: _Sums) -> pl.DataFrame:
@@ -492,8 +563,7 @@ def _pck(sums: _Sums) -> pl.DataFrame:
 
 def _parts(held: HandCounts) -> dict[str, list[int]]:
     """The landmarks of each finger, and the wrist."""
-    fingers = {finger: [i for i, name in enumerate(held.landmarks) if _of_finger(name) == finger]
-               for finger in FINGERS}
+    fingers = {finger: [i for i, name in enumerate(held.landmarks) if _of_finger(name) == finger] for finger in FINGERS}
     wrist = [i for i, name in enumerate(held.landmarks) if name == "wrist"]
     return {name: places for name, places in {**fingers, "wrist": wrist}.items() if places}
 
@@ -513,10 +583,14 @@ def _of_marks(sums: _Sums, parts: Mapping[str, Sequence[int]], head: str) -> pl.
         named = _kinds(own)
         found = {measure: np.where(own.sum(-1) > 0, _pooled(measure, named), np.nan) for measure in _ANSWERING}
         found["right"] = _right(own)
-        rows += [{"of": name, head: part, "measure": measure, **number} for measure, values in found.items()
-                 for part, number in zip(parts, _numbers(values), strict=True)]
-    return pl.DataFrame(rows, schema={"of": pl.String, head: pl.String, "measure": pl.String,
-                                      **dict.fromkeys(_FLOATS, pl.Float64)})
+        rows += [
+            {"of": name, head: part, "measure": measure, **number}
+            for measure, values in found.items()
+            for part, number in zip(parts, _numbers(values), strict=True)
+        ]
+    return pl.DataFrame(
+        rows, schema={"of": pl.String, head: pl.String, "measure": pl.String, **dict.fromkeys(_FLOATS, pl.Float64)}
+    )
 
 
 def _fingers(sums: _Sums) -> pl.DataFrame:
@@ -529,6 +603,7 @@ def _landmarks(sums: _Sums) -> pl.DataFrame:
 
 # --- TC1 -------------------------------------------------------------------------------------------
 
+
 def _response(sums: _Sums) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     mine = sums.covering
@@ -540,13 +615,31 @@ def _response(sums: _Sums) -> pl.DataFrame:
             step = dict.fromkeys(_FLOATS) if before is None else _number(before - values)
             known = mine.held.landmarks
             landmark = known[n - 1] if 0 < n <= len(known) and OTHER not in known else None
-            rows.append({"n": n, "landmark": landmark, "completes": COMPLETED.get(n), "measure": measure,
-                         "cases": len(mine.held.cases), **_number(values), "lost": step["value"],
-                         "lost_low": step["low"], "lost_high": step["high"]})
+            rows.append(
+                {
+                    "n": n,
+                    "landmark": landmark,
+                    "completes": COMPLETED.get(n),
+                    "measure": measure,
+                    "cases": len(mine.held.cases),
+                    **_number(values),
+                    "lost": step["value"],
+                    "lost_low": step["low"],
+                    "lost_high": step["high"],
+                }
+            )
             before = values
-    return pl.DataFrame(rows, schema={
-        "n": pl.Int64, "landmark": pl.String, "completes": pl.String, "measure": pl.String, "cases": pl.Int64,
-        **dict.fromkeys((*_FLOATS, "lost", "lost_low", "lost_high"), pl.Float64)})
+    return pl.DataFrame(
+        rows,
+        schema={
+            "n": pl.Int64,
+            "landmark": pl.String,
+            "completes": pl.String,
+            "measure": pl.String,
+            "cases": pl.Int64,
+            **dict.fromkeys((*_FLOATS, "lost", "lost_low", "lost_high"), pl.Float64),
+        },
+    )
 
 
 def _crucial(sums: _Sums) -> pl.DataFrame:
@@ -560,10 +653,23 @@ def _crucial(sums: _Sums) -> pl.DataFrame:
         values = {n: mine.values(measure, [number]) for n, number in levels.items()}
         lost = np.stack([values[n - 1] - values[n] for n in steps], 1)
         more = lost[:, at].mean(1) - lost[:, ~at].mean(1)
-        rows.append({"measure": measure, "cases": len(mine.held.cases), "completing": float(lost[0, at].mean()),
-                     "others": float(lost[0, ~at].mean()), **_number(more)})
-    return pl.DataFrame(rows, schema={"measure": pl.String, "cases": pl.Int64, **dict.fromkeys(
-        ("completing", "others", *_FLOATS), pl.Float64)})
+        rows.append(
+            {
+                "measure": measure,
+                "cases": len(mine.held.cases),
+                "completing": float(lost[0, at].mean()),
+                "others": float(lost[0, ~at].mean()),
+                **_number(more),
+            }
+        )
+    return pl.DataFrame(
+        rows,
+        schema={
+            "measure": pl.String,
+            "cases": pl.Int64,
+            **dict.fromkeys(("completing", "others", *_FLOATS), pl.Float64),
+        },
+    )
 
 
 # --- advice ----------------------------------------------------------------------------------------
@@ -634,16 +740,27 @@ def _few(sums: _Sums) -> list[Advice]:
     if count >= LEAST:
         return []
     told = f"; F1 {_told(sums.values('f1', [0]))}" if count else ""
-    return [Advice("few", f"Nothing can be said of it: advice takes at least {LEAST} cases, and differences of a few "
-                   "points take hundreds.", f"{count} cases were judged{told}")]
+    return [
+        Advice(
+            "few",
+            f"Nothing can be said of it: advice takes at least {LEAST} cases, and differences of a few "
+            "points take hundreds.",
+            f"{count} cases were judged{told}",
+        )
+    ]
 
 
 def _own(sums: _Sums) -> list[Advice]:
     if not _unlabelled(sums):
         return []
-    return [Advice("unlabelled", "Nothing is annotated: its answers are compared with its own answers to the source, "
-                   "and one that is wrong and steady looks good.",
-                   f"{sums.judged([0])} cases, none of them with a ground truth")]
+    return [
+        Advice(
+            "unlabelled",
+            "Nothing is annotated: its answers are compared with its own answers to the source, "
+            "and one that is wrong and steady looks good.",
+            f"{sums.judged([0])} cases, none of them with a ground truth",
+        )
+    ]
 
 
 def _uncovered(sums: _Sums) -> Floats | None:
@@ -665,10 +782,22 @@ def _unseeing(sums: _Sums) -> list[Advice]:
         return []
     because = f"covering every landmark costs {_points(lost, 'points of F1')}; F1 of the source {_told(f1)}"
     if not _unlabelled(sums) and _below(f1, LOW):
-        return [Advice("unseeing", "It does not look at the picture: covering the whole hand changes nothing, and most "
-                       "of its answers are wrong. It answers with something like the mean hand.", because)]
-    return [Advice("unseeing", "Covering the whole hand changes nothing: see whether it looks at the picture at all, "
-                   "or knows these pictures already.", because)]
+        return [
+            Advice(
+                "unseeing",
+                "It does not look at the picture: covering the whole hand changes nothing, and most "
+                "of its answers are wrong. It answers with something like the mean hand.",
+                because,
+            )
+        ]
+    return [
+        Advice(
+            "unseeing",
+            "Covering the whole hand changes nothing: see whether it looks at the picture at all, "
+            "or knows these pictures already.",
+            because,
+        )
+    ]
 
 
 def _precise(sums: _Sums) -> list[Advice]:
@@ -678,14 +807,23 @@ def _precise(sums: _Sums) -> list[Advice]:
         return []
     because = f"over source and test cases, precision {_told(precision)}, recall {_told(recall)}"
     if precision[0] >= HIGH and _above(more, MARGIN):
-        says = ("When something changes it falls silent rather than strays." if _unlabelled(sums) else
-                "Precise: it misses rather than guesses. Suited where a wrong answer is worse than none.")
+        says = (
+            "When something changes it falls silent rather than strays."
+            if _unlabelled(sums)
+            else "Precise: it misses rather than guesses. Suited where a wrong answer is worse than none."
+        )
         return [Advice("precise", says, f"{because}, {_points(more, 'points less')}")]
     if recall[0] >= HIGH and _above(-more, MARGIN):
-        says = ("When something changes it strays rather than falls silent." if _unlabelled(sums) else
-                "Sensitive: it guesses rather than misses. " +
-                ("Suited where a missed hand is worse than a wrong one, and light and background are yours to choose."
-                 if precision[0] >= LOW else "Most of its answers are wrong, and none can be trusted."))
+        says = (
+            "When something changes it strays rather than falls silent."
+            if _unlabelled(sums)
+            else "Sensitive: it guesses rather than misses. "
+            + (
+                "Suited where a missed hand is worse than a wrong one, and light and background are yours to choose."
+                if precision[0] >= LOW
+                else "Most of its answers are wrong, and none can be trusted."
+            )
+        )
         return [Advice("sensitive", says, f"{because}, {_points(-more, 'points more')}")]
     return []
 
@@ -699,13 +837,23 @@ def _finger(sums: _Sums) -> list[Advice]:
         rest = sum((other for finger, other in known.items() if finger != name), np.zeros_like(mine))
         own, theirs = _right(mine), _right(rest)
         if np.isnan(own[0]) and rest[0, :3].sum() and _unlabelled(sums):
-            found.append(Advice("finger", f"It ignores the {what}: no answer to a source has one.",
-                                f"no landmark of the {what}, {rest[0, :3].sum():,.0f} of the others"))
+            found.append(
+                Advice(
+                    "finger",
+                    f"It ignores the {what}: no answer to a source has one.",
+                    f"no landmark of the {what}, {rest[0, :3].sum():,.0f} of the others",
+                )
+            )
         elif not np.isnan(own[0] + theirs[0]) and _above(theirs - own, FAR):
             verb = "ignores" if _below(own, NONE) else "is weak at"
-            found.append(Advice("finger", f"It {verb} the {what}: do not trust it with gestures that need it.",
-                                f"of the {what}'s landmarks {_told(own)} are right, of the other fingers' "
-                                f"{_told(theirs)}, {_points(theirs - own, 'points more')}"))
+            found.append(
+                Advice(
+                    "finger",
+                    f"It {verb} the {what}: do not trust it with gestures that need it.",
+                    f"of the {what}'s landmarks {_told(own)} are right, of the other fingers' "
+                    f"{_told(theirs)}, {_points(theirs - own, 'points more')}",
+                )
+            )
     return found
 
 
@@ -717,40 +865,70 @@ def _invents(sums: _Sums) -> list[Advice]:
     low, high = wilson(hits, count)
     if count < LEAST or low <= MARGIN:
         return []
-    return [Advice("invents", "It answers although nothing is there: do not take an answer for the presence of a hand.",
-                   f"it answers in {hits} of {count} cases without a hand, in the source or a follow-up: "
-                   f"{_percent(hits / count)} ({100 * low:.0f}–{100 * high:.0f})")]
+    return [
+        Advice(
+            "invents",
+            "It answers although nothing is there: do not take an answer for the presence of a hand.",
+            f"it answers in {hits} of {count} cases without a hand, in the source or a follow-up: "
+            f"{_percent(hits / count)} ({100 * low:.0f}–{100 * high:.0f})",
+        )
+    ]
 
 
 def _dark(sums: _Sums) -> list[Advice]:
-    lost = {one.name: sums.lost("hand_recall", [number]) for number, one in enumerate(sums.tests)
-            if one.darker and sums.judged([number]) >= LEAST}
+    lost = {
+        one.name: sums.lost("hand_recall", [number])
+        for number, one in enumerate(sums.tests)
+        if one.darker and sums.judged([number]) >= LEAST
+    }
     sure = {name: values for name, values in lost.items() if _above(values, MARGIN)}
     if not sure:
         return []
-    return [Advice("dark", "It loses dark hands: give it light, or take another system for dim rooms.",
-                   _costs(sure, "recall of hands"))]
+    return [
+        Advice(
+            "dark",
+            "It loses dark hands: give it light, or take another system for dim rooms.",
+            _costs(sure, "recall of hands"),
+        )
+    ]
 
 
 def _costs(lost: Mapping[str, Floats], measure: str = "F1") -> str:
     """What some test cases cost, strongest first."""
     (name, values), *rest = sorted(lost.items(), key=lambda each: -each[1][0])
-    return ", ".join([f"{name} costs {_points(values, f'points of {measure}')}",
-                      *(f"{name} {_points(values, '')}" for name, values in rest)])
+    return ", ".join(
+        [
+            f"{name} costs {_points(values, f'points of {measure}')}",
+            *(f"{name} {_points(values, '')}" for name, values in rest),
+        ]
+    )
 
 
 def _lost_by_group(sums: _Sums) -> dict[str, dict[str, Floats]]:
     """What F1 loses in each test case that must cost next to nothing, of those with enough cases."""
-    found = {group: {sums.tests[number].name: sums.lost("f1", [number]) for number in sums.group(group)
-                     if sums.judged([number]) >= LEAST} for group in GROUPS}
+    found = {
+        group: {
+            sums.tests[number].name: sums.lost("f1", [number])
+            for number in sums.group(group)
+            if sums.judged([number]) >= LEAST
+        }
+        for group in GROUPS
+    }
     return {group: lost for group, lost in found.items() if lost}
 
 
-_WEAK = {"occlusion": "not where things, or other fingers, cover part of the hand",
-         "exposure": "keep the light even, and the exposure of the camera under control",
-         "blur": "not for gestures in fast motion", "other": "keep them away from it"}
-_ROBUST = {"occlusion": "suited for hands that hold things", "exposure": "suited where the light changes, as outdoors",
-           "blur": "suited for gestures in fast motion, such as sign language", "other": "nothing to fear from them"}
+_WEAK = {
+    "occlusion": "not where things, or other fingers, cover part of the hand",
+    "exposure": "keep the light even, and the exposure of the camera under control",
+    "blur": "not for gestures in fast motion",
+    "other": "keep them away from it",
+}
+_ROBUST = {
+    "occlusion": "suited for hands that hold things",
+    "exposure": "suited where the light changes, as outdoors",
+    "blur": "suited for gestures in fast motion, such as sign language",
+    "other": "nothing to fear from them",
+}
 
 
 def _weak(sums: _Sums) -> list[Advice]:
@@ -759,17 +937,18 @@ def _weak(sums: _Sums) -> list[Advice]:
         sure = {name: values for name, values in lost.items() if _above(values, MARGIN)}
         if sure:
             says = f"Weak against {GROUPS[group]}: {_WEAK[group]}."
-            found.append((max(float(values[0]) for values in sure.values()),
-                          Advice("weak", says, _costs(sure))))
+            found.append((max(float(values[0]) for values in sure.values()), Advice("weak", says, _costs(sure))))
     return [advice for _, advice in sorted(found, key=lambda each: -each[0])]
 
 
 def _robust(sums: _Sums) -> list[Advice]:
     if sums.judged([0]) < ENOUGH or not _looks(sums) or not _above(sums.values("f1", [0]), LOW):
         return []
-    return [Advice("robust", f"Robust against {GROUPS[group]}: {_ROBUST[group]}.", _costs(lost))
-            for group, lost in _lost_by_group(sums).items()
-            if all(_below(values, MARGIN) for values in lost.values())]
+    return [
+        Advice("robust", f"Robust against {GROUPS[group]}: {_ROBUST[group]}.", _costs(lost))
+        for group, lost in _lost_by_group(sums).items()
+        if all(_below(values, MARGIN) for values in lost.values())
+    ]
 
 
 def _open(sums: _Sums) -> list[Advice]:
@@ -784,24 +963,43 @@ def _open(sums: _Sums) -> list[Advice]:
             told[name] = lost[name]
     if not told:
         return []
-    return [Advice("open", f"{sums.judged([0])} cases do not tell what it has to fear from {_listed(groups)}.",
-                   _costs(told))]
+    return [
+        Advice(
+            "open", f"{sums.judged([0])} cases do not tell what it has to fear from {_listed(groups)}.", _costs(told)
+        )
+    ]
 
 
 GROUNDS = (
     Ground("few", "fewer than 10 cases were judged: then this is all that is said", _few),
     Ground("unlabelled", "no case has a ground truth", _own),
-    Ground("unseeing", "covering every landmark costs surely less than 5 points of F1; that it answers with the mean "
-           "hand is said where its F1 against the truth is surely below 50 %", _unseeing),
-    Ground("precise, sensitive", "over source and test cases, precision (recall) is at least 80 % and surely more than "
-           "5 points above recall (precision), and it is not unseeing", _precise),
-    Ground("finger", "of a finger's landmarks surely 30 points fewer are right than of the others', in the source; it "
-           "is ignored where surely fewer than 20 % are, or where no answer has it", _finger),
+    Ground(
+        "unseeing",
+        "covering every landmark costs surely less than 5 points of F1; that it answers with the mean "
+        "hand is said where its F1 against the truth is surely below 50 %",
+        _unseeing,
+    ),
+    Ground(
+        "precise, sensitive",
+        "over source and test cases, precision (recall) is at least 80 % and surely more than "
+        "5 points above recall (precision), and it is not unseeing",
+        _precise,
+    ),
+    Ground(
+        "finger",
+        "of a finger's landmarks surely 30 points fewer are right than of the others', in the source; it "
+        "is ignored where surely fewer than 20 % are, or where no answer has it",
+        _finger,
+    ),
     Ground("invents", "it answers in surely more than 5 % of at least 10 cases whose reference has no hand", _invents),
     Ground("dark", "a darker picture costs surely more than 5 points of the hands' recall", _dark),
     Ground("weak", "a test case costs surely more than 5 points of F1; strongest first", _weak),
-    Ground("robust", "every test case of a kind costs surely less than 5 points of an F1 that is surely above 50 %, in "
-           "at least 60 cases, and it is not unseeing", _robust),
+    Ground(
+        "robust",
+        "every test case of a kind costs surely less than 5 points of an F1 that is surely above 50 %, in "
+        "at least 60 cases, and it is not unseeing",
+        _robust,
+    ),
     Ground("open", "of a kind of test cases neither is sure", _open),
 )
 """Why advice is given, in the order in which it is."""
@@ -813,8 +1011,11 @@ def _advised(sums: _Sums) -> list[Advice]:
 
 
 def _advice_frame(advice: Sequence[Advice]) -> pl.DataFrame:
-    return pl.DataFrame([(one.ground, one.says, one.because) for one in advice], orient="row", schema=dict.fromkeys(
-        ("ground", "says", "because"), pl.String))
+    return pl.DataFrame(
+        [(one.ground, one.says, one.because) for one in advice],
+        orient="row",
+        schema=dict.fromkeys(("ground", "says", "because"), pl.String),
+    )
 
 
 # --- several systems -------------------------------------------------------------------------------
@@ -851,15 +1052,23 @@ def hand_comparison(runs: Mapping[str, HandCounts], *, objects: bool | None = Fa
     sums = {name: _with_covering(each, 0 if paired else number) for number, (name, each) in enumerate(held.items())}
     blind = [name for name, each in sums.items() if not _looks(each)]
     differences = _differences(sums, blind, paired)
-    own = [Advice(one.ground, f"{name}: {one.says}", one.because) for name, each in sums.items()
-           for one in _advised(each) if one.ground != "unlabelled"]
+    own = [
+        Advice(one.ground, f"{name}: {one.says}", one.because)
+        for name, each in sums.items()
+        for one in _advised(each)
+        if one.ground != "unlabelled"
+    ]
 
     def together(frame: Callable[[Any], pl.DataFrame], of: Mapping[str, Any]) -> pl.DataFrame:
         return pl.concat([frame(each).select(pl.lit(name).alias("run"), pl.all()) for name, each in of.items()])
 
-    return {"baselines": together(_baselines, runs), "measures": together(_measures, sums),
-            "groups": together(_groups, sums), "differences": differences,
-            "advice": _advice_frame([*_preferred(sums, differences, blind, paired), *own])}
+    return {
+        "baselines": together(_baselines, runs),
+        "measures": together(_measures, sums),
+        "groups": together(_groups, sums),
+        "differences": differences,
+        "advice": _advice_frame([*_preferred(sums, differences, blind, paired), *own]),
+    }
 
 
 def _shared(runs: Sequence[HandCounts]) -> list[HandCounts]:
@@ -873,8 +1082,10 @@ def _shared(runs: Sequence[HandCounts]) -> list[HandCounts]:
     both = [name for name in mine[0].follow_ups if all(name in each.follow_ups for each in mine)]
     columns = [[each.follow_ups.index(name) for name in both] for each in mine]
     judged = np.logical_and.reduce([each.judged[:, take] for each, take in zip(mine, columns, strict=True)])
-    return [replace(each, follow_ups=tuple(both), judged=judged, counts=each.counts[:, take])
-            for each, take in zip(mine, columns, strict=True)]
+    return [
+        replace(each, follow_ups=tuple(both), judged=judged, counts=each.counts[:, take])
+        for each, take in zip(mine, columns, strict=True)
+    ]
 
 
 def _differences(sums: Mapping[str, _Sums], blind: Sequence[str], paired: bool) -> pl.DataFrame:
@@ -887,16 +1098,38 @@ def _differences(sums: Mapping[str, _Sums], blind: Sequence[str], paired: bool) 
         values = {name: np.nan_to_num(each.values(measure, sets[name][where])) for name, each in sums.items()}
         best = max(values, key=lambda name: (name not in blind, float(values[name][0])))
         cases = min(each.judged(sets[name][where]) for name, each in sums.items())
-        rows += [{"purpose": purpose, "measure": measure, "group": where, "best": best, "run": name,
-                  "best_value": float(values[best][0]), "run_value": float(own[0]), "cases": cases, "paired": paired,
-                  **_number(values[best] - own)} for name, own in values.items() if name != best]
-    return pl.DataFrame(rows, schema={
-        **dict.fromkeys(("purpose", "measure", "group", "best", "run"), pl.String), "best_value": pl.Float64,
-        "run_value": pl.Float64, "cases": pl.Int64, "paired": pl.Boolean, **dict.fromkeys(_FLOATS, pl.Float64)})
+        rows += [
+            {
+                "purpose": purpose,
+                "measure": measure,
+                "group": where,
+                "best": best,
+                "run": name,
+                "best_value": float(values[best][0]),
+                "run_value": float(own[0]),
+                "cases": cases,
+                "paired": paired,
+                **_number(values[best] - own),
+            }
+            for name, own in values.items()
+            if name != best
+        ]
+    return pl.DataFrame(
+        rows,
+        schema={
+            **dict.fromkeys(("purpose", "measure", "group", "best", "run"), pl.String),
+            "best_value": pl.Float64,
+            "run_value": pl.Float64,
+            "cases": pl.Int64,
+            "paired": pl.Boolean,
+            **dict.fromkeys(_FLOATS, pl.Float64),
+        },
+    )
 
 
-def _preferred(sums: Mapping[str, _Sums], differences: pl.DataFrame, blind: Sequence[str],
-               paired: bool) -> list[Advice]:
+def _preferred(
+    sums: Mapping[str, _Sums], differences: pl.DataFrame, blind: Sequence[str], paired: bool
+) -> list[Advice]:
     counts = {name: each.judged([0]) for name, each in sums.items()}
     told = f"cases that were judged: {', '.join(f'{name} {count}' for name, count in counts.items())}"
     if min(counts.values()) < LEAST:
@@ -904,13 +1137,19 @@ def _preferred(sums: Mapping[str, _Sums], differences: pl.DataFrame, blind: Sequ
         return [Advice("few", f"Nothing can be said of which is better: that takes at least {LEAST} {common}.", told)]
     found = []
     if not paired:
-        found.append(Advice("unpaired", "These runs have no case in common: differences may be those of the pictures.",
-                            told))
+        found.append(
+            Advice("unpaired", "These runs have no case in common: differences may be those of the pictures.", told)
+        )
     steady = [name for name, each in sums.items() if _unlabelled(each)]
     if steady:
-        found.append(Advice("unlabelled", "Nothing is annotated: answers are compared with a system's own answers to "
-                            "the source, and one that is wrong and steady looks good.",
-                            f"without ground truth: {', '.join(steady)}"))
+        found.append(
+            Advice(
+                "unlabelled",
+                "Nothing is annotated: answers are compared with a system's own answers to "
+                "the source, and one that is wrong and steady looks good.",
+                f"without ground truth: {', '.join(steady)}",
+            )
+        )
     for (purpose,), mine in differences.group_by("purpose", maintain_order=True):
         words, measure, where = PURPOSES[str(purpose)]
         if not steady or where in GROUPS:
@@ -918,14 +1157,17 @@ def _preferred(sums: Mapping[str, _Sums], differences: pl.DataFrame, blind: Sequ
     return found
 
 
-def _preference(rows: Sequence[Mapping[str, Any]], words: str, measure: str, where: str,
-                blind: Sequence[str]) -> Advice:
+def _preference(
+    rows: Sequence[Mapping[str, Any]], words: str, measure: str, where: str, blind: Sequence[str]
+) -> Advice:
     best, value = rows[0]["best"], rows[0]["best_value"]
     named = {"f1": "F1", "hand_recall": "recall of hands"}.get(measure, measure)
     place = {SOURCE: "in the source", EVERY: "over source and test cases"}.get(where, f"under {GROUPS.get(where)}")
     because = f"{named} {place}: {best} {_percent(value)}; " + "; ".join(
         f"{row['run']} {_percent(row['run_value'])}, {round(100 * row['value'])} points less "
-        f"({round(100 * row['low'])} to {round(100 * row['high'])})" for row in rows)
+        f"({round(100 * row['low'])} to {round(100 * row['high'])})"
+        for row in rows
+    )
     if best in blind:
         return Advice("none", f"{words}, none is to be preferred: they do not look at the picture.", because)
     rest = [row for row in rows if row["run"] not in blind]
@@ -934,8 +1176,9 @@ def _preference(rows: Sequence[Mapping[str, Any]], words: str, measure: str, whe
     unseeing = [row["run"] for row in rows if row["run"] in blind]
     left = f" {_listed(unseeing)} {'does' if len(unseeing) == 1 else 'do'} not look at the picture." if unseeing else ""
     if rest and not beaten:
-        return Advice("equal", f"{words}, there is no sure difference between {_listed([best, *equal])}.{left}",
-                      because)
+        return Advice(
+            "equal", f"{words}, there is no sure difference between {_listed([best, *equal])}.{left}", because
+        )
     poor = "" if value >= LOW else ", though it is poor too"
     to = f" to {_listed(beaten)}" if beaten else ""
     also = f" {_listed(equal)} may be as good." if equal else ""

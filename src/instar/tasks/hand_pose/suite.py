@@ -19,29 +19,41 @@ def listed(*, only: str = "all", paper: bool = False) -> tuple[str, ...]:
     """
     more, kernel = (", wrist=true", ", kernel=square") if paper else ("", "")
     rules = {
-        "occlusion": ["discs(1..21) => correlation(f1)",
-                      *(f"finger_discs({finger}{more}) => degradation(f1)"
-                        for finger in ("thumb", "index", "middle", "ring", "little"))],
+        "occlusion": [
+            "discs(1..21) => correlation(f1)",
+            *(
+                f"finger_discs({finger}{more}) => degradation(f1)"
+                for finger in ("thumb", "index", "middle", "ring", "little")
+            ),
+        ],
         "exposure": [f"gamma({gamma:g}) => degradation(f1)" for gamma in (5, 2, 0.5, 0.2)],
-        "blur": [f"motion(20, {direction}{kernel}) => degradation(f1)" for direction in (90, 0, 45)]}
+        "blur": [f"motion(20, {direction}{kernel}) => degradation(f1)" for direction in (90, 0, 45)],
+    }
     return tuple(one for name, listed in rules.items() if only in ("all", name) for one in listed)
 
 
 def _made(name: str, help: str, *, only: str = "all", paper: bool = False) -> Suite:
     spellings = listed(only=only, paper=paper)
     every = listed(paper=paper)
-    return listed_suite(name, spellings, help, "poses", panels=("hands",), options=PAPER_JUDGING if paper else {},
-                        titles={spelling: f"TC{every.index(spelling) + 1}" for spelling in spellings})
+    return listed_suite(
+        name,
+        spellings,
+        help,
+        "poses",
+        panels=("hands",),
+        options=PAPER_JUDGING if paper else {},
+        titles={spelling: f"TC{every.index(spelling) + 1}" for spelling in spellings},
+    )
 
 
 SUITES: Mapping[str, Callable[[], Suite]] = {
-    "hand-pose": lambda: _made(
-        "hand-pose", "Hand pose robustness: 13 cases of occlusion, exposure and motion blur."),
+    "hand-pose": lambda: _made("hand-pose", "Hand pose robustness: 13 cases of occlusion, exposure and motion blur."),
     "hand-pose/occlusion": lambda: _made(
-        "hand-pose/occlusion", "Hand pose: landmarks and fingers covered.", only="occlusion"),
-    "hand-pose/exposure": lambda: _made(
-        "hand-pose/exposure", "Hand pose: under- and overexposed.", only="exposure"),
+        "hand-pose/occlusion", "Hand pose: landmarks and fingers covered.", only="occlusion"
+    ),
+    "hand-pose/exposure": lambda: _made("hand-pose/exposure", "Hand pose: under- and overexposed.", only="exposure"),
     "hand-pose/blur": lambda: _made("hand-pose/blur", "Hand pose: motion blur.", only="blur"),
     "hand-pose@paper": lambda: _made(
-        "hand-pose@paper", "Hand pose with the original's distances, wrist and shifting blur.", paper=True),
+        "hand-pose@paper", "Hand pose with the original's distances, wrist and shifting blur.", paper=True
+    ),
 }

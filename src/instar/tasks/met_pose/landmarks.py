@@ -24,8 +24,17 @@ Ints = npt.NDArray[np.int64]
 Complexes = npt.NDArray[np.complex128]
 
 _SCHEMA: dict[str, Any] = {
-    "rule": pl.String, "landmark": pl.String, "part": pl.String, "threshold": pl.Float64, "judged": pl.Int64,
-    "violated": pl.Int64, "rate": pl.Float64, "low": pl.Float64, "high": pl.Float64, "median": pl.Float64}
+    "rule": pl.String,
+    "landmark": pl.String,
+    "part": pl.String,
+    "threshold": pl.Float64,
+    "judged": pl.Int64,
+    "violated": pl.Int64,
+    "rate": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "median": pl.Float64,
+}
 _COLUMNS = (*KEY, "status", "message", "width", "height", "warp", *Poses.columns)
 
 _LOWEST, _DECADES, _STEPS = -4, 9, 100
@@ -48,17 +57,20 @@ def landmark_table(store: Store, grid: Sequence[float], **options: Any) -> pl.Da
     of a large run do not fit into memory. Rates are exact.
     """
     manifest = store.manifest()
-    kind = manifest["system"]["kind"]
+    kind = manifest.system.kind
     if kind != Poses.kind:
         raise ValueError(f"landmarks are those of poses; the system of {store.folder} answers with {kind}")
     own = own_equivariance(kind).relation.name
-    rules = [rule for rule in bound_rules(manifest["rules"], kind)
-             if rule.relation is not None and rule.relation.relation.name == own]
+    rules = [
+        rule
+        for rule in bound_rules(manifest.rules, kind)
+        if rule.relation is not None and rule.relation.relation.name == own
+    ]
     check_options(options, tuple(rules))
-    if manifest["output"] is None or not rules:
+    if manifest.output is None or not rules:
         return pl.DataFrame(schema=_SCHEMA)
-    bones = Skeleton.from_dict(manifest["output"]["skeleton"])
-    chosen = bones.select(str({**manifest["options"], **options}.get("landmarks") or bones.default))
+    bones = Skeleton.from_dict(manifest.header["skeleton"])
+    chosen = bones.select(str({**manifest.options, **options}.get("landmarks") or bones.default))
     tally = _Tally(len(rules), [i for _, indices in chosen for i in indices], grid)
     for part in chunks(store):
         rows = store.predictions(_COLUMNS, where=part)
@@ -94,9 +106,20 @@ class _Tally:
             violated, bins = self.violated[which].sum(0), self.bins[which].sum(0, dtype=np.int64)
             for (landmark, part), hits, counts in zip(landmarks, violated, bins, strict=True):
                 tries, median = int(counts.sum()), _median(counts)
-                rows += [(rule, landmark, part, threshold, tries, int(hit), int(hit) / tries if tries else None,
-                          *wilson(int(hit), tries), median)
-                         for threshold, hit in zip(self.grid, hits, strict=True)]
+                rows += [
+                    (
+                        rule,
+                        landmark,
+                        part,
+                        threshold,
+                        tries,
+                        int(hit),
+                        int(hit) / tries if tries else None,
+                        *wilson(int(hit), tries),
+                        median,
+                    )
+                    for threshold, hit in zip(self.grid, hits, strict=True)
+                ]
         return pl.DataFrame(rows, orient="row", schema=_SCHEMA)
 
 
@@ -148,7 +171,7 @@ def typical_pose(store: Store) -> tuple[Figure, ...]:
     the fifth of them agrees on that is most alike, standing as most subjects do. Left and right are drawn apart, as far
     as they usually are. Parts and landmarks that no source output shows are left out.
     """
-    header = store.manifest()["output"]
+    header = store.manifest().output
     if header is None or header["kind"] != Poses.kind:
         raise ValueError(f"{store.folder} has no poses to draw")
     bones = Skeleton.from_dict(header["skeleton"])
@@ -157,15 +180,18 @@ def typical_pose(store: Store) -> tuple[Figure, ...]:
 
 def _shown(store: Store, bones: Skeleton) -> Iterator[tuple[Part, Floats]]:
     """The landmarks (subjects, landmarks, 2) of subjects that show nearly all of a part, and of their mirror images."""
-    views = [(part, side, [int(bones.swap[i]) for i in part.landmarks] if side < 0 else list(part.landmarks))
-             for part in bones.parts for side in (1, -1)]
+    views = [
+        (part, side, [int(bones.swap[i]) for i in part.landmarks] if side < 0 else list(part.landmarks))
+        for part in bones.parts
+        for side in (1, -1)
+    ]
     held: list[list[npt.NDArray[np.float32]]] = [[np.zeros((0, len(order), 2), np.float32)] for _, _, order in views]
     first = (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0) & (pl.col("status") == "ok")
     for some in chunks(store):
         rows = store.predictions(["case", *Poses.columns], where=some & first).sort("case")
         points = PoseBatch.from_frame(rows, len(bones.landmarks)).points
         for (_, _, order), found in zip(views, held, strict=True):
-            there = np.flatnonzero(~np.isnan(points[:, order, 0]).all(1))[:SUBJECTS - sum(map(len, found))]
+            there = np.flatnonzero(~np.isnan(points[:, order, 0]).all(1))[: SUBJECTS - sum(map(len, found))]
             found.append(points[there[:, None], order])
     both = [np.concatenate(found) * (side, 1.0) for (_, side, _), found in zip(views, held, strict=True)]
     for part, one, other in zip(bones.parts, both[::2], both[1::2], strict=True):
@@ -181,8 +207,12 @@ def _figure(bones: Skeleton, part: Part, points: Floats) -> Figure:
     kept = [i for i, number in place.items() if not np.isnan(xy[number]).any()]
     shown = xy[[place[i] for i in kept]]
     shown = shown - shown.min(0)
-    return Figure(part.name, tuple(bones.landmarks[i] for i in kept), shown / (shown.max() or 1.0), tuple(
-        (bones.landmarks[a], bones.landmarks[b]) for a, b in bones.edges if a in kept and b in kept))
+    return Figure(
+        part.name,
+        tuple(bones.landmarks[i] for i in kept),
+        shown / (shown.max() or 1.0),
+        tuple((bones.landmarks[a], bones.landmarks[b]) for a, b in bones.edges if a in kept and b in kept),
+    )
 
 
 def _typical(points: Floats, pairs: Ints) -> Floats:
@@ -194,7 +224,7 @@ def _typical(points: Floats, pairs: Ints) -> Floats:
     typical = np.linalg.eigh(poses.T @ poses.conj())[1][:, -1]  # the mean shape: most like all of them
     for _ in range(ROUNDS):
         like = poses.conj() @ typical
-        near = np.argsort(-np.abs(like), kind="stable")[:max(AT_LEAST, round(ALIKE * len(poses)))]
+        near = np.argsort(-np.abs(like), kind="stable")[: max(AT_LEAST, round(ALIKE * len(poses)))]
         turned = np.where(absent, np.nan, poses * np.exp(1j * np.angle(like))[:, None])
         typical = np.nan_to_num(_medians(turned[near]))
     middle = _medians(turned[near])

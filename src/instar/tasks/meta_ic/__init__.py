@@ -5,8 +5,11 @@ from instar.task import Task
 __all__ = ["TASK"]
 
 TASK = Task(
-    "meta-ic", __name__, "Image captioning: an object is inserted, and the caption gains exactly that (MetaIC).",
+    "meta-ic",
+    __name__,
+    "Image captioning: an object is inserted, and the caption gains exactly that (MetaIC).",
     systems={"detector-captioner": ".captioner:FAMILIES"},
     relations=dict.fromkeys(("objects", "numbers", "verbatim"), ".relations:RELATIONS"),
     suites=dict.fromkeys(("meta-ic", "meta-ic@paper", "deeptest"), ".suite:SUITES"),
+    panels={"captions": ".panel:PANELS"},
 )

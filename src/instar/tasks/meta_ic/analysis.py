@@ -27,8 +27,11 @@ def caption_table(verdicts: pl.DataFrame, rules: Sequence[str], *, threshold: fl
         one = rule(text)
         if one.relation is not None and one.relation.relation.name in _RELATIONS:
             named[text] = (one.left, one.relation.relation.name)
-    names = pl.DataFrame([(text, *what) for text, what in named.items()], orient="row",
-                         schema={"rule": pl.String, "change": pl.String, "relation": pl.String})
+    names = pl.DataFrame(
+        [(text, *what) for text, what in named.items()],
+        orient="row",
+        schema={"rule": pl.String, "change": pl.String, "relation": pl.String},
+    )
     mine = names.join(verdicts.select("rule", "case", "target", "severity", "kind"), on="rule", maintain_order="left")
     broken = (pl.col("severity") >= threshold) & (pl.col("severity") > 0)
     of = {name: pl.col("relation") == name for name in _RELATIONS}
@@ -36,15 +39,23 @@ def caption_table(verdicts: pl.DataFrame, rules: Sequence[str], *, threshold: fl
         judged=(of["objects"] & pl.col("severity").is_not_null()).any(),
         **{name: (of[name] & broken).any() for name in _RELATIONS},
         exact=(of["verbatim"] & pl.col("severity").is_not_null()).any(),
-        **{kind: (broken & (pl.col("kind") == kind)).any() for kind in CAPTION_KINDS})
+        **{kind: (broken & (pl.col("kind") == kind)).any() for kind in CAPTION_KINDS},
+    )
     pairs = pl.concat([pairs, pairs.with_columns(change=pl.lit("all"))]) if pairs["change"].n_unique() > 1 else pairs
     table = pairs.group_by("change", maintain_order=True).agg(
-        pairs=pl.col("judged").sum(), **{name: pl.col(name).sum() for name in ("objects", "numbers")},
-        either=(pl.col("objects") | pl.col("numbers")).sum(), **{kind: pl.col(kind).sum() for kind in CAPTION_KINDS},
-        exact=pl.col("exact").sum(), verbatim=pl.col("verbatim").sum())
+        pairs=pl.col("judged").sum(),
+        **{name: pl.col(name).sum() for name in ("objects", "numbers")},
+        either=(pl.col("objects") | pl.col("numbers")).sum(),
+        **{kind: pl.col(kind).sum() for kind in CAPTION_KINDS},
+        exact=pl.col("exact").sum(),
+        verbatim=pl.col("verbatim").sum(),
+    )
     counts = table.select("either", "pairs").iter_rows()
     ends = [wilson(hits, tries) if tries else (None, None) for hits, tries in counts]
     share = pl.when(pl.col("pairs") > 0).then(pl.col("either") / pl.col("pairs"))
-    return table.with_columns(share=share, low=pl.Series([low for low, _ in ends], dtype=pl.Float64),
-                              high=pl.Series([high for _, high in ends], dtype=pl.Float64),
-                              verbatim=pl.when(pl.col("exact") > 0).then(pl.col("verbatim"))).drop("exact")
+    return table.with_columns(
+        share=share,
+        low=pl.Series([low for low, _ in ends], dtype=pl.Float64),
+        high=pl.Series([high for _, high in ends], dtype=pl.Float64),
+        verbatim=pl.when(pl.col("exact") > 0).then(pl.col("verbatim")),
+    ).drop("exact")

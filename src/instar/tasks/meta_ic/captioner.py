@@ -23,11 +23,47 @@ _ADAPTER = "1"
 
 _NOTHING = "nothing in particular"
 
-_LAID = {"bottle", "wine glass", "cup", "fork", "knife", "spoon", "bowl", "banana", "apple", "sandwich", "orange",
-         "broccoli", "carrot", "hot dog", "pizza", "donut", "cake", "laptop", "mouse", "remote", "keyboard",
-         "cell phone", "book", "vase", "scissors"}
-_SEATED = {"person", "cat", "dog", "bird", "teddy bear", "backpack", "handbag", "suitcase", "laptop", "remote",
-           "cell phone", "book"}
+_LAID = {
+    "bottle",
+    "wine glass",
+    "cup",
+    "fork",
+    "knife",
+    "spoon",
+    "bowl",
+    "banana",
+    "apple",
+    "sandwich",
+    "orange",
+    "broccoli",
+    "carrot",
+    "hot dog",
+    "pizza",
+    "donut",
+    "cake",
+    "laptop",
+    "mouse",
+    "remote",
+    "keyboard",
+    "cell phone",
+    "book",
+    "vase",
+    "scissors",
+}
+_SEATED = {
+    "person",
+    "cat",
+    "dog",
+    "bird",
+    "teddy bear",
+    "backpack",
+    "handbag",
+    "suitcase",
+    "laptop",
+    "remote",
+    "cell phone",
+    "book",
+}
 _TABLES = {"dining table"}
 _SEATS = {"bed", "bench", "chair", "couch"}
 _MOUNTS = {"horse", "bicycle", "motorcycle"}
@@ -64,6 +100,7 @@ class _Thing(NamedTuple):
 
 # --- where things are, by their boxes --------------------------------------------------------------
 
+
 def _across(a: _Thing, b: _Thing) -> float:
     """How far the two overlap from left to right; negative is the gap between them."""
     return min(a.x1, b.x1) - max(a.x0, b.x0)
@@ -86,26 +123,41 @@ def _rests(a: _Thing, on: _Thing) -> bool:
     if on.label in _MOUNTS:
         return a.y0 < on.y0 and 0.2 <= foot <= 0.9 and _across(a, on) >= 0.5 * a.width
     # a board that lies, at the feet
-    return (on.width >= on.height and on.middle[1] >= a.y0 + 0.75 * a.height
-            and abs(a.y1 - on.middle[1]) <= 0.15 * a.height and _across(a, on) >= 0.5 * min(a.width, on.width))
+    return (
+        on.width >= on.height
+        and on.middle[1] >= a.y0 + 0.75 * a.height
+        and abs(a.y1 - on.middle[1]) <= 0.15 * a.height
+        and _across(a, on) >= 0.5 * min(a.width, on.width)
+    )
 
 
 def _carries(person: _Thing, a: _Thing) -> bool:
     if a.label in _WORN:
-        return (_across(person, a) > 0 and _across(person, a) * _down(person, a) >= 0.6 * a.area
-                and a.area < 0.5 * person.area)
-    return (a.x0 <= person.middle[0] <= a.x1 and a.y1 >= person.y0 and a.middle[1] < person.middle[1]
-            and a.width <= 3 * person.width)
+        return (
+            _across(person, a) > 0
+            and _across(person, a) * _down(person, a) >= 0.6 * a.area
+            and a.area < 0.5 * person.area
+        )
+    return (
+        a.x0 <= person.middle[0] <= a.x1
+        and a.y1 >= person.y0
+        and a.middle[1] < person.middle[1]
+        and a.width <= 3 * person.width
+    )
 
 
 def _beside(a: _Thing, b: _Thing) -> bool:
     """On the same ground, about as large, with a small gap or hardly an overlap between them."""
     narrow, tall = min(a.width, b.width), max(a.height, b.height)
-    return (-0.5 * narrow <= _across(a, b) <= 0.1 * narrow and abs(a.y1 - b.y1) <= 0.25 * tall
-            and max(a.area, b.area) < 4 * min(a.area, b.area))
+    return (
+        -0.5 * narrow <= _across(a, b) <= 0.1 * narrow
+        and abs(a.y1 - b.y1) <= 0.25 * tall
+        and max(a.area, b.area) < 4 * min(a.area, b.area)
+    )
 
 
 # --- and in words ----------------------------------------------------------------------------------
+
 
 def _listed(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
@@ -128,8 +180,11 @@ def said_of(found: Detections) -> str:
     order = sorted(groups, key=lambda label: (-weights[label], label))
     words = {label: counted(len(groups[label]), label) for label in order}
     people = groups.get("person", [])
-    carried = [label for label in order if label in (*_WORN, "umbrella")
-               and all(any(_carries(person, a) for person in people) for a in groups[label])]
+    carried = [
+        label
+        for label in order
+        if label in (*_WORN, "umbrella") and all(any(_carries(person, a) for person in people) for a in groups[label])
+    ]
     if carried:
         words["person"] += f" with {_listed([words[label] for label in carried])}"
     left = [label for label in order if label not in carried]
@@ -140,8 +195,12 @@ def said_of(found: Detections) -> str:
             parts[resting[0]] = f"{_listed([words[label] for label in resting])} on {words[support]}"
             left = [label for label in left if label not in (*resting[1:], support)]
     told = [parts.get(label, words[label]) for label in left]
-    if len(left) == 2 and not parts and all(len(groups[label]) == 1 for label in left) and _beside(
-            *(groups[label][0] for label in left)):
+    if (
+        len(left) == 2
+        and not parts
+        and all(len(groups[label]) == 1 for label in left)
+        and _beside(*(groups[label][0] for label in left))
+    ):
         return " next to ".join(reversed(told))  # the smaller one next to the larger
     # What would be read as "on a bench", too, comes after what is on it.
     told.sort(key=lambda part: " on " not in part)
@@ -162,8 +221,10 @@ def _detector_captioner(name: str, *, detector: str, confidence: float) -> Syste
     found = system(detector)
     if found.kind != Detections.kind:
         found.close()
-        raise ValueError(f"{name}: {detector} answers with {found.kind}; a detector-captioner needs a system that "
-                         "answers with detections, e.g. efficientdet-lite0")
+        raise ValueError(
+            f"{name}: {detector} answers with {found.kind}; a detector-captioner needs a system that "
+            "answers with detections, e.g. efficientdet-lite0"
+        )
 
     def predict(inputs: Sequence[Input], seeds: Sequence[int]) -> list[Caption]:
         return [_caption(answer) for answer in found.answer(inputs, seeds)]
@@ -175,15 +236,31 @@ def _detector_captioner(name: str, *, detector: str, confidence: float) -> Syste
         sure = answer.confident(confidence)
         return Caption.from_text(said_of(sure), score=float(sure.scores.min()) if len(sure) else None, behind=sure)
 
-    return System(name, Caption.kind, predict, fingerprint_of("detector-captioner", _ADAPTER, confidence,
-                                                              found.fingerprint),
-                  deterministic=found.deterministic, seedable=found.seedable, batch=found.batch, takes=found.takes,
-                  close=found.close)
+    return System(
+        name,
+        Caption.kind,
+        predict,
+        fingerprint_of("detector-captioner", _ADAPTER, confidence, found.fingerprint),
+        deterministic=found.deterministic,
+        seedable=found.seedable,
+        batch=found.batch,
+        takes=found.takes,
+        close=found.close,
+    )
 
 
-FAMILIES: Mapping[str, SystemFamily] = {family.name: family for family in (
-    SystemFamily("detector-captioner", Caption.kind, _detector_captioner, (
-        Parameter("detector", "text", "efficientdet-lite0", help="a system that answers with detections"),
-        Parameter("confidence", "float", 0.4, low=0, high=1, help="what a detection must score to be named"),
-    ), help="Says in words what a detector sees."),
-)}
+FAMILIES: Mapping[str, SystemFamily] = {
+    family.name: family
+    for family in (
+        SystemFamily(
+            "detector-captioner",
+            Caption.kind,
+            _detector_captioner,
+            (
+                Parameter("detector", "text", "efficientdet-lite0", help="a system that answers with detections"),
+                Parameter("confidence", "float", 0.4, low=0, high=1, help="what a detection must score to be named"),
+            ),
+            help="Says in words what a detector sees.",
+        ),
+    )
+}

@@ -22,22 +22,48 @@ def label_problems(said: pl.DataFrame, labels: Mapping[str, Sequence[str]], word
     found = []
     for (case,), pairs in said.group_by("case", maintain_order=True):
         texts = labels.get(str(case), ())
-        both = [read_caption(before, words).objects.keys() & read_caption(after, words).objects.keys()
-                for before, after in pairs.select("source", "follow_up").iter_rows()]
+        both = [
+            read_caption(before, words).objects.keys() & read_caption(after, words).objects.keys()
+            for before, after in pairs.select("source", "follow_up").iter_rows()
+        ]
         readings = [read_caption(text, words) for text in texts]
         for label in sorted(set().union(*both)):
             seen = sum(label in named for named in both)
             names = [_names(reading, label, words) for reading in readings]
             for number, (text, named) in enumerate(zip(texts, names, strict=True)):
                 if not named:
-                    found.append({"case": case, "number": number, "label": text, "left_out": label, "seen": seen,
-                                  "pairs": pairs.height, "others": sum(names), "of": len(texts) - 1})
-    table = pl.DataFrame(found, schema={
-        "case": pl.String, "number": pl.Int32, "label": pl.String, "left_out": pl.String, "seen": pl.Int32,
-        "pairs": pl.Int32, "others": pl.Int32, "of": pl.Int32})
+                    found.append(
+                        {
+                            "case": case,
+                            "number": number,
+                            "label": text,
+                            "left_out": label,
+                            "seen": seen,
+                            "pairs": pairs.height,
+                            "others": sum(names),
+                            "of": len(texts) - 1,
+                        }
+                    )
+    table = pl.DataFrame(
+        found,
+        schema={
+            "case": pl.String,
+            "number": pl.Int32,
+            "label": pl.String,
+            "left_out": pl.String,
+            "seen": pl.Int32,
+            "pairs": pl.Int32,
+            "others": pl.Int32,
+            "of": pl.Int32,
+        },
+    )
     merged = table.group_by("case", "number", "label", maintain_order=True).agg(
-        pl.col("left_out").str.join(", "), pl.col("seen").max(), pl.col("pairs").first(), pl.col("others").max(),
-        pl.col("of").first())
+        pl.col("left_out").str.join(", "),
+        pl.col("seen").max(),
+        pl.col("pairs").first(),
+        pl.col("others").max(),
+        pl.col("of").first(),
+    )
     return merged.sort("others", "seen", descending=True, maintain_order=True)
 
 
@@ -45,4 +71,5 @@ def _names(reading: Reading, label: str, words: Vocabulary) -> bool:
     """Whether a caption names something of a class's super-category, or a wider word for it."""
     category = words.supers.get(label, label)
     return any(words.supers.get(each, each) == category for each in reading.objects) or any(
-        label in wide.classes for wide in reading.wider)
+        label in wide.classes for wide in reading.wider
+    )

@@ -67,9 +67,16 @@ class _Count:
     failed: dict[str, str] = field(default_factory=dict)
 
 
-def make_pool(dataset: Dataset, out: str | Path, *, segmenter: System | None = None, labels: Collection[str] = (),
-              most: int | None = None, limit: int | None = None,
-              on_progress: Callable[[PoolProgress], None] | None = None) -> MadePool:
+def make_pool(
+    dataset: Dataset,
+    out: str | Path,
+    *,
+    segmenter: System | None = None,
+    labels: Collection[str] = (),
+    most: int | None = None,
+    limit: int | None = None,
+    on_progress: Callable[[PoolProgress], None] | None = None,
+) -> MadePool:
     """Cut the whole objects out of a dataset's pictures, and write them to a folder that is new or empty.
 
     Args:
@@ -84,11 +91,15 @@ def make_pool(dataset: Dataset, out: str | Path, *, segmenter: System | None = N
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise FileExistsError(f"{folder} is there already; give a folder that is new or empty")
     if segmenter is None and dataset.truth != Detections.kind:
-        raise ValueError(f"{dataset.name} has {dataset.truth or 'no'} ground truth, and objects are cut out by masks; "
-                         "take a dataset with instances, or give a segmenter")
+        raise ValueError(
+            f"{dataset.name} has {dataset.truth or 'no'} ground truth, and objects are cut out by masks; "
+            "take a dataset with instances, or give a segmenter"
+        )
     if segmenter is not None and segmenter.kind != Detections.kind:
-        raise ValueError(f"{segmenter.name} answers with {segmenter.kind}; a segmenter of objects answers with "
-                         "detections that have masks")
+        raise ValueError(
+            f"{segmenter.name} answers with {segmenter.kind}; a segmenter of objects answers with "
+            "detections that have masks"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     count, lines = _Count(), []
     for number, case in enumerate(dataset.cases(), 1):
@@ -104,15 +115,22 @@ def make_pool(dataset: Dataset, out: str | Path, *, segmenter: System | None = N
     if not lines:
         why = "; ".join(f"{n:,} {reason}" for reason, n in count.rejected.most_common())
         failed = "; ".join(f"{case}: {reason}" for case, reason in list(count.failed.items())[:3])
-        raise ValueError(f"no whole object was found in {dataset.name}"
-                         + "".join(f" ({text})" for text in (why, failed) if text))
+        raise ValueError(
+            f"no whole object was found in {dataset.name}" + "".join(f" ({text})" for text in (why, failed) if text)
+        )
     write_listing(folder, lines)
-    return MadePool(read_pool(folder), dict(sorted(count.kept.items())), dict(count.licences.most_common()),
-                    dict(count.rejected.most_common()), count.failed)
+    return MadePool(
+        read_pool(folder),
+        dict(sorted(count.kept.items())),
+        dict(count.licences.most_common()),
+        dict(count.rejected.most_common()),
+        count.failed,
+    )
 
 
-def _items(case: Case, segmenter: System | None, labels: Collection[str], most: int | None,
-           count: _Count) -> Iterator[Item]:
+def _items(
+    case: Case, segmenter: System | None, labels: Collection[str], most: int | None, count: _Count
+) -> Iterator[Item]:
     try:
         given, _ = read_input(case)
         if not isinstance(given, Image):
@@ -146,8 +164,13 @@ def _items(case: Case, segmenter: System | None, labels: Collection[str], most: 
             continue
         assert not isinstance(shape, str)
         own = found.ids[number] if found.ids else str(number)
-        yield Item.from_pixels(label, _cut_out(given.pixels, shape), name=f"{PurePosixPath(case.id).stem}-{own}",
-                               licence=str(case.attributes.get("licence", "")), source=f"{case.id}#{own}")
+        yield Item.from_pixels(
+            label,
+            _cut_out(given.pixels, shape),
+            name=f"{PurePosixPath(case.id).stem}-{own}",
+            licence=str(case.attributes.get("licence", "")),
+            source=f"{case.id}#{own}",
+        )
 
 
 def _whole(given: npt.NDArray[np.bool_]) -> Mask | str:
@@ -190,7 +213,8 @@ def _hidden(mask: Mask, number: int, found: Detections) -> str:
             continue
         near = np.asarray(cv2.dilate(shape.astype(np.uint8), np.ones((5, 5), np.uint8)), np.uint8)
         if cv2.countNonZero(outline & near) >= TOUCHED * length and _in_front(
-                shape.astype(np.uint8), mask, bool(found.boxes[other, 3] > found.boxes[number, 3])):
+            shape.astype(np.uint8), mask, bool(found.boxes[other, 3] > found.boxes[number, 3])
+        ):
             return "hidden in part"
     return ""
 
@@ -204,6 +228,6 @@ def _in_front(one: Mask, other: Mask, lower: bool) -> bool:
 def _cut_out(pixels: npt.NDArray[np.uint8], mask: Mask) -> npt.NDArray[np.uint8]:
     """RGBA. The edge is soft over a pixel, inwards: outside of the mask the picture shows something else."""
     x, y, width, height = cv2.boundingRect(mask)
-    here = np.s_[y:y + height, x:x + width]
+    here = np.s_[y : y + height, x : x + width]
     alpha = cv2.blur(mask[here] * np.uint8(255), (3, 3), borderType=cv2.BORDER_CONSTANT) * mask[here]
     return np.dstack([pixels[here], alpha])

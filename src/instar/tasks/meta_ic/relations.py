@@ -56,8 +56,15 @@ class Compared:
         return "omission" if self.missing else None
 
 
-def compared(source: str, follow_up: str, added: Sequence[str] = (), removed: Sequence[str] = (), *,
-             reader: str = "words", words: str = "coco") -> Compared:
+def compared(
+    source: str,
+    follow_up: str,
+    added: Sequence[str] = (),
+    removed: Sequence[str] = (),
+    *,
+    reader: str = "words",
+    words: str = "coco",
+) -> Compared:
     """What two captions name, and where that breaks the relations.
 
     >>> compared("a man on a bench", "a man on a bench and a cat", ["dog"]).sentences
@@ -77,15 +84,30 @@ def compared(source: str, follow_up: str, added: Sequence[str] = (), removed: Se
         want = "many" if label in before.objects and label in new else before.objects.get(label, "one")
         if {want, after.objects[label]} == {"one", "many"}:
             wrong[label] = (want, after.objects[label])
-    sentences = [f"{label} was inserted and is not named" if label in new else f"{label} is not named any more"
-                 for label in missing]
+    sentences = [
+        f"{label} was inserted and is not named" if label in new else f"{label} is not named any more"
+        for label in missing
+    ]
     sentences += [f"{label} is named and was not there before" for label in extra]
     sentences += [f"{label}: {is_} where {want} is expected" for label, (want, is_) in wrong.items()]
-    roles: dict[str, Role] = {**dict.fromkeys(shared, "kept"), **dict.fromkeys(new & after.objects.keys(), "added"),
-                              **dict.fromkeys(wrong, "number"), **dict.fromkeys(extra, "extra"),
-                              **dict.fromkeys(missing, "missing"), **dict.fromkeys(hinted, "wider")}
-    return Compared(tuple(missing), tuple(extra), tuple(wrong), tuple(sorted(hinted)), len(shared),
-                    _marks(before, roles, hinted), _marks(after, roles, hinted), tuple(sentences))
+    roles: dict[str, Role] = {
+        **dict.fromkeys(shared, "kept"),
+        **dict.fromkeys(new & after.objects.keys(), "added"),
+        **dict.fromkeys(wrong, "number"),
+        **dict.fromkeys(extra, "extra"),
+        **dict.fromkeys(missing, "missing"),
+        **dict.fromkeys(hinted, "wider"),
+    }
+    return Compared(
+        tuple(missing),
+        tuple(extra),
+        tuple(wrong),
+        tuple(sorted(hinted)),
+        len(shared),
+        _marks(before, roles, hinted),
+        _marks(after, roles, hinted),
+        tuple(sentences),
+    )
 
 
 @lru_cache(maxsize=16)
@@ -115,18 +137,28 @@ def _covered(reading: Reading, labels: set[str]) -> set[str]:
 
 
 def _marks(reading: Reading, roles: Mapping[str, Role], hinted: set[str]) -> tuple[Mark, ...]:
-    marks = [Mark(each.start, each.end, roles.get(each.label, "kept"), each.why) for each in reading.mentions
-             if each.end > each.start]
+    marks = [
+        Mark(each.start, each.end, roles.get(each.label, "kept"), each.why)
+        for each in reading.mentions
+        if each.end > each.start
+    ]
     marks += [Mark(each.start, each.end, "wider", each.why) for each in reading.wider if hinted & set(each.classes)]
     return tuple(sorted(marks, key=lambda mark: mark.start))
 
 
 # --- judging ---------------------------------------------------------------------------------------
 
+
 def compared_rows(source: Mapping[str, Any], follow_up: Mapping[str, Any], options: Mapping[str, Any]) -> Compared:
     """Two stored predictions compared as a judging does it."""
-    return compared(source["caption"], follow_up["caption"], follow_up["added"] or (), follow_up["removed"] or (),
-                    reader=options["reader"], words=options["vocabulary"])
+    return compared(
+        source["caption"],
+        follow_up["caption"],
+        follow_up["added"] or (),
+        follow_up["removed"] or (),
+        reader=options["reader"],
+        words=options["vocabulary"],
+    )
 
 
 def _pairs(evidence: Evidence) -> Iterator[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
@@ -135,9 +167,16 @@ def _pairs(evidence: Evidence) -> Iterator[tuple[dict[str, Any], dict[str, Any],
     several = evidence.parameters["draws"] > 1
     for row in evidence.follow_ups.filter(pl.col("repeat") == 0).iter_rows(named=True):
         if row["case"] in sources:
-            yield sources[row["case"]], row, {
-                "case": row["case"], "follow_up": row["follow_up"], "draw": row["draw"],
-                "target": f"draw {row['draw']}" if several else "whole"}
+            yield (
+                sources[row["case"]],
+                row,
+                {
+                    "case": row["case"],
+                    "follow_up": row["follow_up"],
+                    "draw": row["draw"],
+                    "target": f"draw {row['draw']}" if several else "whole",
+                },
+            )
 
 
 def objects(evidence: Evidence) -> pl.DataFrame:
@@ -147,8 +186,11 @@ def objects(evidence: Evidence) -> pl.DataFrame:
     for source, follow_up, row in _pairs(evidence):
         unknown = _unknown(follow_up, known)
         found = compared_rows(source, follow_up, evidence.options)
-        row |= {"severity": None, "reason": unknown} if unknown else {
-            "severity": float(len(found.missing) + len(found.extra)), "kind": found.kind}
+        row |= (
+            {"severity": None, "reason": unknown}
+            if unknown
+            else {"severity": float(len(found.missing) + len(found.extra)), "kind": found.kind}
+        )
         rows.append(row | _measured(found))
     return pl.DataFrame(rows, schema={**VERDICT_COLUMNS, **MEASURES}, orient="row")
 
@@ -164,48 +206,102 @@ def numbers(evidence: Evidence) -> pl.DataFrame:
             reason = "the captions do not name the same objects"
         elif not found.shared:
             reason = "no object is named that was there before or was inserted"
-        row |= {"severity": None, "reason": reason} if reason else {
-            "severity": float(len(found.numbers)), "kind": "number" if found.numbers else None}
+        row |= (
+            {"severity": None, "reason": reason}
+            if reason
+            else {"severity": float(len(found.numbers)), "kind": "number" if found.numbers else None}
+        )
         rows.append(row | _measured(found))
     return pl.DataFrame(rows, schema={**VERDICT_COLUMNS, **MEASURES}, orient="row")
 
 
 def _unknown(follow_up: Mapping[str, Any], known: Vocabulary) -> str | None:
-    strange = [label for label in (*(follow_up["added"] or ()), *(follow_up["removed"] or ()))
-               if _class_of(label, known) is None]
+    strange = [
+        label
+        for label in (*(follow_up["added"] or ()), *(follow_up["removed"] or ()))
+        if _class_of(label, known) is None
+    ]
     return f"the vocabulary {known.name} has no word for {strange[0]!r}" if strange else None
 
 
 def _measured(found: Compared) -> dict[str, Any]:
-    return {name: ", ".join(labels) or None for name, labels in
-            (("missing", found.missing), ("extra", found.extra), ("numbers", found.numbers))}
+    return {
+        name: ", ".join(labels) or None
+        for name, labels in (("missing", found.missing), ("extra", found.extra), ("numbers", found.numbers))
+    }
 
 
 def verbatim(evidence: Evidence) -> pl.DataFrame:
     """1 where the caption is another one, to the letter."""
-    rows = [row | {"severity": float(source["caption"] != follow_up["caption"])}
-            for source, follow_up, row in _pairs(evidence)]
+    rows = [
+        row | {"severity": float(source["caption"] != follow_up["caption"])}
+        for source, follow_up, row in _pairs(evidence)
+    ]
     return pl.DataFrame(rows, schema={**VERDICT_COLUMNS, "draw": pl.Int32}, orient="row")
 
 
 _DRAWS = Parameter("draws", "int", 1, low=1, high=1000, help="follow-ups of a random transformation, each a target")
-_READER = Parameter("reader", "choice", "words", choices=("words", "paper"),
-                    help="how captions are understood: by Instar, or as MetaIC's code had it")
+_READER = Parameter(
+    "reader",
+    "choice",
+    "words",
+    choices=("words", "paper"),
+    help="how captions are understood: by Instar, or as MetaIC's code had it",
+)
 _WORDS = Parameter("vocabulary", "text", "coco", help="the classes and their words: coco, or a TOML file of yours")
 
-RELATIONS: Mapping[str, Relation] = {relation.name: relation for relation in (
-    Relation(
-        "objects", "caption", objects, unit="classes", threshold=1.0, grid=(1.0, 2.0, 3.0), mapping=False,
-        kinds=("misclassification", "omission"), measures=MEASURES, parameters=(_DRAWS,), options=(_READER, _WORDS),
-        help="The follow-up's caption names the objects of the source's, and what was inserted."),
-    Relation(
-        "numbers", "caption", numbers, unit="classes", threshold=1.0, grid=(1.0, 2.0, 3.0), mapping=False,
-        kinds=("number",), measures=MEASURES, parameters=(_DRAWS,),
-        options=(_READER, _WORDS, Parameter(
-            "numbers", "choice", "shared", choices=("shared", "agreed"),
-            help="asked of the classes that both captions name, or only where the captions name the same ones")),
-        help="Objects keep their grammatical number; what was inserted is one, or many where there was one already."),
-    Relation(
-        "verbatim", "caption", verbatim, unit="captions changed", threshold=1.0, grid=(1.0,), mapping=False,
-        measures={"draw": pl.Int32}, parameters=(_DRAWS,), help="The caption stays the same, to the letter."),
-)}
+RELATIONS: Mapping[str, Relation] = {
+    relation.name: relation
+    for relation in (
+        Relation(
+            "objects",
+            "caption",
+            objects,
+            unit="classes",
+            threshold=1.0,
+            grid=(1.0, 2.0, 3.0),
+            mapping=False,
+            kinds=("misclassification", "omission"),
+            measures=MEASURES,
+            parameters=(_DRAWS,),
+            options=(_READER, _WORDS),
+            help="The follow-up's caption names the objects of the source's, and what was inserted.",
+        ),
+        Relation(
+            "numbers",
+            "caption",
+            numbers,
+            unit="classes",
+            threshold=1.0,
+            grid=(1.0, 2.0, 3.0),
+            mapping=False,
+            kinds=("number",),
+            measures=MEASURES,
+            parameters=(_DRAWS,),
+            options=(
+                _READER,
+                _WORDS,
+                Parameter(
+                    "numbers",
+                    "choice",
+                    "shared",
+                    choices=("shared", "agreed"),
+                    help="asked of the classes that both captions name, or only where the captions name the same ones",
+                ),
+            ),
+            help="Objects keep their grammatical number; what was inserted is one, or many if one was there.",
+        ),
+        Relation(
+            "verbatim",
+            "caption",
+            verbatim,
+            unit="captions changed",
+            threshold=1.0,
+            grid=(1.0,),
+            mapping=False,
+            measures={"draw": pl.Int32},
+            parameters=(_DRAWS,),
+            help="The caption stays the same, to the letter.",
+        ),
+    )
+}

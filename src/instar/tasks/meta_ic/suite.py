@@ -14,10 +14,25 @@ OVERLAPS = (0, 0.15, 0.3, 0.45)
 PAPER_JUDGING = {"reader": "paper", "numbers": "agreed"}
 """60 classes by their exact word; numbers are looked at only where the objects agree."""
 
-_BASELINE = ("blur(1)", "blur(2)", "blur(3)", "brightness(20, 1)", "brightness(50, 1)", "brightness(80, 1)",
-             "contrast(0.5)", "contrast(1.5)", "contrast(2)", "shear(0.1)", "shear(0.2)", "shear(0.3)")
-DEEPTEST = ("identity => objects", "identity => verbatim",
-            *(f"{change} => {relation}" for change in _BASELINE for relation in ("objects", "verbatim")))
+_BASELINE = (
+    "blur(1)",
+    "blur(2)",
+    "blur(3)",
+    "brightness(20, 1)",
+    "brightness(50, 1)",
+    "brightness(80, 1)",
+    "contrast(0.5)",
+    "contrast(1.5)",
+    "contrast(2)",
+    "shear(0.1)",
+    "shear(0.2)",
+    "shear(0.3)",
+)
+DEEPTEST = (
+    "identity => objects",
+    "identity => verbatim",
+    *(f"{change} => {relation}" for change in _BASELINE for relation in ("objects", "verbatim")),
+)
 """DeepTest's blur, brightness, contrast and shear: the caption names the same objects, or is the same to the letter."""
 
 
@@ -30,9 +45,9 @@ def _made(name: str, spellings: tuple[str, ...], help: str, options: Mapping[str
 
 
 SUITES: Mapping[str, Callable[[], Suite]] = {
-    "meta-ic": lambda: _made(
-        "meta-ic", listed(), "MetaIC: an object is inserted, at four intervals of overlap."),
+    "meta-ic": lambda: _made("meta-ic", listed(), "MetaIC: an object is inserted, at four intervals of overlap."),
     "meta-ic@paper": lambda: _made(
-        "meta-ic@paper", listed(), "MetaIC with captions understood as the original's code had it.", PAPER_JUDGING),
+        "meta-ic@paper", listed(), "MetaIC with captions understood as the original's code had it.", PAPER_JUDGING
+    ),
     "deeptest": lambda: _made("deeptest", DEEPTEST, "DeepTest's blur, brightness, contrast and shear on captions."),
 }

@@ -20,11 +20,20 @@ from instar.report.picture import Panel, contact_sheet, panel_picture
 from instar.report.rebuild import load_pair, load_source
 from instar.shapes import Shape
 from instar.spelling import unknown
-from instar.store import Store
+from instar.store import Manifest, Store
 from instar.tasks.object_relevance.relations import object_in
 
-__all__ = ["Explained", "Look", "Looks", "explain", "explained", "explanation_picture", "looks", "object_alone",
-           "object_panels"]
+__all__ = [
+    "Explained",
+    "Look",
+    "Looks",
+    "explain",
+    "explained",
+    "explanation_picture",
+    "looks",
+    "object_alone",
+    "object_panels",
+]
 
 PICTURES = 8
 """The most follow-ups that are shown."""
@@ -67,8 +76,16 @@ def explained(verdicts: pl.DataFrame, limits: Mapping[str, float]) -> list[Expla
         broken = judged.filter((pl.col("severity") > 0) & (pl.col("severity") >= pl.col("rule").replace_strict(limits)))
         reliable = None if judged.is_empty() else broken.is_empty()
         worst = _most_telling(broken, list(limits)) if reliable is False else {}
-        found.append(Explained(str(target), str(rows["label"][0]), reliable, _why(rows, judged, broken.height, worst),
-                               worst.get("rule"), worst.get("draw")))
+        found.append(
+            Explained(
+                str(target),
+                str(rows["label"][0]),
+                reliable,
+                _why(rows, judged, broken.height, worst),
+                worst.get("rule"),
+                worst.get("draw"),
+            )
+        )
     if whole is not None and (not parts or not whole.filter(pl.col("status") != "not applicable").is_empty()):
         found.append(Explained(WHOLE, "image", None, _unsaid(whole)))
     return sorted(found, key=lambda one: (False, True, None).index(one.reliable))
@@ -77,8 +94,10 @@ def explained(verdicts: pl.DataFrame, limits: Mapping[str, float]) -> list[Expla
 def _verdicts(run: Run, case: str) -> pl.DataFrame:
     names = run.rules().filter(relation="presence")["rule"]
     if names.is_empty():
-        raise ValueError(f"{run.folder} has no rules about the presence of objects; `instar run DETECTOR "
-                         "object-relevance DATASET` makes such a run")
+        raise ValueError(
+            f"{run.folder} has no rules about the presence of objects; `instar run DETECTOR "
+            "object-relevance DATASET` makes such a run"
+        )
     mine = run.verdicts().filter((pl.col("case") == case) & pl.col("rule").is_in(names.implode()))
     if mine.is_empty():
         raise unknown("case", case, run.cases()["case"])
@@ -87,6 +106,7 @@ def _verdicts(run: Run, case: str) -> pl.DataFrame:
 
 def _most_telling(broken: pl.DataFrame, order: list[str]) -> dict[str, Any]:
     """Still found with the most of it erased; else the first rule of the run: the smallest change."""
+
     def rank(row: Mapping[str, Any]) -> tuple[bool, int]:
         place = order.index(row["rule"])
         return row["kind"] != "persists", -place if row["kind"] == "persists" else place
@@ -101,22 +121,27 @@ def _why(rows: pl.DataFrame, judged: pl.DataFrame, broken: int, worst: Mapping[s
     if judged.is_empty():
         return f"no rule says anything about it: {rows['reason'][0]}"
     if not worst:
-        return f"{seen}, and stays so under {_count(judged.height, 'rule')}" if not before else (
-            f"{seen}, for its own sake: {_count(judged.height, 'rule')} found nothing against it")
+        return (
+            f"{seen}, and stays so under {_count(judged.height, 'rule')}"
+            if not before
+            else (f"{seen}, for its own sake: {_count(judged.height, 'rule')} found nothing against it")
+        )
     times = f"in {round(worst['severity'] * worst['tries'])} of {_count(worst['tries'], 'follow-up')}"
     left = rule(worst["rule"]).left
     says = {
         "persists": f"{seen}, and still found {times} of {left}, which leaves little or nothing of it: it is what is "
-                    "around it that is found",
+        "around it that is found",
         "missing": f"{seen}, but lost {times} of {left}, which leaves it as recognisable as it was",
-        "incorrect": f"{seen}, but found {times} of {left}, which adds nothing of it: being found is an accident"}
+        "incorrect": f"{seen}, but found {times} of {left}, which adds nothing of it: being found is an accident",
+    }
     return says[worst["kind"]] + (f"; {_count(broken - 1, 'more rule')} against it" if broken > 1 else "")
 
 
 def _unsaid(whole: pl.DataFrame) -> str:
     """Why rules say nothing of a whole image, most frequent reason first."""
-    reasons = whole.group_by("status", "reason", maintain_order=True).len().sort("len", descending=True,
-                                                                                 maintain_order=True)
+    reasons = (
+        whole.group_by("status", "reason", maintain_order=True).len().sort("len", descending=True, maintain_order=True)
+    )
     said = []
     for status, reason, count in reasons.iter_rows():
         failed = f" ({status})" if status != "not applicable" else ""
@@ -130,6 +155,7 @@ def _count(number: int, what: str) -> str:
 
 
 # --- looking at one object -------------------------------------------------------------------------
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Look:
@@ -162,8 +188,7 @@ class Looks:
     iou: float
 
 
-def looks(store: Store, manifest: Mapping[str, Any], case: str, target: str, name: str,
-          options: Mapping[str, Any]) -> Looks:
+def looks(store: Store, manifest: Manifest, case: str, target: str, name: str, options: Mapping[str, Any]) -> Looks:
     """What a rule about presence sees of an object; `options` are those of the judging. Raises `LookupError`."""
     asked, (held, why) = rule(name), _held(store, manifest, case, name, options)
     assert asked.relation is not None
@@ -178,8 +203,7 @@ def looks(store: Store, manifest: Mapping[str, Any], case: str, target: str, nam
     return Looks(source, tuple(found), why, float(held.options["confidence"]), float(held.parameters["iou"]))
 
 
-def _held(store: Store, manifest: Mapping[str, Any], case: str, name: str, options: Mapping[str, Any]
-          ) -> tuple[Evidence, str]:
+def _held(store: Store, manifest: Manifest, case: str, name: str, options: Mapping[str, Any]) -> tuple[Evidence, str]:
     """What a rule has of one case, and why it has no follow-ups where it has none."""
     asked, mine = rule(name), pl.col("case") == case
     rows = store.predictions(where=mine & pl.col("follow_up").is_in([SOURCE, asked.transformations[0].id]))
@@ -199,9 +223,18 @@ def _look(held: Evidence, row: Mapping[str, Any], target: str, draw: Any, found:
     return Look(draw, found, broken, score, box, answer, matching)
 
 
-def object_panels(store: Store, manifest: Mapping[str, Any], case: str, target: str, name: str, draw: int | None, *,
-                  options: Mapping[str, Any], dataset: str | Path | None = None, near: bool = False
-                  ) -> tuple[Panel, Panel | str]:
+def object_panels(
+    store: Store,
+    manifest: Manifest,
+    case: str,
+    target: str,
+    name: str,
+    draw: int | None,
+    *,
+    options: Mapping[str, Any],
+    dataset: str | Path | None = None,
+    near: bool = False,
+) -> tuple[Panel, Panel | str]:
     """Source and follow-up with an object's box hollow and the answer about it; others are grey. Raises `CannotDraw`.
 
     `near` shows the part around the object. A text says why there is no follow-up.
@@ -211,14 +244,25 @@ def object_panels(store: Store, manifest: Mapping[str, Any], case: str, target: 
     if chosen is None:
         image = load_source(store, manifest, case, dataset=dataset).image
         return _object_panel(image, seen.source, seen.confidence, near), seen.why or f"there is no follow-up {draw}"
-    pair = load_pair(store, manifest, {"case": case, "rule": name, "target": target, "severity": None, "draw": draw},
-                     dataset=dataset)
-    return (_object_panel(pair.source.image, seen.source, seen.confidence, near),
-            _object_panel(pair.follow_up.image, chosen, seen.confidence, near))
+    pair = load_pair(
+        store, manifest, {"case": case, "rule": name, "target": target, "severity": None, "draw": draw}, dataset=dataset
+    )
+    return (
+        _object_panel(pair.source.image, seen.source, seen.confidence, near),
+        _object_panel(pair.follow_up.image, chosen, seen.confidence, near),
+    )
 
 
-def object_alone(store: Store, manifest: Mapping[str, Any], case: str, target: str, name: str, *,
-                 options: Mapping[str, Any], dataset: str | Path | None = None) -> Panel:
+def object_alone(
+    store: Store,
+    manifest: Manifest,
+    case: str,
+    target: str,
+    name: str,
+    *,
+    options: Mapping[str, Any],
+    dataset: str | Path | None = None,
+) -> Panel:
     """The part of the source around an object, with nothing drawn on it. Raises `CannotDraw`."""
     held, _ = _held(store, manifest, case, name, options)
     box, _ = object_in(held.sources.row(0, named=True), target, held)
@@ -259,8 +303,11 @@ def explanation_picture(run: Run, case: str, *, dataset: str | Path | None = Non
 
     The source alone where no rule says anything of any object.
     """
-    mine = _verdicts(run, case).filter(pl.col("target") != WHOLE).sort("severity", descending=True, nulls_last=True,
-                                                                       maintain_order=True)
+    mine = (
+        _verdicts(run, case)
+        .filter(pl.col("target") != WHOLE)
+        .sort("severity", descending=True, nulls_last=True, maintain_order=True)
+    )
     shown = list(mine.unique("rule", keep="first", maintain_order=True).head(PICTURES).iter_rows(named=True))
     pairs = [load_pair(run.store, run.manifest, verdict, dataset=dataset) for verdict in shown]
     source = pairs[0].source if pairs else load_source(run.store, run.manifest, case, dataset=dataset)

@@ -26,8 +26,18 @@ from instar.systems.boxes import carried_back, fitted, suppressed
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
 from instar.warp import Warp
 
-__all__ = ["FAMILIES", "STRIDE", "VERSION", "Weights", "decoded", "framed", "network_of", "normalised", "pytorch",
-           "read_weights"]
+__all__ = [
+    "FAMILIES",
+    "STRIDE",
+    "VERSION",
+    "Weights",
+    "decoded",
+    "framed",
+    "network_of",
+    "normalised",
+    "pytorch",
+    "read_weights",
+]
 
 VERSION = 1
 """Of the weights' file, and part of the fingerprint: changes when the answers do."""
@@ -78,8 +88,9 @@ def read_weights(path: Path) -> Weights:
             state = {name.removeprefix("state/"): held[name] for name in held.files if name.startswith("state/")}
             return Weights([str(label) for label in held["labels"]], int(held["side"]), state)
     except (AttributeError, BadZipFile, EOFError, KeyError, TypeError, ValueError):  # numpy's, by what the file is
-        raise ValueError(f"{path}: these are no weights of the reference trainer, version {VERSION}; it writes a file "
-                         "weights.npz") from None
+        raise ValueError(
+            f"{path}: these are no weights of the reference trainer, version {VERSION}; it writes a file weights.npz"
+        ) from None
 
 
 def _reference_detector(name: str, *, weights: str) -> System:
@@ -96,8 +107,9 @@ def _reference_detector(name: str, *, weights: str) -> System:
             found = _peaks(torch, *decoded(torch, answer, len(held.labels)))
         return [_said(*each, held.labels, frame) for each, frame in zip(found, frames, strict=True)]
 
-    return System(name, Detections.kind, predict, fingerprint_of("reference-detector", VERSION, hash_file(str(path))),
-                  batch=256)
+    return System(
+        name, Detections.kind, predict, fingerprint_of("reference-detector", VERSION, hash_file(str(path))), batch=256
+    )
 
 
 def framed(image: Image, side: int) -> tuple[Pixels, Warp]:
@@ -117,6 +129,7 @@ def pytorch(owner: str) -> Any:
 
 # --- the network -----------------------------------------------------------------------------------
 
+
 def network_of(torch: Any, classes: int) -> Any:
     """Per cell: a score for each class, and the box's four sides as logarithms of their distance in cells.
 
@@ -125,15 +138,26 @@ def network_of(torch: Any, classes: int) -> Any:
     nn = torch.nn
 
     def layer(inner: int, outer: int, stride: int = 1, apart: int = 1) -> list[Any]:
-        return [nn.Conv2d(inner, outer, 3, stride, apart, dilation=apart, bias=False), nn.BatchNorm2d(outer),
-                nn.ReLU(inplace=True)]
+        return [
+            nn.Conv2d(inner, outer, 3, stride, apart, dilation=apart, bias=False),
+            nn.BatchNorm2d(outer),
+            nn.ReLU(inplace=True),
+        ]
 
     last = nn.Conv2d(64, classes + 4, 1)
     with torch.no_grad():
         last.bias.zero_()
         last.bias[:classes] = math.log(0.02 / 0.98)  # cells without an object are the rule
-    made = nn.Sequential(*layer(3, 24, 2), *layer(24, 48, 2), *layer(48, 64, 2), *layer(64, 64),
-                         *layer(64, 64, 1, 2), *layer(64, 64, 1, 4), *layer(64, 64), last)
+    made = nn.Sequential(
+        *layer(3, 24, 2),
+        *layer(24, 48, 2),
+        *layer(48, 64, 2),
+        *layer(64, 64),
+        *layer(64, 64, 1, 2),
+        *layer(64, 64, 1, 4),
+        *layer(64, 64),
+        last,
+    )
     return made.to(memory_format=torch.channels_last)  # as pictures come; twice as fast on a CPU
 
 
@@ -168,8 +192,20 @@ def _said(scores: Array, kinds: Array, boxes: Array, labels: Sequence[str], fram
     return carried_back(boxes[kept], [labels[int(kind)] for kind in kinds[kept]], scores[kept], frame)
 
 
-FAMILIES: Mapping[str, SystemFamily] = {family.name: family for family in (
-    SystemFamily("reference-detector", Detections.kind, _reference_detector, (
-        Parameter("weights", "text", help="weights.npz of a training, e.g. repaired/trained/after-0/weights.npz"),
-    ), help="A small detector that `instar repair` trains.", extra="repair"),
-)}
+FAMILIES: Mapping[str, SystemFamily] = {
+    family.name: family
+    for family in (
+        SystemFamily(
+            "reference-detector",
+            Detections.kind,
+            _reference_detector,
+            (
+                Parameter(
+                    "weights", "text", help="weights.npz of a training, e.g. repaired/trained/after-0/weights.npz"
+                ),
+            ),
+            help="A small detector that `instar repair` trains.",
+            extra="repair",
+        ),
+    )
+}

@@ -19,8 +19,13 @@ __all__ = ["RELATIONS", "object_in"]
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
-MEASURES: dict[str, Any] = {"label": pl.String, "found_source": pl.Boolean, "found": pl.Float64, "tries": pl.Int32,
-                            "draw": pl.Int32}
+MEASURES: dict[str, Any] = {
+    "label": pl.String,
+    "found_source": pl.Boolean,
+    "found": pl.Float64,
+    "tries": pl.Int32,
+    "draw": pl.Int32,
+}
 """An object's class, whether it is found in the source, the share of the follow-ups in which it is, how many there
 are, and the first draw that breaks the relation."""
 
@@ -43,13 +48,27 @@ def presence(evidence: Evidence) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for (case,), mine in follow.group_by("case", maintain_order=True):
         if case in sources:
-            rows += _case(str(case), cases.get(case, {}), sources[case], mine, said, evidence.parameters,
-                          float(evidence.options["confidence"]))
+            rows += _case(
+                str(case),
+                cases.get(case, {}),
+                sources[case],
+                mine,
+                said,
+                evidence.parameters,
+                float(evidence.options["confidence"]),
+            )
     return pl.DataFrame(rows, schema={**VERDICT_COLUMNS, **MEASURES}, orient="row")
 
 
-def _case(case: str, about: Mapping[str, Any], source: Mapping[str, Any], follow: pl.DataFrame,
-          said: set[str], asked: Mapping[str, Any], confidence: float) -> Iterator[dict[str, Any]]:
+def _case(
+    case: str,
+    about: Mapping[str, Any],
+    source: Mapping[str, Any],
+    follow: pl.DataFrame,
+    said: set[str],
+    asked: Mapping[str, Any],
+    confidence: float,
+) -> Iterator[dict[str, Any]]:
     boxes, labels, ids = _objects(about, source, confidence)
     size = np.array([source["width"], source["height"]] * 2, np.float64)
     inside = np.ceil(np.clip(boxes, 0, size) - 0.5)  # whole pixels: those whose centres are in the box
@@ -66,23 +85,43 @@ def _case(case: str, about: Mapping[str, Any], source: Mapping[str, Any], follow
             if only is not None and target != only:
                 continue
             unknown = None if labels[number] in said else labels[number]
-            reason = _not_asked(bool(there[number]), unknown, target in touched, bool(before[number]), float(ratio),
-                                asked)
+            reason = _not_asked(
+                bool(there[number]), unknown, target in touched, bool(before[number]), float(ratio), asked
+            )
             broken = np.asarray(after[:, number] if asked["effect"] == "gone" else after[:, number] != before[number])
             severity = None if reason else float(broken.mean())
-            yield {"case": case, "follow_up": name, "target": target, "severity": severity, "reason": reason,
-                   "kind": _kind(str(asked["effect"]), bool(before[number])) if severity else None,
-                   "label": labels[number], "found_source": bool(before[number]),
-                   "found": float(after[:, number].mean()), "tries": len(tried),
-                   "draw": int(tried[int(broken.argmax())]["draw"]) if severity else None}
+            yield {
+                "case": case,
+                "follow_up": name,
+                "target": target,
+                "severity": severity,
+                "reason": reason,
+                "kind": _kind(str(asked["effect"]), bool(before[number])) if severity else None,
+                "label": labels[number],
+                "found_source": bool(before[number]),
+                "found": float(after[:, number].mean()),
+                "tries": len(tried),
+                "draw": int(tried[int(broken.argmax())]["draw"]) if severity else None,
+            }
         if not ids:
-            yield {"case": case, "follow_up": name, "target": "whole", "severity": None, "kind": None,
-                   "reason": "no objects in this image", "label": None, "found_source": None, "found": None,
-                   "tries": len(tried), "draw": None}
+            yield {
+                "case": case,
+                "follow_up": name,
+                "target": "whole",
+                "severity": None,
+                "kind": None,
+                "reason": "no objects in this image",
+                "label": None,
+                "found_source": None,
+                "found": None,
+                "tries": len(tried),
+                "draw": None,
+            }
 
 
-def _objects(about: Mapping[str, Any], source: Mapping[str, Any],
-             confidence: float) -> tuple[Floats, list[str], list[str]]:
+def _objects(
+    about: Mapping[str, Any], source: Mapping[str, Any], confidence: float
+) -> tuple[Floats, list[str], list[str]]:
     """The boxes, classes and ids of the objects that verdicts are about."""
     if about.get("truth_boxes") is not None:
         labels = list(about["truth_labels"])
@@ -129,12 +168,13 @@ def object_in(answer: Mapping[str, Any], target: str, evidence: Evidence) -> tup
     if target not in ids:
         raise LookupError(f"there is no object {target} in this case")
     at = ids.index(target)
-    box = _carried(boxes[at:at + 1], answer)
-    return box[0], _matching(box, labels[at:at + 1], answer, _overlap(evidence.parameters))[0]
+    box = _carried(boxes[at : at + 1], answer)
+    return box[0], _matching(box, labels[at : at + 1], answer, _overlap(evidence.parameters))[0]
 
 
-def _not_asked(there: bool, unknown: str | None, touched: bool, found: bool, ratio: float,
-               asked: Mapping[str, Any]) -> str | None:
+def _not_asked(
+    there: bool, unknown: str | None, touched: bool, found: bool, ratio: float, asked: Mapping[str, Any]
+) -> str | None:
     """Why the relation says nothing about an object. That a class it does not know stays unfound proves nothing."""
     if not there:
         return _OUTSIDE
@@ -155,22 +195,50 @@ def _kind(effect: str, before: bool) -> str:
     return "missing" if before else "incorrect"
 
 
-RELATIONS: Mapping[str, Relation] = {relation.name: relation for relation in (
-    Relation(
-        "presence", "detections", presence, unit="shares of the follow-ups", threshold=2 / 3,
-        grid=(1 / 3, 2 / 3, 1.0), kinds=("missing", "incorrect", "persists"), measures=MEASURES, mapping=False,
-        parameters=(
-            Parameter("effect", "choice", choices=("gone", "kept"),
-                      help="gone: an object that is erased must not stay found; kept: found or not must not change"),
-            Parameter("iou", "float", 0.3, low=0, high=1, help="found from this overlap with the object's box up"),
-            Parameter("strict", "bool", False, help="found above that overlap, not with it: the original's code"),
-            Parameter("least", "float", 0.9, low=0, high=1,
-                      help="gone: claimed from this erased ratio up; below, `found` is measured and nothing judged"),
-            Parameter("unfound", "choice", "leave", choices=("leave", "count"),
-                      help="gone: objects not found in the source are left out, or counted as the original did"),
-            Parameter("draws", "int", 3, low=1, high=1000, help="follow-ups of a random transformation"),
-            Parameter("repeats", "int", 1, low=1, high=1000, help="predictions of each by a stochastic system")),
-        options=(Parameter("confidence", "float", 0.5, low=0, high=1, help="detections below this are not there"),),
-        help="Whether an object is found follows what was done to it: erased, it is not found any more; with noise on "
-             "it or on the background, nothing changes. ⚠ The paper's formulas for the two are inverted."),
-)}
+RELATIONS: Mapping[str, Relation] = {
+    relation.name: relation
+    for relation in (
+        Relation(
+            "presence",
+            "detections",
+            presence,
+            unit="shares of the follow-ups",
+            threshold=2 / 3,
+            grid=(1 / 3, 2 / 3, 1.0),
+            kinds=("missing", "incorrect", "persists"),
+            measures=MEASURES,
+            mapping=False,
+            parameters=(
+                Parameter(
+                    "effect",
+                    "choice",
+                    choices=("gone", "kept"),
+                    help="gone: an object that is erased must not stay found; kept: found or not must not change",
+                ),
+                Parameter("iou", "float", 0.3, low=0, high=1, help="found from this overlap with the object's box up"),
+                Parameter("strict", "bool", False, help="found above that overlap, not with it: the original's code"),
+                Parameter(
+                    "least",
+                    "float",
+                    0.9,
+                    low=0,
+                    high=1,
+                    help="gone: claimed from this erased ratio up; below, `found` is measured and nothing judged",
+                ),
+                Parameter(
+                    "unfound",
+                    "choice",
+                    "leave",
+                    choices=("leave", "count"),
+                    help="gone: objects not found in the source are left out, or counted as the original did",
+                ),
+                Parameter("draws", "int", 3, low=1, high=1000, help="follow-ups of a random transformation"),
+                Parameter("repeats", "int", 1, low=1, high=1000, help="predictions of each by a stochastic system"),
+            ),
+            options=(Parameter("confidence", "float", 0.5, low=0, high=1, help="detections below this are not there"),),
+            help="Whether an object is found follows what was done to it: erased, it is not found any more; "
+            "with noise on "
+            "it or on the background, nothing changes. ⚠ The paper's formulas for the two are inverted.",
+        ),
+    )
+}

@@ -13,9 +13,21 @@ from instar.suites import Suite, listed_suite
 __all__ = ["PAPER_RELATIONS", "RELATIONS", "SUITES", "each", "listed"]
 
 DETECTIONS = (
-    "identity", "mirror(h)", "stretch(1, 0.8)", "stretch(1.25, 1)", "resolution(0.7)",
-    "gamma(0.5)", "gamma(1.5)", "brightness(20, 0.8)", "contrast(0.7)", "bilateral(80, 7)", "motion(5, 0)",
-    "noise(8)", "greyscale", "colour_wheel(90)")
+    "identity",
+    "mirror(h)",
+    "stretch(1, 0.8)",
+    "stretch(1.25, 1)",
+    "resolution(0.7)",
+    "gamma(0.5)",
+    "gamma(1.5)",
+    "brightness(20, 0.8)",
+    "contrast(0.7)",
+    "bilateral(80, 7)",
+    "motion(5, 0)",
+    "noise(8)",
+    "greyscale",
+    "colour_wheel(90)",
+)
 
 RATIOS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 OBJECT_SIGMA = 16.0
@@ -23,8 +35,10 @@ OBJECT_SIGMA = 16.0
 BACKGROUND_SIGMAS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 
 RELATIONS = ("presence(gone)", "presence(kept)")
-PAPER_RELATIONS = ("presence(gone, strict=true, least=0, unfound=count, draws=1)",
-                   "presence(kept, strict=true, draws=1)")
+PAPER_RELATIONS = (
+    "presence(gone, strict=true, least=0, unfound=count, draws=1)",
+    "presence(kept, strict=true, draws=1)",
+)
 """MR-1 judged at every ratio, also where the source is not found, IoU above 0.3, and no vote: as the original's code
 had it."""
 
@@ -39,17 +53,24 @@ def listed(relations: tuple[str, str], *, only: str = "all") -> tuple[str, ...]:
     rules = {
         "erase": [f"erase({ratio:g}) => {gone}" for ratio in (*RATIOS, 1.0)],
         "object": [f"object_noise({ratio:g}, {OBJECT_SIGMA:g}) => {kept}" for ratio in RATIOS],
-        "background": [f"background_noise({sigma:g}) => {kept}" for sigma in BACKGROUND_SIGMAS]}
+        "background": [f"background_noise({sigma:g}) => {kept}" for sigma in BACKGROUND_SIGMAS],
+    }
     return tuple(one for name, listed in rules.items() if only in ("all", name) for one in listed)
 
 
 def each() -> tuple[str, ...]:
     """One follow-up per object, all others untouched: whether an object hangs on itself, not on its neighbours."""
     gone, kept = RELATIONS
-    return tuple(one for number in range(EACH) for one in (
-        f"erase(0.9, only={number}) => {gone}", f"erase(1, only={number}) => {gone}",
-        f"object_noise(0.5, {OBJECT_SIGMA:g}, only={number}) => {kept}",
-        f"object_noise(0.9, {OBJECT_SIGMA:g}, only={number}) => {kept}"))
+    return tuple(
+        one
+        for number in range(EACH)
+        for one in (
+            f"erase(0.9, only={number}) => {gone}",
+            f"erase(1, only={number}) => {gone}",
+            f"object_noise(0.5, {OBJECT_SIGMA:g}, only={number}) => {kept}",
+            f"object_noise(0.9, {OBJECT_SIGMA:g}, only={number}) => {kept}",
+        )
+    )
 
 
 def _made(name: str, spellings: tuple[str, ...], help: str) -> Suite:
@@ -58,22 +79,32 @@ def _made(name: str, spellings: tuple[str, ...], help: str) -> Suite:
 
 SUITES: Mapping[str, Callable[[], Suite]] = {
     "detections": lambda: listed_suite(
-        "detections", DETECTIONS, "A first look at a detector: geometry, image quality, noise and colour.",
-        "detections"),
+        "detections", DETECTIONS, "A first look at a detector: geometry, image quality, noise and colour.", "detections"
+    ),
     "object-relevance": lambda: _made(
-        "object-relevance", listed(RELATIONS),
-        "Object relevance: objects erased, noise on objects and on the background."),
+        "object-relevance",
+        listed(RELATIONS),
+        "Object relevance: objects erased, noise on objects and on the background.",
+    ),
     "object-relevance/erase": lambda: _made(
-        "object-relevance/erase", listed(RELATIONS, only="erase"),
-        "Object relevance, MR-1: what is erased is not found any more."),
+        "object-relevance/erase",
+        listed(RELATIONS, only="erase"),
+        "Object relevance, MR-1: what is erased is not found any more.",
+    ),
     "object-relevance/object": lambda: _made(
-        "object-relevance/object", listed(RELATIONS, only="object"), "Object relevance, MR-2: noise on the object."),
+        "object-relevance/object", listed(RELATIONS, only="object"), "Object relevance, MR-2: noise on the object."
+    ),
     "object-relevance/background": lambda: _made(
-        "object-relevance/background", listed(RELATIONS, only="background"),
-        "Object relevance, MR-2: noise on the background."),
+        "object-relevance/background",
+        listed(RELATIONS, only="background"),
+        "Object relevance, MR-2: noise on the background.",
+    ),
     "object-relevance/each": lambda: _made(
-        "object-relevance/each", each(), "Object relevance with one follow-up per object: the first ten of an image."),
+        "object-relevance/each", each(), "Object relevance with one follow-up per object: the first ten of an image."
+    ),
     "object-relevance@paper": lambda: _made(
-        "object-relevance@paper", listed(PAPER_RELATIONS),
-        "Object relevance as published: one follow-up, MR-1 at every ratio."),
+        "object-relevance@paper",
+        listed(PAPER_RELATIONS),
+        "Object relevance as published: one follow-up, MR-1 at every ratio.",
+    ),
 }

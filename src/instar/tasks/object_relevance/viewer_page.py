@@ -65,8 +65,11 @@ def _case(viewer: Viewer, asked: Filters, name: str) -> _Case:
         raise HTTPException(404, f"there is no case {name!r} in this run")
     rules = [rule for rule in index.rules if rule.relation == PRESENCE]
     if not rules:
-        raise HTTPException(404, "this run has no rules about the presence of objects; `instar run DETECTOR "
-                                 "object-relevance DATASET` makes such a run")
+        raise HTTPException(
+            404,
+            "this run has no rules about the presence of objects; `instar run DETECTOR "
+            "object-relevance DATASET` makes such a run",
+        )
     return _Case(viewer, asked, index, name, number, rules)
 
 
@@ -81,9 +84,19 @@ def picture(viewer: Viewer, asked: Filters, query: Mapping[str, str], side: Side
         raise HTTPException(404, f"view is one of {', '.join(VIEWS)}")
     run = viewer.run(asked.run)
     return viewer.pictures.of_object(
-        run.store, here.index.manifest, here.index.version, case=here.name, target=query.get("object", ""), rule=rule,
-        draw=whole(query.get("draw"), 0), view=view, side=side, width=width, options=here.options,
-        dataset=run.dataset)
+        run.store,
+        here.index.manifest,
+        here.index.version,
+        case=here.name,
+        target=query.get("object", ""),
+        rule=rule,
+        draw=whole(query.get("draw"), 0),
+        view=view,
+        side=side,
+        width=width,
+        options=here.options,
+        dataset=run.dataset,
+    )
 
 
 def explanation(viewer: Viewer, asked: Filters, query: Mapping[str, str]) -> dict[str, Any]:
@@ -98,22 +111,34 @@ def explanation(viewer: Viewer, asked: Filters, query: Mapping[str, str]) -> dic
         raise HTTPException(404, f"there is no object {target!r} in this case")
     viewer.pictures.expect(viewer.run(asked.run).store, [here.name])
     kept = {name: query[name] for name in ("object", "shown", "draw") if query.get(name)}
-    return {"asked": asked, "index": here.index, "case": here.name, "facts": here.index.case_facts(here.name),
-            "waiting": False,
-            "objects": [_object(here, each, each is chosen) for each in objects],
-            "counts": {word: sum(each.reliable is value for each in objects) for value, word in WORDS.items()},
-            "note": next((each.why for each in said if each.target == WHOLE), ""),
-            "source": address("/picture", {**asked.query("run", "judging"), "case": here.name, "w": 960}),
-            "canonical": here.link(**kept), "back": address("/case", {**asked.query(), "case": here.name}),
-            "shown": _shown(here, verdicts, chosen, query) if chosen else None,
-            **neighbours(here.index, asked, here.number, "/explain", False)}
+    return {
+        "asked": asked,
+        "index": here.index,
+        "case": here.name,
+        "facts": here.index.case_facts(here.name),
+        "waiting": False,
+        "objects": [_object(here, each, each is chosen) for each in objects],
+        "counts": {word: sum(each.reliable is value for each in objects) for value, word in WORDS.items()},
+        "note": next((each.why for each in said if each.target == WHOLE), ""),
+        "source": address("/picture", {**asked.query("run", "judging"), "case": here.name, "w": 960}),
+        "canonical": here.link(**kept),
+        "back": address("/case", {**asked.query(), "case": here.name}),
+        "shown": _shown(here, verdicts, chosen, query) if chosen else None,
+        **neighbours(here.index, asked, here.number, "/explain", False),
+    }
 
 
 def _object(here: _Case, said: Explained, on: bool) -> dict[str, Any]:
     rule = said.rule or here.rules[0].id
-    return {"target": said.target, "label": said.label, "word": WORDS[said.reliable], "why": _sentence(said.why),
-            "on": on, "open": here.link(object=said.target) + "#object",
-            "picture": here.picture("source", 240, object=said.target, shown=rule, view="alone")}
+    return {
+        "target": said.target,
+        "label": said.label,
+        "word": WORDS[said.reliable],
+        "why": _sentence(said.why),
+        "on": on,
+        "open": here.link(object=said.target) + "#object",
+        "picture": here.picture("source", 240, object=said.target, shown=rule, view="alone"),
+    }
 
 
 def _sentence(words: str) -> str:
@@ -122,8 +147,11 @@ def _sentence(words: str) -> str:
 
 def _shown(here: _Case, verdicts: pl.DataFrame, chosen: Explained, query: Mapping[str, str]) -> dict[str, Any]:
     """One object: every rule about it, and one of them in pictures."""
-    rows = {row["rule"]: row for row in verdicts.sort(pl.col("target") != WHOLE).iter_rows(named=True)
-            if row["target"] in (WHOLE, chosen.target)}  # where a rule has both, its own is the later one
+    rows = {
+        row["rule"]: row
+        for row in verdicts.sort(pl.col("target") != WHOLE).iter_rows(named=True)
+        if row["target"] in (WHOLE, chosen.target)
+    }  # where a rule has both, its own is the later one
     steps = [_step(here, chosen.target, rule, rows[rule.id]) for rule in here.rules if rule.id in rows]
     wanted = query.get("shown") or chosen.rule or _strongest(steps)
     step = next((each for each in steps if each["rule"] == wanted), None)
@@ -136,16 +164,31 @@ def _shown(here: _Case, verdicts: pl.DataFrame, chosen: Explained, query: Mappin
     try:
         seen = here.looks(chosen.target, step["rule"])
     except LookupError as error:  # the source has no answer
-        return {**_object(here, chosen, True), "families": families, "step": step, "missing": error.args[0],
-                "tiles": [], "left_out": 0, "large": None, "source": None}
+        return {
+            **_object(here, chosen, True),
+            "families": families,
+            "step": step,
+            "missing": error.args[0],
+            "tiles": [],
+            "left_out": 0,
+            "large": None,
+            "source": None,
+        }
     draw = whole(query.get("draw"), rows[step["rule"]].get("draw") or 0)
     tiles = [_tile(here, look, seen, chosen.label, about, look.draw == draw) for look in seen.follow_ups]
     large = next((tile for tile in tiles if tile["on"]), None)
     if tiles and large is None:
         raise HTTPException(404, f"{step['left']} has no follow-up {draw}; they are numbered 0 to {len(tiles) - 1}")
-    return {**_object(here, chosen, True), "families": families, "step": step, "missing": seen.why, "large": large,
-            "source": _tile(here, seen.source, seen, chosen.label, about, False), "tiles": tiles[:DRAWS],
-            "left_out": len(tiles[DRAWS:])}
+    return {
+        **_object(here, chosen, True),
+        "families": families,
+        "step": step,
+        "missing": seen.why,
+        "large": large,
+        "source": _tile(here, seen.source, seen, chosen.label, about, False),
+        "tiles": tiles[:DRAWS],
+        "left_out": len(tiles[DRAWS:]),
+    }
 
 
 def _step(here: _Case, target: str, rule: RuleFacts, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,12 +196,21 @@ def _step(here: _Case, target: str, rule: RuleFacts, row: Mapping[str, Any]) -> 
     left, limit = parsed(rule.id).left, here.index.thresholds(here.asked.threshold)[rule.id]
     severity = row["severity"]
     state = "" if severity is None else "violated" if severity >= limit and severity > 0 else "kept"
-    inner = left[len(rule.family) + 1:-1] if left.startswith(f"{rule.family}(") and " | " not in left else left
+    inner = left[len(rule.family) + 1 : -1] if left.startswith(f"{rule.family}(") and " | " not in left else left
     times = f"{round(row['found'] * row['tries'])}/{row['tries']}" if row["found"] is not None else "–"
-    return {"rule": rule.id, "left": left, "family": rule.family, "inner": inner, "state": state, "times": times,
-            "kind": row["kind"], "reason": row["reason"], "limit": limit,
-            "open": here.link(object=target, shown=rule.id),
-            "page": address("/rule", {**here.asked.query("run", "judging", "threshold"), "rule": rule.id})}
+    return {
+        "rule": rule.id,
+        "left": left,
+        "family": rule.family,
+        "inner": inner,
+        "state": state,
+        "times": times,
+        "kind": row["kind"],
+        "reason": row["reason"],
+        "limit": limit,
+        "open": here.link(object=target, shown=rule.id),
+        "page": address("/rule", {**here.asked.query("run", "judging", "threshold"), "rule": rule.id}),
+    }
 
 
 def _strongest(steps: Sequence[Mapping[str, Any]]) -> str:
@@ -171,9 +223,15 @@ def _tile(here: _Case, look: Look, seen: Looks, label: str, about: Mapping[str, 
     """One prediction: what is said of the object there, and its pictures."""
     side: Side = "source" if look.draw is None else "follow-up"
     one = {**about, "draw": look.draw or 0}
-    return {"draw": look.draw, "on": on, "broken": look.broken, "said": _said(look, seen, label),
-            "picture": here.picture(side, 960, **one), "near": here.picture(side, 480, **one, view="near"),
-            "open": here.link(**one)}
+    return {
+        "draw": look.draw,
+        "on": on,
+        "broken": look.broken,
+        "said": _said(look, seen, label),
+        "picture": here.picture(side, 960, **one),
+        "near": here.picture(side, 480, **one, view="near"),
+        "open": here.link(**one),
+    }
 
 
 def _said(look: Look, seen: Looks, label: str) -> str:

@@ -5,9 +5,14 @@ from instar.task import Task
 __all__ = ["TASK"]
 
 TASK = Task(
-    "trajtest", __name__, "Human trajectory prediction: moved, turned and changed maps (TrajTest).",
-    systems={**dict.fromkeys(("constant-velocity", "social-force"), ".baselines:FAMILIES"),
-             "goalmap": ".goalmap:FAMILIES"},
+    "trajtest",
+    __name__,
+    "Human trajectory prediction: moved, turned and changed maps (TrajTest).",
+    systems={
+        **dict.fromkeys(("constant-velocity", "social-force"), ".baselines:FAMILIES"),
+        "goalmap": ".goalmap:FAMILIES",
+    },
     relations={**dict.fromkeys(("wvc", "hvc"), ".relations:RELATIONS"), "direction": ".direction:RELATIONS"},
     suites=dict.fromkeys(("trajtest", "trajtest/geometry", "trajtest/map", "trajtest@paper"), ".suite:SUITES"),
+    panels={"trajtest": ".panel:PANELS"},
 )

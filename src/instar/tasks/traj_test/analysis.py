@@ -34,10 +34,19 @@ def displacement(store: Store, follow_ups: Sequence[str] | None = None) -> pl.Da
     Follow-ups are carried back; distances are in pixels of the source. Cases without a truth are left out.
     """
     manifest = store.manifest()
-    if (manifest["truth"] or {}).get("kind") != Forecast.kind:
+    if manifest.truth_kind != Forecast.kind:
         raise ValueError(f"{store.folder} has no ground truth of forecasts to compare with")
-    found = [pl.DataFrame(schema={"case": pl.String, "follow_up": pl.String, "draw": pl.Int32, "repeat": pl.Int32,
-                                  **dict.fromkeys(DISPLACEMENTS, pl.Float64)})]
+    found = [
+        pl.DataFrame(
+            schema={
+                "case": pl.String,
+                "follow_up": pl.String,
+                "draw": pl.Int32,
+                "repeat": pl.Int32,
+                **dict.fromkeys(DISPLACEMENTS, pl.Float64),
+            }
+        )
+    ]
     wanted = pl.col("status") == "ok"
     if follow_ups is not None:
         wanted &= pl.col("follow_up").is_in([SOURCE, *follow_ups])
@@ -48,19 +57,27 @@ def displacement(store: Store, follow_ups: Sequence[str] | None = None) -> pl.Da
         rows = store.predictions(columns, where=part & wanted)
         rows = rows.filter(pl.col("case").is_in(list(truths)))
         paths, warps = Paths.of(rows), matrices_of(rows)
-        values = np.array([_displacement(paths[number], truths[case], warps[number], case)
-                           for number, case in enumerate(rows["case"])]).reshape(-1, len(DISPLACEMENTS))
+        values = np.array(
+            [
+                _displacement(paths[number], truths[case], warps[number], case)
+                for number, case in enumerate(rows["case"])
+            ]
+        ).reshape(-1, len(DISPLACEMENTS))
         keys = rows.select("case", "follow_up", "draw", "repeat")
-        found.append(keys.with_columns(pl.Series(name, values[:, i], pl.Float64)
-                                       for i, name in enumerate(DISPLACEMENTS)))
+        found.append(
+            keys.with_columns(pl.Series(name, values[:, i], pl.Float64) for i, name in enumerate(DISPLACEMENTS))
+        )
     return pl.concat(found)
 
 
-def _displacement(futures: npt.NDArray[np.float64], truth: npt.NDArray[np.float64], warp: npt.NDArray[np.float64],
-                  case: str) -> tuple[float, float, float, float]:
+def _displacement(
+    futures: npt.NDArray[np.float64], truth: npt.NDArray[np.float64], warp: npt.NDArray[np.float64], case: str
+) -> tuple[float, float, float, float]:
     if futures.shape[1:] != truth.shape:
-        raise ValueError(f"{case}: its ground truth has {len(truth)} positions, the predicted futures "
-                         f"{futures.shape[1]}; truth is one future of as many positions as the scene asks for")
+        raise ValueError(
+            f"{case}: its ground truth has {len(truth)} positions, the predicted futures "
+            f"{futures.shape[1]}; truth is one future of as many positions as the scene asks for"
+        )
     back = Warp(warp, (1, 1), (1, 1)).inverse.points(futures)
     apart = np.linalg.norm(back - truth, axis=-1)
     average, final = apart.mean(1), apart[:, -1]
@@ -82,8 +99,11 @@ def displacement_tests(table: pl.DataFrame) -> pl.DataFrame:
                 values.append((np.concatenate([sources, runs.select(DISPLACEMENTS).to_numpy()]), len(sources)))
     with ThreadPoolExecutor() as pool:  # numpy lets others work while it sums
         tested = list(pool.map(_displacement_tests, values))
-    return pl.DataFrame([(*key, *p) for key, p in zip(keys, tested, strict=True)], orient="row", schema={
-        "case": pl.String, "follow_up": pl.String, **dict.fromkeys(_P.values(), pl.Float64)})
+    return pl.DataFrame(
+        [(*key, *p) for key, p in zip(keys, tested, strict=True)],
+        orient="row",
+        schema={"case": pl.String, "follow_up": pl.String, **dict.fromkeys(_P.values(), pl.Float64)},
+    )
 
 
 def _displacement_tests(given: tuple[npt.NDArray[np.float64], int]) -> list[float]:
@@ -95,9 +115,16 @@ def _displacement_tests(given: tuple[npt.NDArray[np.float64], int]) -> list[floa
 def _by_relation(verdicts: pl.DataFrame, name: str) -> pl.DataFrame:
     """The verdicts of one relation, with the transformation of their rule and its parameters."""
     rules = {text: rule(text) for text in verdicts["rule"].unique()}
-    mine = [{"rule": text, "follow_up": one.left, "effect": one.relation.values.get("effect"),
-             "as_published": one.relation.values.get("test") in ("z", "wilcoxon")}
-            for text, one in rules.items() if one.relation is not None and one.relation.relation.name == name]
+    mine = [
+        {
+            "rule": text,
+            "follow_up": one.left,
+            "effect": one.relation.values.get("effect"),
+            "as_published": one.relation.values.get("test") in ("z", "wilcoxon"),
+        }
+        for text, one in rules.items()
+        if one.relation is not None and one.relation.relation.name == name
+    ]
     schema = {"rule": pl.String, "follow_up": pl.String, "effect": pl.String, "as_published": pl.Boolean}
     return verdicts.join(pl.DataFrame(mine, schema=schema), on="rule")
 
@@ -113,8 +140,11 @@ def preserving_table(verdicts: pl.DataFrame, truth: pl.DataFrame | None, *, p: f
     rows = []
     for (name, as_published), part in wvc.group_by("follow_up", "as_published", maintain_order=True):
         tested = part["p"].drop_nulls()
-        row: dict[str, Any] = {"change": f"{name}{_PUBLISHED * bool(as_published)}", "judged": len(tested),
-                               **_rate("wvc", int((tested <= p).sum()), len(tested))}
+        row: dict[str, Any] = {
+            "change": f"{name}{_PUBLISHED * bool(as_published)}",
+            "judged": len(tested),
+            **_rate("wvc", int((tested <= p).sum()), len(tested)),
+        }
         for measure, column in _P.items():
             row[measure] = None if truth is None else _share(truth.filter(follow_up=name)[column].drop_nulls() <= p)
         apart = hvc.filter(follow_up=name)["severity"].drop_nulls()
@@ -130,19 +160,24 @@ def _share(hits: pl.Series) -> float | None:
 
 def _rate(name: str, hits: int, tries: int) -> dict[str, float | None]:
     low, high = wilson(hits, tries)
-    return {name: hits / tries if tries else None, f"{name}_low": low if tries else None,
-            f"{name}_high": high if tries else None}
+    return {
+        name: hits / tries if tries else None,
+        f"{name}_low": low if tries else None,
+        f"{name}_high": high if tries else None,
+    }
 
 
-def agreement(verdicts: pl.DataFrame, truth: pl.DataFrame,
-              grid: Sequence[float] = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)) -> pl.DataFrame:
+def agreement(
+    verdicts: pl.DataFrame, truth: pl.DataFrame, grid: Sequence[float] = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+) -> pl.DataFrame:
     """Figure 5: how well `wvc` predicts that the displacement from the truth changed, at each level of p.
 
     `truth` are the `displacement_tests`. Both are decided at the same level; precision and recall are null where there
     is nothing to divide by.
     """
-    wvc = _by_relation(verdicts, "wvc").filter(pl.col("p").is_not_null() & (pl.col("target") == "whole")
-                                               & (pl.col("follow_up") != "identity"))
+    wvc = _by_relation(verdicts, "wvc").filter(
+        pl.col("p").is_not_null() & (pl.col("target") == "whole") & (pl.col("follow_up") != "identity")
+    )
     joined = wvc.select("case", "follow_up", "p").join(truth, on=["case", "follow_up"])
     rows = []
     for level in grid:
@@ -150,12 +185,25 @@ def agreement(verdicts: pl.DataFrame, truth: pl.DataFrame,
         for measure, column in _P.items():
             true = joined[column].to_numpy() <= level
             hits = int((said & true).sum())
-            rows.append({"p": level, "measure": measure, "pairs": len(said),
-                         "accuracy": float((said == true).mean()) if len(said) else None,
-                         "precision": hits / int(said.sum()) if said.any() else None,
-                         "recall": hits / int(true.sum()) if true.any() else None})
-    return pl.DataFrame(rows, schema={"p": pl.Float64, "measure": pl.String, "pairs": pl.Int64, **dict.fromkeys(
-        ("accuracy", "precision", "recall"), pl.Float64)})
+            rows.append(
+                {
+                    "p": level,
+                    "measure": measure,
+                    "pairs": len(said),
+                    "accuracy": float((said == true).mean()) if len(said) else None,
+                    "precision": hits / int(said.sum()) if said.any() else None,
+                    "recall": hits / int(true.sum()) if true.any() else None,
+                }
+            )
+    return pl.DataFrame(
+        rows,
+        schema={
+            "p": pl.Float64,
+            "measure": pl.String,
+            "pairs": pl.Int64,
+            **dict.fromkeys(("accuracy", "precision", "recall"), pl.Float64),
+        },
+    )
 
 
 def map_table(verdicts: pl.DataFrame) -> pl.DataFrame:
@@ -164,15 +212,17 @@ def map_table(verdicts: pl.DataFrame) -> pl.DataFrame:
     `cases_crossing` is the share of pairs in which any future crosses the changed cells, `paths_crossing` that of
     all futures; they are given where the cells become an obstacle.
     """
-    found = _by_relation(by_case(verdicts), "direction").with_columns(
-        change=pl.col("follow_up").str.extract(r"^(\w+)"))
+    found = _by_relation(by_case(verdicts), "direction").with_columns(change=pl.col("follow_up").str.extract(r"^(\w+)"))
     rows = []
     kinds = found.group_by("change", "effect", "as_published", maintain_order=True)
     for (change, effect, as_published), part in kinds:
         judged = part.filter(pl.col("severity").is_not_null())
-        row: dict[str, Any] = {"change": f"{change}{_PUBLISHED * bool(as_published)}", "effect": effect,
-                               "judged": len(judged),
-                               "not_applicable": int((part["status"] == "not applicable").sum())}
+        row: dict[str, Any] = {
+            "change": f"{change}{_PUBLISHED * bool(as_published)}",
+            "effect": effect,
+            "judged": len(judged),
+            "not_applicable": int((part["status"] == "not applicable").sum()),
+        }
         confirmed = int((judged["kind"] == "confirmed").sum())
         row |= _rate("confirmed", confirmed, len(judged))
         for kind in ("inconclusive", "wrong way", "crossing"):
@@ -182,7 +232,25 @@ def map_table(verdicts: pl.DataFrame) -> pl.DataFrame:
         row["paths_crossing"] = int(judged["crossing"].sum()) / int(judged["futures"].sum()) if avoid else None
         row["hellinger"], row["hellinger_sd"] = judged["hellinger"].mean(), judged["hellinger"].std()
         rows.append(row)
-    shares = ("confirmed", "confirmed_low", "confirmed_high", "inconclusive", "wrong_way", "crossing",
-              "cases_crossing", "paths_crossing", "hellinger", "hellinger_sd")
-    return pl.DataFrame(rows, schema={"change": pl.String, "effect": pl.String, "judged": pl.Int64,
-                                      "not_applicable": pl.Int64, **dict.fromkeys(shares, pl.Float64)})
+    shares = (
+        "confirmed",
+        "confirmed_low",
+        "confirmed_high",
+        "inconclusive",
+        "wrong_way",
+        "crossing",
+        "cases_crossing",
+        "paths_crossing",
+        "hellinger",
+        "hellinger_sd",
+    )
+    return pl.DataFrame(
+        rows,
+        schema={
+            "change": pl.String,
+            "effect": pl.String,
+            "judged": pl.Int64,
+            "not_applicable": pl.Int64,
+            **dict.fromkeys(shares, pl.Float64),
+        },
+    )

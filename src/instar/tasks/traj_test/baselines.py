@@ -42,6 +42,7 @@ _FINE = 2.0**-10
 
 # --- the person's own frame ------------------------------------------------------------------------
 
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Person:
     """Where somebody is, which way they walk (`ahead`, of length 1) and how many pixels they make in a step."""
@@ -116,8 +117,12 @@ def _fan(heading: float, speed: float) -> _Fan:
     turns, quicks = (grid.ravel() for grid in np.meshgrid(turn, quick, indexing="ij"))
     weight = np.exp(-(turns**2 + quicks**2) / 2)
     error = math.radians(heading), speed
-    return _Fan(turns * error[0], np.maximum(0, 1 + quicks * error[1]), weight / weight.sum(),
-                ((turn[1] - turn[0]) * error[0], (quick[1] - quick[0]) * error[1]))
+    return _Fan(
+        turns * error[0],
+        np.maximum(0, 1 + quicks * error[1]),
+        weight / weight.sum(),
+        ((turn[1] - turn[0]) * error[0], (quick[1] - quick[0]) * error[1]),
+    )
 
 
 def _straight(person: _Person, angle: Floats, factor: Floats, times: Floats) -> Floats:
@@ -172,12 +177,16 @@ class _Grid:
         right, low = x - left, y - top
         first = (top * _CELLS + left).astype(np.intp)
         upper, lower = weight.ravel() * (1 - low), weight.ravel() * low
-        sums = np.bincount(np.concatenate([first, first + 1, first + _CELLS, first + _CELLS + 1]),
-                           np.concatenate([upper * (1 - right), upper * right, lower * (1 - right), lower * right]),
-                           _CELLS * _CELLS)
+        sums = np.bincount(
+            np.concatenate([first, first + 1, first + _CELLS, first + _CELLS + 1]),
+            np.concatenate([upper * (1 - right), upper * right, lower * (1 - right), lower * right]),
+            _CELLS * _CELLS,
+        )
         taps = 2 * math.ceil(4 * _SMEAR) + 1
-        return np.asarray(cv2.GaussianBlur(sums.reshape(_CELLS, _CELLS), (taps, taps), _SMEAR,
-                                           borderType=cv2.BORDER_CONSTANT), np.float64)
+        return np.asarray(
+            cv2.GaussianBlur(sums.reshape(_CELLS, _CELLS), (taps, taps), _SMEAR, borderType=cv2.BORDER_CONSTANT),
+            np.float64,
+        )
 
 
 def _moments(steps: int) -> Floats:
@@ -192,6 +201,7 @@ def _between(origin: Floats, paths: Floats) -> Floats:
 
 
 # --- constant velocity -----------------------------------------------------------------------------
+
 
 @lru_cache(maxsize=64)
 def _straight_map(steps: int, heading: float, speed: float, pace: float) -> Floats:
@@ -217,8 +227,9 @@ def _constant_velocity(name: str, *, samples: int, heading: float, speed: float)
     def one(scene: Scene, seed: int) -> Forecast:
         person, heat = prepared(scene)
         turn, quick = np.random.default_rng(seed).standard_normal((2, samples))
-        futures = _straight(person, turn * math.radians(heading), np.maximum(0, 1 + quick * speed),
-                            np.arange(1.0, scene.steps + 1))
+        futures = _straight(
+            person, turn * math.radians(heading), np.maximum(0, 1 + quick * speed), np.arange(1.0, scene.steps + 1)
+        )
         return Forecast(np.asarray(futures, np.float32), heat)
 
     def predict(inputs: Sequence[Scene], seeds: Sequence[int]) -> list[Forecast]:
@@ -273,10 +284,10 @@ class _Ground:
         """Up to `reach` pixels away, for somebody who makes at most `fastest` pixels in a step."""
         low = np.clip(np.floor(position - reach), 0, scene.size).astype(int)
         high = np.clip(np.ceil(position + reach), low, scene.size).astype(int)
-        classes = np.pad(scene.classes[low[1]:high[1], low[0]:high[0]], _PAD)
+        classes = np.pad(scene.classes[low[1] : high[1], low[0] : high[0]], _PAD)
         table, solid = np.zeros(256, np.float32), np.zeros(256, np.uint8)
-        table[:len(scene.names)] = [_COST.get(name, 0) for name in scene.names]
-        solid[:len(scene.names)] = [name in _OBSTACLES for name in scene.names]
+        table[: len(scene.names)] = [_COST.get(name, 0) for name in scene.names]
+        solid[: len(scene.names)] = [name in _OBSTACLES for name in scene.names]
         costs, free = np.asarray(cv2.LUT(classes, table), np.float32), np.asarray(cv2.LUT(classes, 1 - solid), np.uint8)
         corner = low - float(_PAD)
         if free.all():
@@ -338,8 +349,10 @@ class _Ground:
         """Positions counted from the centre of the window's first cell, and moved into the window."""
         height, width = self.costs.shape
         left, top = self.corner + 0.5
-        return (np.minimum(np.maximum(xy[..., 0] - left, 0), width - 1),
-                np.minimum(np.maximum(xy[..., 1] - top, 0), height - 1))
+        return (
+            np.minimum(np.maximum(xy[..., 0] - left, 0), width - 1),
+            np.minimum(np.maximum(xy[..., 1] - top, 0), height - 1),
+        )
 
     def _crossing(self, start: Floats, move: Floats) -> tuple[Floats, Floats]:
         """The part of each move that crosses the window, as shares from 0 to 1: only there can it meet an obstacle."""
@@ -397,8 +410,7 @@ _ROOM = 0.01
 _TINY = 1e-30
 
 
-def _walked(scene: Scene, person: _Person, ground: _Ground, angle: Floats, factor: Floats,
-            repulsion: float) -> Floats:
+def _walked(scene: Scene, person: _Person, ground: _Ground, angle: Floats, factor: Floats, repulsion: float) -> Floats:
     """Positions (N, T, 2), in pixels, of ways (N,) among the obstacles."""
     if ground.gaps is None or not person.pace:
         return _straight(person, angle, factor, np.arange(1.0, scene.steps + 1))
@@ -499,8 +511,9 @@ def _map(grid: _Grid, warp: Warp, person: _Person, ground: _Ground, places: Floa
     return kept if kept.sum() > _ROOM * cells.sum() else cells
 
 
-def _social_force(name: str, *, samples: int, heading: float, speed: float, preference: float,
-                  repulsion: float) -> System:
+def _social_force(
+    name: str, *, samples: int, heading: float, speed: float, preference: float, repulsion: float
+) -> System:
     fan = _fan(heading, speed)
 
     @lru_cache(maxsize=1)  # by the scene's identity: repeats of one come one after the other
@@ -525,8 +538,16 @@ def _social_force(name: str, *, samples: int, heading: float, speed: float, pref
 
 
 def _system(name: str, predict: Callable[[Sequence[Scene], Sequence[int]], list[Forecast]]) -> System:
-    return System(name, Forecast.kind, predict, fingerprint_of("walkers", VERSION, name), deterministic=False,
-                  seedable=True, batch=8, takes=Scene.kind)
+    return System(
+        name,
+        Forecast.kind,
+        predict,
+        fingerprint_of("walkers", VERSION, name),
+        deterministic=False,
+        seedable=True,
+        batch=8,
+        takes=Scene.kind,
+    )
 
 
 _NOISE = (
@@ -536,16 +557,43 @@ _NOISE = (
     Parameter("speed", "float", 0.2, low=0, high=1, help="standard deviation of the speed, as a share of the person's"),
 )
 
-FAMILIES: Mapping[str, SystemFamily] = {family.name: family for family in (
-    SystemFamily("constant-velocity", Forecast.kind, _constant_velocity, _NOISE,
-                 help="A person goes on as in the last three steps; each sampled future has its own heading and "
-                      "speed. The map is not looked at."),
-    SystemFamily("social-force", Forecast.kind, _social_force, (
-        *_NOISE,
-        Parameter("preference", "float", 3, low=0, high=20,
-                  help="how much rarer a way on road is than one on pavement: e to this power; terrain half of it"),
-        Parameter("repulsion", "float", 0.4, low=0, high=10,
-                  help="speed with which an obstacle drives off who touches it, as a share of the person's"),
-    ), help="As constant-velocity, and round structure and tree, never through them, and rather on pavement than on "
-            "terrain, on terrain than on road. Background and classes of other names count as pavement."),
-)}
+FAMILIES: Mapping[str, SystemFamily] = {
+    family.name: family
+    for family in (
+        SystemFamily(
+            "constant-velocity",
+            Forecast.kind,
+            _constant_velocity,
+            _NOISE,
+            help="A person goes on as in the last three steps; each sampled future has its own heading and "
+            "speed. The map is not looked at.",
+        ),
+        SystemFamily(
+            "social-force",
+            Forecast.kind,
+            _social_force,
+            (
+                *_NOISE,
+                Parameter(
+                    "preference",
+                    "float",
+                    3,
+                    low=0,
+                    high=20,
+                    help="how much rarer a way on road is than one on pavement: e to this power; terrain half of it",
+                ),
+                Parameter(
+                    "repulsion",
+                    "float",
+                    0.4,
+                    low=0,
+                    high=10,
+                    help="speed with which an obstacle drives off who touches it, as a share of the person's",
+                ),
+            ),
+            help="As constant-velocity, and round structure and tree, never through them, and rather on "
+            "pavement than on "
+            "terrain, on terrain than on road. Background and classes of other names count as pavement.",
+        ),
+    )
+}

@@ -32,8 +32,15 @@ STEP = 0.5
 """Pixels between the places at which a path is looked at."""
 
 MEASURES: dict[str, Any] = {
-    "before": pl.Float64, "after": pl.Float64, "log_ratio": pl.Float64, "z": pl.Float64, "p": pl.Float64,
-    "hellinger": pl.Float64, "crossing": pl.Int32, "futures": pl.Int32}
+    "before": pl.Float64,
+    "after": pl.Float64,
+    "log_ratio": pl.Float64,
+    "z": pl.Float64,
+    "p": pl.Float64,
+    "hellinger": pl.Float64,
+    "crossing": pl.Int32,
+    "futures": pl.Int32,
+}
 
 
 def direction(evidence: Evidence) -> pl.DataFrame:
@@ -56,13 +63,25 @@ def direction(evidence: Evidence) -> pl.DataFrame:
         warp = Warp(np.reshape(row["warp"], (3, 3)), frame, (row["width"], row["height"]))
         past = pasts.get(row["case"])
         here = None if past is None else warp.points(past[-1])
-        found.append({"case": row["case"], "follow_up": row["follow_up"], "target": "whole",
-                      **_verdict(before, row, warp, here, paths[number], evidence)})
+        found.append(
+            {
+                "case": row["case"],
+                "follow_up": row["follow_up"],
+                "target": "whole",
+                **_verdict(before, row, warp, here, paths[number], evidence),
+            }
+        )
     return _median(pl.DataFrame(found, schema={**VERDICT_COLUMNS, **MEASURES}, orient="row"))
 
 
-def _verdict(before: Sequence[Mapping[str, Any]], row: Mapping[str, Any], warp: Warp, here: Floats | None,
-             futures: Floats, evidence: Evidence) -> dict[str, Any]:
+def _verdict(
+    before: Sequence[Mapping[str, Any]],
+    row: Mapping[str, Any],
+    warp: Warp,
+    here: Floats | None,
+    futures: Floats,
+    evidence: Evidence,
+) -> dict[str, Any]:
     effect, margin = evidence.parameters["effect"], evidence.options["margin"]
     as_published = evidence.parameters["test"] == "wilcoxon"
     if not row["mask"]:
@@ -88,8 +107,9 @@ def _verdict(before: Sequence[Mapping[str, Any]], row: Mapping[str, Any], warp: 
     return {**counts, **measured, "severity": severity, "kind": outcome}
 
 
-def _measured(before: Sequence[Mapping[str, Any]], row: Mapping[str, Any], warp: Warp, mask: Mask,
-              effect: str) -> dict[str, Any] | None:
+def _measured(
+    before: Sequence[Mapping[str, Any]], row: Mapping[str, Any], warp: Warp, mask: Mask, effect: str
+) -> dict[str, Any] | None:
     """Masses in the changed cells before and after; None where there is no probability map."""
     said = heat_of(row)
     # a map that is the same for every run of a system is looked at once
@@ -109,8 +129,14 @@ def _measured(before: Sequence[Mapping[str, Any]], row: Mapping[str, Any], warp:
     old, new = first.cells[inside], now[inside]
     p = wilcoxon(old, new) if effect == "increase" else wilcoxon(new, old)
     apart = math.sqrt(float((share * (np.sqrt(first.cells) - np.sqrt(now)) ** 2).sum()) / 2)
-    return {"before": typical, "after": after, "log_ratio": ratio, "z": ratio / spread if spread > 1e-9 else None,
-            "p": p, "hellinger": min(1.0, apart)}
+    return {
+        "before": typical,
+        "after": after,
+        "log_ratio": ratio,
+        "z": ratio / spread if spread > 1e-9 else None,
+        "p": p,
+        "hellinger": min(1.0, apart),
+    }
 
 
 def _placed(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -132,33 +158,65 @@ def _mask(packed: bytes, width: int, height: int) -> Mask:
 
 def crossings(futures: Floats, here: Floats | None, mask: Mask) -> Mask:
     """Which of the futures (K, T, 2), from where the person is now, cross a cell of the mask."""
-    paths = futures if here is None else np.concatenate(
-        [np.broadcast_to(here, (len(futures), 1, 2)), futures], 1)
+    paths = futures if here is None else np.concatenate([np.broadcast_to(here, (len(futures), 1, 2)), futures], 1)
     return crossing(mask, paths, STEP)
 
 
 def _median(found: pl.DataFrame) -> pl.DataFrame:
     """One verdict per case and follow-up: that of the repeat whose severity is the (upper) median."""
-    ranked = found.with_columns(place=pl.col("severity").rank("ordinal").over("case", "follow_up"),
-                                count=pl.col("severity").count().over("case", "follow_up"))
+    ranked = found.with_columns(
+        place=pl.col("severity").rank("ordinal").over("case", "follow_up"),
+        count=pl.col("severity").count().over("case", "follow_up"),
+    )
     middle = (pl.col("place") == pl.col("count") // 2 + 1) | (pl.col("count") == 0)
     return ranked.filter(middle).unique(["case", "follow_up"], keep="first", maintain_order=True).drop("place", "count")
 
 
-RELATIONS: Mapping[str, Relation] = {relation.name: relation for relation in (
-    Relation(
-        "direction", "forecast", direction, mapping=False, unit="log ratio the wrong way", threshold=0.1,
-        grid=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0), measures=MEASURES,
-        kinds=("confirmed", "inconclusive", "wrong way", "crossing"),
-        parameters=(
-            Parameter("effect", "choice", choices=("increase", "decrease", "avoid"),
-                      help="what the probability of the changed cells must do; avoid: fall, and no path crosses"),
-            SOURCES, Parameter("repeats", "int", 1, low=1, high=1000, help="predictions of the follow-up"),
-            Parameter("draws", "int", 1, low=1, high=1000, help="follow-ups of a random transformation"),
-            Parameter("test", "choice", "margin", choices=("margin", "wilcoxon"),
-                      help="wilcoxon: as published, p < 0.05 in the expected direction is a confirmation")),
-        options=(Parameter("margin", "float", 0.1, low=0, high=10, open_low=True,
-                           help="log ratios within this are inconclusive"),),
-        help="Where the map changed, probability rises or falls as it should. ⚠ test=wilcoxon is the paper's: cells "
-             "are not independent, so that its p is nearly always 0 or 1; what it counts are confirmations."),
-)}
+RELATIONS: Mapping[str, Relation] = {
+    relation.name: relation
+    for relation in (
+        Relation(
+            "direction",
+            "forecast",
+            direction,
+            mapping=False,
+            unit="log ratio the wrong way",
+            threshold=0.1,
+            grid=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
+            measures=MEASURES,
+            kinds=("confirmed", "inconclusive", "wrong way", "crossing"),
+            parameters=(
+                Parameter(
+                    "effect",
+                    "choice",
+                    choices=("increase", "decrease", "avoid"),
+                    help="what the probability of the changed cells must do; avoid: fall, and no path crosses",
+                ),
+                SOURCES,
+                Parameter("repeats", "int", 1, low=1, high=1000, help="predictions of the follow-up"),
+                Parameter("draws", "int", 1, low=1, high=1000, help="follow-ups of a random transformation"),
+                Parameter(
+                    "test",
+                    "choice",
+                    "margin",
+                    choices=("margin", "wilcoxon"),
+                    help="wilcoxon: as published, p < 0.05 in the expected direction is a confirmation",
+                ),
+            ),
+            options=(
+                Parameter(
+                    "margin",
+                    "float",
+                    0.1,
+                    low=0,
+                    high=10,
+                    open_low=True,
+                    help="log ratios within this are inconclusive",
+                ),
+            ),
+            help="Where the map changed, probability rises or falls as it should. ⚠ test=wilcoxon is the "
+            "paper's: cells "
+            "are not independent, so that its p is nearly always 0 or 1; what it counts are confirmations.",
+        ),
+    )
+}

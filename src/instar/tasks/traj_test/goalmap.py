@@ -54,6 +54,7 @@ Bools = npt.NDArray[np.bool_]
 
 # --- what the network is shown ---------------------------------------------------------------------
 
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Patch:
     """The square around the person: its middle is exactly where they are, so that a scene that is mirrored or turned
@@ -90,8 +91,8 @@ class _Patch:
         patch; and where the mean of the last 2 and the last 5 steps would lead in all steps."""
         near = (scene.past[-_PAST:] - self.centre) / self.half
         shown = np.zeros((_PAST, 3), np.float32)
-        shown[_PAST - len(near):, :2] = near
-        shown[_PAST - len(near):, 2] = 1
+        shown[_PAST - len(near) :, :2] = near
+        shown[_PAST - len(near) :, 2] = 1
         motion = [(near[-1] - near[-n]) / (n - 1) * scene.steps for n in (min(3, len(near)), min(6, len(near)))]
         return shown, np.array(motion, np.float32)
 
@@ -99,7 +100,7 @@ class _Patch:
 def _recent_speed(past: Floats) -> float:
     """Length of a step: the mean of the past, or that of its last three steps where it is larger."""
     steps = np.linalg.norm(np.diff(past, axis=0), axis=1)
-    last = past[-min(4, len(past)):]
+    last = past[-min(4, len(past)) :]
     return float(max(steps.mean(), np.linalg.norm(last[-1] - last[0]) / (len(last) - 1)))
 
 
@@ -124,12 +125,14 @@ class _Network:
         """Probabilities (64, 64) of where the person is at the last step, and half-way."""
         past, motion = patch.described(scene)
         # one scene at a time: an answer must not depend on what else was in the batch
-        goal, waypoint = self._session.run(["goal", "waypoint"], {
-            "classes": patch.fractions(scene)[None], "past": past[None], "motion": motion[None]})
+        goal, waypoint = self._session.run(
+            ["goal", "waypoint"], {"classes": patch.fractions(scene)[None], "past": past[None], "motion": motion[None]}
+        )
         return np.asarray(goal[0], np.float64), np.asarray(waypoint[0], np.float64)
 
 
 # --- obstacles -------------------------------------------------------------------------------------
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Obstacles:
@@ -164,8 +167,9 @@ class _Obstacles:
         return crossing(self.blocked, paths - np.array(self.corner), self.margin)
 
 
-def _left_behind(solid: npt.NDArray[np.uint8], part: npt.NDArray[np.uint8], line: int, column: int
-                 ) -> npt.NDArray[np.uint8]:
+def _left_behind(
+    solid: npt.NDArray[np.uint8], part: npt.NDArray[np.uint8], line: int, column: int
+) -> npt.NDArray[np.uint8]:
     """Without the obstacle that the person is inside of, by what the map says: under a tree, in a doorway. What is of
     another class and touches it still blocks."""
     if not (0 <= line < solid.shape[0] and 0 <= column < solid.shape[1] and solid[line, column]):
@@ -196,13 +200,21 @@ class _View:
     @classmethod
     def of(cls, scene: Scene, network: _Network) -> _View:
         if len(scene.past) < 2:
-            raise ValueError("goalmap needs at least two past positions to see which way the person walks; "
-                             "this scene has one")
+            raise ValueError(
+                "goalmap needs at least two past positions to see which way the person walks; this scene has one"
+            )
         patch = _Patch.of(scene)
         goal, waypoint = network(scene, patch)
         _, motion = patch.described(scene)
-        return cls(patch, scene.steps, motion[0].astype(np.float64) / scene.steps, goal, waypoint,
-                   _round_about(goal), _Obstacles.of(scene, patch))
+        return cls(
+            patch,
+            scene.steps,
+            motion[0].astype(np.float64) / scene.steps,
+            goal,
+            waypoint,
+            _round_about(goal),
+            _Obstacles.of(scene, patch),
+        )
 
     def forecast(self, samples: int, seed: int) -> Forecast:
         paths = self._futures(samples, np.random.default_rng(seed))
@@ -288,11 +300,16 @@ def _cubic(a: Floats, speed_a: Floats, b: Floats, speed_b: Floats, steps: int) -
     """Positions (…, steps + 1, 2) between two points with given velocities per step (Hermite)."""
     t = np.linspace(0, 1, steps + 1)[:, None]
     a, speed_a, b, speed_b = (v[..., None, :] for v in (a, speed_a, b, speed_b))
-    return np.asarray((2 * t**3 - 3 * t**2 + 1) * a + (t**3 - 2 * t**2 + t) * steps * speed_a
-                      + (3 * t**2 - 2 * t**3) * b + (t**3 - t**2) * steps * speed_b)
+    return np.asarray(
+        (2 * t**3 - 3 * t**2 + 1) * a
+        + (t**3 - 2 * t**2 + t) * steps * speed_a
+        + (3 * t**2 - 2 * t**3) * b
+        + (t**3 - t**2) * steps * speed_b
+    )
 
 
 # --- the system ------------------------------------------------------------------------------------
+
 
 def _goalmap(name: str, *, samples: int, model: str | None) -> System:
     path = WEIGHTS if model is None else Path(model).expanduser()
@@ -310,13 +327,30 @@ def _goalmap(name: str, *, samples: int, model: str | None) -> System:
         # repeats of a scene come together; elsewhere in the batch each is looked at again
         return [view(scene).forecast(samples, seed) for scene, seed in zip(inputs, seeds, strict=True)]
 
-    return System(name, "forecast", predict, fingerprint_of("goalmap", VERSION, samples, hash_file(str(path))),
-                  deterministic=False, batch=32, takes="scene")
+    return System(
+        name,
+        "forecast",
+        predict,
+        fingerprint_of("goalmap", VERSION, samples, hash_file(str(path))),
+        deterministic=False,
+        batch=32,
+        takes="scene",
+    )
 
 
-FAMILIES: Mapping[str, SystemFamily] = {family.name: family for family in (
-    SystemFamily("goalmap", "forecast", _goalmap, (
-        Parameter("samples", "int", 20, low=1, high=10_000, help="futures per prediction"),
-        Parameter("model", "text", None, help="an .onnx file that training/goalmap made, if not Instar's own"),
-    ), help="A small network, trained on simulated walkers: probability map, goals, paths.", extra="onnx"),
-)}
+FAMILIES: Mapping[str, SystemFamily] = {
+    family.name: family
+    for family in (
+        SystemFamily(
+            "goalmap",
+            "forecast",
+            _goalmap,
+            (
+                Parameter("samples", "int", 20, low=1, high=10_000, help="futures per prediction"),
+                Parameter("model", "text", None, help="an .onnx file that training/goalmap made, if not Instar's own"),
+            ),
+            help="A small network, trained on simulated walkers: probability map, goals, paths.",
+            extra="onnx",
+        ),
+    )
+}

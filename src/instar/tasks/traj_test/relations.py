@@ -34,14 +34,24 @@ SOURCES = Parameter("sources", "int", 20, low=1, high=1000, help="predictions of
 
 def past_of(cases: pl.DataFrame) -> dict[str, Floats]:
     """The past (P, 2) of each case."""
-    return {name: np.array(Track.from_json(text).past, np.float64).reshape(-1, 2)
-            for name, text in cases.select("case", "track").iter_rows() if text}
+    return {
+        name: np.array(Track.from_json(text).past, np.float64).reshape(-1, 2)
+        for name, text in cases.select("case", "track").iter_rows()
+        if text
+    }
 
 
 # --- wvc: the sampled futures -----------------------------------------------------------------------
 
-WVC_MEASURES: dict[str, Any] = {"p": pl.Float64, "p_least": pl.Float64, "distance": pl.Float64, "own": pl.Float64,
-                                "spread": pl.Float64, "sources": pl.Int32, "runs": pl.Int32}
+WVC_MEASURES: dict[str, Any] = {
+    "p": pl.Float64,
+    "p_least": pl.Float64,
+    "distance": pl.Float64,
+    "own": pl.Float64,
+    "spread": pl.Float64,
+    "sources": pl.Int32,
+    "runs": pl.Int32,
+}
 
 
 def wvc(evidence: Evidence) -> pl.DataFrame:
@@ -118,19 +128,23 @@ def _mean_within(matrix: Floats) -> float:
 
 def _unequal(sources: Sequence[Floats], runs: Sequence[Floats]) -> Iterator[dict[str, Any]]:
     counts = " and ".join(map(str, dict.fromkeys(len(run) for run in [*sources, *runs])))
-    yield {"severity": None, "reason": f"runs of {counts} futures have no common size up to {MOST_FUTURES}; "
-                                       "let the system always sample as many"}
+    yield {
+        "severity": None,
+        "reason": f"runs of {counts} futures have no common size up to {MOST_FUTURES}; "
+        "let the system always sample as many",
+    }
 
 
-def _against_all(sources: Sequence[Floats], runs: Sequence[Floats], warps: Sequence[Floats], own: Floats,
-                 least: float) -> Iterator[dict[str, Any]]:
+def _against_all(
+    sources: Sequence[Floats], runs: Sequence[Floats], warps: Sequence[Floats], own: Floats, least: float
+) -> Iterator[dict[str, Any]]:
     """One verdict over all runs, with p by permuting whole runs."""
     back = [Warp(warp, (1, 1), (1, 1)).inverse.points(run) for run, warp in zip(runs, warps, strict=True)]
     together = _even([*sources, *back])
     if together is None:
         yield from _unequal(sources, runs)
         return
-    here, there = together[:len(sources)], together[len(sources):]
+    here, there = together[: len(sources)], together[len(sources) :]
     if len({len(run) for run in [*sources, *back]}) > 1:
         own = _distances(here, None, True)
     across, theirs = _distances(here, there, True), _distances(there, None, True)
@@ -141,12 +155,19 @@ def _against_all(sources: Sequence[Floats], runs: Sequence[Floats], warps: Seque
     p, p_least = None, None
     if len(sources) > 1:
         _, p, p_least = permutation_test(np.block([[own, across], [across.T, theirs]]), len(sources))
-    yield {"severity": max(0.0, beyond), "p": p, "p_least": p_least, "distance": between, "own": within,
-           "spread": spread if len(runs) > 1 else None}
+    yield {
+        "severity": max(0.0, beyond),
+        "p": p,
+        "p_least": p_least,
+        "distance": between,
+        "own": within,
+        "spread": spread if len(runs) > 1 else None,
+    }
 
 
-def _against_each(sources: Sequence[Floats], runs: Sequence[Floats], warps: Sequence[Floats], own: Floats,
-                  least: float) -> Iterator[dict[str, Any]]:
+def _against_each(
+    sources: Sequence[Floats], runs: Sequence[Floats], warps: Sequence[Floats], own: Floats, least: float
+) -> Iterator[dict[str, Any]]:
     """As published: the source is carried forward, and each comparison has its own z-test and is a target.
 
     The distances among the source runs stay in the source's pixels, and are not squared.
@@ -161,8 +182,13 @@ def _against_each(sources: Sequence[Floats], runs: Sequence[Floats], warps: Sequ
                 return
             distance = float(wasserstein(pair[:1], pair[1:], squared=False)[0, 0])
             name = f"source {number}" + (f", run {again}" if len(runs) > 1 else "")
-            yield {"target": name, "severity": max(0.0, distance / max(mean, least) - 1),
-                   "p": z_test(distance, mean, deviation) if len(apart) else None, "distance": distance, "own": mean}
+            yield {
+                "target": name,
+                "severity": max(0.0, distance / max(mean, least) - 1),
+                "p": z_test(distance, mean, deviation) if len(apart) else None,
+                "distance": distance,
+                "own": mean,
+            }
 
 
 # --- hvc: the probability map -----------------------------------------------------------------------
@@ -200,25 +226,57 @@ def _noise(rows: Sequence[Mapping[str, Any]]) -> float | None:
     return hellinger(heats[0].cells, heats[1].onto(heats[0])) if len(heats) == 2 else None
 
 
-RELATIONS: Mapping[str, Relation] = {relation.name: relation for relation in (
-    Relation(
-        "wvc", "forecast", wvc, tests=True, unit="× the system's own distance", threshold=0.5,
-        grid=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0), measures=WVC_MEASURES,
-        parameters=(SOURCES,
-                    Parameter("repeats", "int", 5, low=1, high=1000,
-                              help="predictions of the follow-up; with one, p cannot fall below 1/(sources+1)"),
-                    Parameter("draws", "int", 1, low=1, high=1000, help="follow-ups of a random transformation"),
-                    Parameter("test", "choice", "permutation", choices=("permutation", "z"),
-                              help="z: as published, each source run a comparison of its own")),
-        help="The futures, carried back, come from the source's distribution. p by permuting whole runs stands beside. "
-             "⚠ test=z is the paper's: two-sided z-test per comparison (one target each; count by target), plain "
-             "instead of squared distances, the source carried forward. Its code's Sinkhorn regulariser, which made "
-             "every distance the mean one, is not rebuilt."),
-    Relation(
-        "hvc", "forecast", hvc, unit="Hellinger distance", threshold=0.2,
-        grid=(0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0), measures=HVC_MEASURES,
-        parameters=(Parameter("sources", "int", 2, low=1, high=1000,
-                              help="with two, the system's own noise is measured"), *DRAWS),
-        help="The probability map, carried back, is the same: 0 equal, 1 without overlap. Maps are normalised. "
-             "⚠ The original's were not, and were cropped wrongly after a rotation."),
-)}
+RELATIONS: Mapping[str, Relation] = {
+    relation.name: relation
+    for relation in (
+        Relation(
+            "wvc",
+            "forecast",
+            wvc,
+            tests=True,
+            unit="× the system's own distance",
+            threshold=0.5,
+            grid=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
+            measures=WVC_MEASURES,
+            parameters=(
+                SOURCES,
+                Parameter(
+                    "repeats",
+                    "int",
+                    5,
+                    low=1,
+                    high=1000,
+                    help="predictions of the follow-up; with one, p cannot fall below 1/(sources+1)",
+                ),
+                Parameter("draws", "int", 1, low=1, high=1000, help="follow-ups of a random transformation"),
+                Parameter(
+                    "test",
+                    "choice",
+                    "permutation",
+                    choices=("permutation", "z"),
+                    help="z: as published, each source run a comparison of its own",
+                ),
+            ),
+            help="The futures, carried back, come from the source's distribution. p by permuting whole runs "
+            "stands beside. "
+            "⚠ test=z is the paper's: two-sided z-test per comparison (one target each; count by target), plain "
+            "instead of squared distances, the source carried forward. Its code's Sinkhorn regulariser, which made "
+            "every distance the mean one, is not rebuilt.",
+        ),
+        Relation(
+            "hvc",
+            "forecast",
+            hvc,
+            unit="Hellinger distance",
+            threshold=0.2,
+            grid=(0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0),
+            measures=HVC_MEASURES,
+            parameters=(
+                Parameter("sources", "int", 2, low=1, high=1000, help="with two, the system's own noise is measured"),
+                *DRAWS,
+            ),
+            help="The probability map, carried back, is the same: 0 equal, 1 without overlap. Maps are normalised. "
+            "⚠ The original's were not, and were cropped wrongly after a rotation.",
+        ),
+    )
+}

@@ -12,22 +12,46 @@ from instar.suites import Suite, listed_suite
 __all__ = ["CLASS_CHANGES", "GEOMETRY", "OBSTACLES", "SUITES", "geometry", "map_rules"]
 
 GEOMETRY: tuple[str, ...] = (
-    "mirror(v)", "mirror(h)", "rotate90(1)", "rotate90(2)", "rotate90(3)", "rescale(0.8)", "rescale(1.2)")
+    "mirror(v)",
+    "mirror(h)",
+    "rotate90(1)",
+    "rotate90(2)",
+    "rotate90(3)",
+    "rescale(0.8)",
+    "rescale(1.2)",
+)
 
 CLASS_CHANGES: Mapping[str, tuple[str, ...]] = {  # Table 2: old, new, by what the probability there must do
     "decrease": ("pavement, road", "terrain, road", "pavement, terrain"),
     "increase": (
-        "road, pavement", "road, terrain", "terrain, pavement",
-        "structure, road", "structure, pavement", "structure, terrain",
-        "tree, road", "tree, pavement", "tree, terrain"),
+        "road, pavement",
+        "road, terrain",
+        "terrain, pavement",
+        "structure, road",
+        "structure, pavement",
+        "structure, terrain",
+        "tree, road",
+        "tree, pavement",
+        "tree, terrain",
+    ),
     "avoid": (
-        "road, structure", "road, tree", "pavement, structure", "pavement, tree",
-        "terrain, structure", "terrain, tree"),
+        "road, structure",
+        "road, tree",
+        "pavement, structure",
+        "pavement, tree",
+        "terrain, structure",
+        "terrain, tree",
+    ),
 }
 
 OBSTACLES: tuple[str, ...] = (  # class, diameter and distance as shares of the predicted path
-    "structure, 0.25, 0.5", "structure, 0.5, 0.5", "structure, 0.25, 1",
-    "tree, 0.25, 0.5", "tree, 0.5, 0.5", "tree, 0.25, 1")
+    "structure, 0.25, 0.5",
+    "structure, 0.5, 0.5",
+    "structure, 0.25, 1",
+    "tree, 0.25, 0.5",
+    "tree, 0.5, 0.5",
+    "tree, 0.25, 1",
+)
 
 
 def geometry(relations: tuple[str, ...], *, identity: bool) -> tuple[str, ...]:
@@ -50,14 +74,17 @@ def _made(name: str, spellings: tuple[str, ...], help: str) -> Suite:
 _MOVED = ("wvc", "hvc")
 SUITES: Mapping[str, Callable[[], Suite]] = {
     "trajtest": lambda: _made(
-        "trajtest", geometry(_MOVED, identity=True) + map_rules(),
-        "TrajTest: mirrored, turned and rescaled scenes, changed classes and obstacles."),
+        "trajtest",
+        geometry(_MOVED, identity=True) + map_rules(),
+        "TrajTest: mirrored, turned and rescaled scenes, changed classes and obstacles.",
+    ),
     "trajtest/geometry": lambda: _made(
-        "trajtest/geometry", geometry(_MOVED, identity=True), "TrajTest: what moves map and past alike."),
-    "trajtest/map": lambda: _made(
-        "trajtest/map", map_rules(), "TrajTest: classes changed and obstacles in the way."),
+        "trajtest/geometry", geometry(_MOVED, identity=True), "TrajTest: what moves map and past alike."
+    ),
+    "trajtest/map": lambda: _made("trajtest/map", map_rules(), "TrajTest: classes changed and obstacles in the way."),
     "trajtest@paper": lambda: _made(
         "trajtest@paper",
         geometry(("wvc(8, 1, test=z)", "hvc(1)"), identity=False) + map_rules(", 8, test=wilcoxon"),
-        "TrajTest as published: 8 source runs, z-test per comparison, Wilcoxon's test on cells."),
+        "TrajTest as published: 8 source runs, z-test per comparison, Wilcoxon's test on cells.",
+    ),
 }

@@ -32,7 +32,8 @@ class Labelled:
         """The same where an open number, on either side, goes with every other."""
         read = read_caption(self.caption).objects
         return read.keys() == self.objects.keys() and all(
-            "any" in (number, self.objects[label]) or number == self.objects[label] for label, number in read.items())
+            "any" in (number, self.objects[label]) or number == self.objects[label] for label, number in read.items()
+        )
 
 
 def difficult() -> list[Labelled]:
@@ -47,8 +48,9 @@ def score(captions: Iterable[Labelled]) -> tuple[float, str]:
     nearly = sum(one.nearly_right for one in captions)
     lines = [f"{right[kind]:>4} of {number:>3}  {kind}" for kind, number in all_of.items()]
     lines.append(f"{right.total():>4} of {len(captions):>3}  in all; {nearly} where an open number goes with any other")
-    lines += [f"{one.caption!r}: {read_caption(one.caption).objects}, not {one.objects}"
-              for one in captions if not one.right]
+    lines += [
+        f"{one.caption!r}: {read_caption(one.caption).objects}, not {one.objects}" for one in captions if not one.right
+    ]
     return right.total() / len(captions), "\n".join(lines)
 
 

@@ -27,8 +27,14 @@ def texts() -> dict[tuple[object, ...], str]:
 def drawn() -> list[Labelled]:
     captions = texts()
     rows = [json.loads(line) for line in (HERE / "drawn.jsonl").read_text("utf-8").splitlines()]
-    return [Labelled("coco-mini" if row["file"] == "coco-mini" else "meta-ic",
-                     captions[row["file"], row["id"], row["which"]], row["objects"]) for row in rows]
+    return [
+        Labelled(
+            "coco-mini" if row["file"] == "coco-mini" else "meta-ic",
+            captions[row["file"], row["id"], row["which"]],
+            row["objects"],
+        )
+        for row in rows
+    ]
 
 
 def test_drawn_captions_are_read_right() -> None:

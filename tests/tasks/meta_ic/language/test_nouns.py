@@ -123,11 +123,32 @@ def test_a_plural_leads_back_to_its_noun(noun: str) -> None:
     assert noun in singular(plural(noun))
 
 
-@pytest.mark.parametrize(("word", "noun"), [
-    ("persons", "person"), ("fishes", "fish"), ("scarfs", "scarf"), ("cactuses", "cactus"), ("hoofs", "hoof"),
-    ("wine glasses", "wine glass"), ("women", "woman"), ("mice", "mouse"), ("horses", "horse"), ("buses", "bus"),
-    ("vases", "vase"), ("glasses", "glass"), ("axes", "axe"), ("axes", "axis"), ("cookies", "cookie"), ("ties", "tie"),
-    ("Men", "Man"), ("Dogs", "Dog"), ("Children", "Child"), ("People", "Person"), ("Knives", "Knife")])
+@pytest.mark.parametrize(
+    ("word", "noun"),
+    [
+        ("persons", "person"),
+        ("fishes", "fish"),
+        ("scarfs", "scarf"),
+        ("cactuses", "cactus"),
+        ("hoofs", "hoof"),
+        ("wine glasses", "wine glass"),
+        ("women", "woman"),
+        ("mice", "mouse"),
+        ("horses", "horse"),
+        ("buses", "bus"),
+        ("vases", "vase"),
+        ("glasses", "glass"),
+        ("axes", "axe"),
+        ("axes", "axis"),
+        ("cookies", "cookie"),
+        ("ties", "tie"),
+        ("Men", "Man"),
+        ("Dogs", "Dog"),
+        ("Children", "Child"),
+        ("People", "Person"),
+        ("Knives", "Knife"),
+    ],
+)
 def test_other_plurals_are_understood(word: str, noun: str) -> None:
     assert noun in singular(word)
 
@@ -143,25 +164,96 @@ def test_the_likeliest_comes_first() -> None:
     assert [singular(word)[0] for word in words.split()] == likely.split()
 
 
-@pytest.mark.parametrize(("said", "nouns"), [
-    ("an", ("umbrella", "hour", "airplane", "honest man", "heir", "SUV", "x-ray", "MRI scanner", "8-ball", "urn",
-            "uneven road", "unidentified object", "unused bench", "igloo", "onion", "upright piano", "LED",
-            "mp3 player", "S-bend", "hors d'oeuvre", "orange", "ugly duckling", "11-year-old", "undershirt",
-            "only child", "Uber")),
-    ("a", ("unicorn", "uniform", "utensil", "ukulele", "one-way sign", "eucalyptus", "European", "ewe", "horse",
-           "hotel", "TV", "tv", "DVD", "UFO", "U-turn", "T-shirt", "user", "unit", "yacht", "house", "7-year-old",
-           "1-euro coin", "urinal", "union", "once-in-a-lifetime chance", "Wespe", "Ukrainian flag")),
-])
+@pytest.mark.parametrize(
+    ("said", "nouns"),
+    [
+        (
+            "an",
+            (
+                "umbrella",
+                "hour",
+                "airplane",
+                "honest man",
+                "heir",
+                "SUV",
+                "x-ray",
+                "MRI scanner",
+                "8-ball",
+                "urn",
+                "uneven road",
+                "unidentified object",
+                "unused bench",
+                "igloo",
+                "onion",
+                "upright piano",
+                "LED",
+                "mp3 player",
+                "S-bend",
+                "hors d'oeuvre",
+                "orange",
+                "ugly duckling",
+                "11-year-old",
+                "undershirt",
+                "only child",
+                "Uber",
+            ),
+        ),
+        (
+            "a",
+            (
+                "unicorn",
+                "uniform",
+                "utensil",
+                "ukulele",
+                "one-way sign",
+                "eucalyptus",
+                "European",
+                "ewe",
+                "horse",
+                "hotel",
+                "TV",
+                "tv",
+                "DVD",
+                "UFO",
+                "U-turn",
+                "T-shirt",
+                "user",
+                "unit",
+                "yacht",
+                "house",
+                "7-year-old",
+                "1-euro coin",
+                "urinal",
+                "union",
+                "once-in-a-lifetime chance",
+                "Wespe",
+                "Ukrainian flag",
+            ),
+        ),
+    ],
+)
 def test_article_goes_by_sound(said: str, nouns: tuple[str, ...]) -> None:
     assert [noun for noun in nouns if article(noun) != said] == []
 
 
-@pytest.mark.parametrize(("number", "noun", "said"), [
-    (0, "dog", "no dogs"), (3, "person", "three people"), (12, "sheep", "twelve sheep"), (13, "bird", "13 birds"),
-    (0, "scissors", "no scissors"), (1, "kitchen scissors", "a pair of kitchen scissors"),
-    (1, "fruit", "a piece of fruit"),
-    (4, "grass", "some grass"), (1, "glass of wine", "a glass of wine"), (2, "glass of wine", "two glasses of wine"),
-    (1, "SUV", "an SUV"), (2, "mouse", "two mice"), (25, "skis", "25 pairs of skis")])
+@pytest.mark.parametrize(
+    ("number", "noun", "said"),
+    [
+        (0, "dog", "no dogs"),
+        (3, "person", "three people"),
+        (12, "sheep", "twelve sheep"),
+        (13, "bird", "13 birds"),
+        (0, "scissors", "no scissors"),
+        (1, "kitchen scissors", "a pair of kitchen scissors"),
+        (1, "fruit", "a piece of fruit"),
+        (4, "grass", "some grass"),
+        (1, "glass of wine", "a glass of wine"),
+        (2, "glass of wine", "two glasses of wine"),
+        (1, "SUV", "an SUV"),
+        (2, "mouse", "two mice"),
+        (25, "skis", "25 pairs of skis"),
+    ],
+)
 def test_counting(number: int, noun: str, said: str) -> None:
     assert counted(number, noun) == said
 

@@ -17,8 +17,10 @@ from instar.tasks.object_relevance.repair import LABELS, Example, export
 from tests.toys import COLOURS
 
 SIZE = (64, 48)
-RULES = ("erase(1) => presence(gone)+object_noise(0.5, 16) => presence(kept)+background_noise(16) => presence(kept)"
-         "+background_noise(64) => presence(kept)")
+RULES = (
+    "erase(1) => presence(gone)+object_noise(0.5, 16) => presence(kept)+background_noise(16) => presence(kept)"
+    "+background_noise(64) => presence(kept)"
+)
 
 
 def picture(seed: int) -> tuple[Image, Detections]:
@@ -30,7 +32,7 @@ def picture(seed: int) -> tuple[Image, Detections]:
         side = int(rng.integers(12, 20))
         x, y = 32 * number + int(rng.integers(1, 31 - side)), int(rng.integers(1, SIZE[1] - side))
         labels.append(str(rng.choice(list(COLOURS))))
-        pixels[y:y + side, x:x + side] = COLOURS[labels[-1]]
+        pixels[y : y + side, x : x + side] = COLOURS[labels[-1]]
         boxes.append([x, y, x + side, y + side])
     return Image(pixels), Detections.from_xyxy(boxes, labels, ids=[f"{seed}-{n}" for n in range(2)])
 

@@ -29,8 +29,14 @@ def odd(count: int = 5) -> list[Example]:
         for mask, (x0, y0, x1, y1) in zip(masks, np.rint(boxes).astype(int), strict=True):
             mask[y0:y1, x0:x1] = rng.random((y1 - y0, x1 - x0)) < 0.7
         labels = [("a b", "ü", "c: d")[n % 3] for n in range(number)]
-        made.append(Example(f"sub/images/pic {number}.png", Detections.from_xyxy(boxes, labels, masks=masks),
-                            Image(pixels), about={"case": str(number)}))
+        made.append(
+            Example(
+                f"sub/images/pic {number}.png",
+                Detections.from_xyxy(boxes, labels, masks=masks),
+                Image(pixels),
+                about={"case": str(number)},
+            )
+        )
     return made
 
 

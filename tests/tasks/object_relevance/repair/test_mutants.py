@@ -24,8 +24,11 @@ def test_labels_are_right_for_each_kind(tmp_path: Path) -> None:
     data = in_memory()
     run = ran(remembering(), data, tmp_path)
     available = exposing(run)
-    assert set(available["rule"]) == {"erase(1) => presence(gone)", "background_noise(16) => presence(kept)",
-                                      "background_noise(64) => presence(kept)"}
+    assert set(available["rule"]) == {
+        "erase(1) => presence(gone)",
+        "background_noise(16) => presence(kept)",
+        "background_noise(64) => presence(kept)",
+    }
     assert available.height == 18, "each of six pictures breaks each of three rules"
     sources = {case.id: case for case in data.cases()}
     for one in mutants(run, available, data):
@@ -55,12 +58,17 @@ def test_objects_that_were_not_erased_keep_their_labels(tmp_path: Path) -> None:
 
 def test_labels_move_with_the_picture(tmp_path: Path) -> None:
     data = in_memory(2)
-    run = ran(lambda pixels: Detections.from_xyxy([], []) if (pixels == 128).all(2).mean() < 0.3 else remembering(2)(
-        pixels), data, tmp_path, "background_noise(64) | mirror(h) => presence(kept)")
+    run = ran(
+        lambda pixels: Detections.from_xyxy([], []) if (pixels == 128).all(2).mean() < 0.3 else remembering(2)(pixels),
+        data,
+        tmp_path,
+        "background_noise(64) | mirror(h) => presence(kept)",
+    )
     for made in mutants(run, exposing(run), data):
         truth = next(case.truth for case in data.cases() if case.id == made.about["case"])
-        mirrored = np.stack([SIZE[0] - truth.boxes[:, 2], truth.boxes[:, 1], SIZE[0] - truth.boxes[:, 0],
-                             truth.boxes[:, 3]], 1)
+        mirrored = np.stack(
+            [SIZE[0] - truth.boxes[:, 2], truth.boxes[:, 1], SIZE[0] - truth.boxes[:, 0], truth.boxes[:, 3]], 1
+        )
         assert np.allclose(made.truth.boxes, mirrored)
 
 
@@ -137,8 +145,10 @@ def test_another_picture_or_label_is_refused(tmp_path: Path) -> None:
     available = exposing(run)
     (first, *rest) = in_memory().cases()
     other = Detections.from_xyxy(first.truth.boxes + 1, first.truth.labels, ids=first.truth.ids)
-    for case, why in ((Case(first.id, input=rest[0].input, truth=first.truth), "not the picture"),
-                      (Case(first.id, input=first.input, truth=other), "labels are not those")):
+    for case, why in (
+        (Case(first.id, input=rest[0].input, truth=first.truth), "not the picture"),
+        (Case(first.id, input=first.input, truth=other), "labels are not those"),
+    ):
         with pytest.raises(ValueError, match=why):
             list(mutants(run, available, Dataset("x", "", lambda case=case: iter([case, *rest]))))
 

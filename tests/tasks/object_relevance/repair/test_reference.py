@@ -44,8 +44,10 @@ def test_it_overfits_a_few_pictures(tmp_path: Path, torch: Any) -> None:
 
 def test_the_same_seed_gives_the_same_weights(tmp_path: Path, torch: Any) -> None:
     folder = on_disk(tmp_path / "set", 4).parent
-    files = [train(folder, tmp_path / name, seed=seed, steps=4, side=64, batch=4)
-             for name, seed in (("a", 0), ("b", 0), ("c", 1))]
+    files = [
+        train(folder, tmp_path / name, seed=seed, steps=4, side=64, batch=4)
+        for name, seed in (("a", 0), ("b", 0), ("c", 1))
+    ]
     first, again, other = (read_weights(file).state for file in files)
     assert all(np.array_equal(first[name], again[name]) for name in first)
     assert not all(np.array_equal(first[name], other[name]) for name in first)
@@ -67,14 +69,16 @@ def test_training_goes_on_from_weights(tmp_path: Path, torch: Any) -> None:
     first = train(folder, tmp_path / "first", seed=0, steps=2, side=64, batch=2)
     train(folder, tmp_path / "second", seed=0, steps=2, side=64, batch=2, start=first)
     told = folder / "instances_train.json"
-    told.write_text(json.dumps({**json.loads(told.read_text()), "categories": [
-        {"id": n, "name": f"class {n}"} for n in (1, 2, 3)]}))
+    told.write_text(
+        json.dumps({**json.loads(told.read_text()), "categories": [{"id": n, "name": f"class {n}"} for n in (1, 2, 3)]})
+    )
     with pytest.raises(ValueError, match="knows the classes"):
         train(folder, tmp_path / "third", seed=0, steps=2, side=64, batch=2, start=first)
 
 
-def test_a_stopped_training_goes_on(tmp_path: Path, torch: Any, monkeypatch: pytest.MonkeyPatch,
-                                    capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stopped_training_goes_on(
+    tmp_path: Path, torch: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """To the same weights as one that was never stopped; and one that was asked for otherwise begins anew."""
     folder, plain, looked = on_disk(tmp_path / "set", 4).parent, reference.decoded, 0
     monkeypatch.setattr(reference, "SAVED_EVERY", 0.0)
@@ -125,7 +129,7 @@ def test_what_was_trained_can_be_named(tmp_path: Path, torch: Any) -> None:
     named = f'reference-detector("{weights}")'
     run = instar.run(named, "background_noise(16) => presence(kept)", labels, out=tmp_path / "run", workers=1)
     assert run.verdicts().height == 8
-    assert run.manifest["system"]["name"] == named == detector(weights).name
+    assert run.manifest.system.name == named == detector(weights).name
     assert system(named).fingerprint == detector(weights).fingerprint
 
 

@@ -67,7 +67,7 @@ def test_a_repair_from_run_to_result(tmp_path: Path, sets: dict[str, Path]) -> N
     assert "| recall |" in (tmp_path / "out" / "result.md").read_text("utf-8")
     assert "training 1 of 6: before, seed 0" in said
     assert any(line.startswith("training 6 of 6: after, seed 2; about 0.0 min left") for line in said)
-    assert not any("test" in line for line in said[:said.index("testing 1 of 6: before, seed 0")])
+    assert not any("test" in line for line in said[: said.index("testing 1 of 6: before, seed 0")])
 
 
 def test_what_is_finished_is_not_done_again(tmp_path: Path, sets: dict[str, Path]) -> None:
@@ -88,12 +88,16 @@ def test_what_is_finished_is_not_done_again(tmp_path: Path, sets: dict[str, Path
 def test_searching_decides_on_the_validation_set(tmp_path: Path, sets: dict[str, Path]) -> None:
     module("pycocotools")
     run = ran(remembering(12), sets["train"], tmp_path / "run")
-    done = repair(run, **sets, out=tmp_path / "out", by=TRAINER, seeds=1, searching=True, share=0.4,
-                  say=lambda _: None)
+    done = repair(run, **sets, out=tmp_path / "out", by=TRAINER, seeds=1, searching=True, share=0.4, say=lambda _: None)
     assert done.searched is not None
     tried = {row["candidate"]: row for row in done.searched.iter_rows(named=True)}
-    assert {"no mutants", "erase(1)", "background_noise(16)", "background_noise, every level",
-            "all rules"} == tried.keys() - {"background_noise(64)"}
+    assert {
+        "no mutants",
+        "erase(1)",
+        "background_noise(16)",
+        "background_noise, every level",
+        "all rules",
+    } == tried.keys() - {"background_noise(64)"}
     assert done.searched["candidate"][-1] == "no mutants"
     taken = set(done.chosen.mutants["rule"])
     assert taken <= set(done.searched["rules"][0])
@@ -126,18 +130,19 @@ def test_the_same_pixels_under_another_name_overlap() -> None:
         check_disjoint({"train": in_memory(3), "val": in_memory(3, first=6), "test": in_memory(3, first=1)})
 
 
-def test_a_test_set_without_labels_is_refused_before_anything_is_trained(tmp_path: Path,
-                                                                         sets: dict[str, Path]) -> None:
+def test_a_test_set_without_labels_is_refused_before_anything_is_trained(tmp_path: Path, sets: dict[str, Path]) -> None:
     module("pycocotools")
     run = ran(remembering(12), sets["train"], tmp_path / "run")
     with pytest.raises(ValueError, match="has no annotated objects"):
-        repair(run, **{**sets, "test": tmp_path / "test" / "images"}, out=tmp_path / "out", by=TRAINER,
-               say=lambda _: None)
+        repair(
+            run, **{**sets, "test": tmp_path / "test" / "images"}, out=tmp_path / "out", by=TRAINER, say=lambda _: None
+        )
     assert calls == []
 
 
-def test_missing_pycocotools_is_said_before_anything_is_trained(tmp_path: Path, sets: dict[str, Path],
-                                                                monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pycocotools_is_said_before_anything_is_trained(
+    tmp_path: Path, sets: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = ran(remembering(12), sets["train"], tmp_path / "run")
     monkeypatch.setitem(sys.modules, "pycocotools.coco", None)
     with pytest.raises(MissingExtra, match="pycocotools"):
@@ -173,8 +178,12 @@ def test_a_trainer_needs_a_detector_beside_it(tmp_path: Path) -> None:
 
 def test_weights_that_are_not_there_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="returned"):
-        trained(Trainer("bad", lambda *_, **__: tmp_path / "nothing", detector), tmp_path, tmp_path / "out",  # type: ignore[arg-type]
-                seed=0)
+        trained(
+            Trainer("bad", lambda *_, **__: tmp_path / "nothing", detector),
+            tmp_path,
+            tmp_path / "out",  # type: ignore[arg-type]
+            seed=0,
+        )
 
 
 def test_runs_of_different_weights_have_different_fingerprints(tmp_path: Path) -> None:
@@ -199,8 +208,9 @@ def test_the_command_exports_and_repairs(tmp_path: Path, sets: dict[str, Path]) 
     refused = runner.invoke(app, [*asked, "--out", str(tmp_path / "out")])
     assert refused.exit_code == 2
     module("pycocotools")
-    told = runner.invoke(app, [*asked, "--test", str(sets["test"]), "--out", str(tmp_path / "out"), "--trainer",
-                               TRAINER, "--seeds", "1"])
+    told = runner.invoke(
+        app, [*asked, "--test", str(sets["test"]), "--out", str(tmp_path / "out"), "--trainer", TRAINER, "--seeds", "1"]
+    )
     assert told.exit_code == 0, told.output
     assert "| mAP@0.5 |" in told.output
 
@@ -229,13 +239,27 @@ def test_a_trainer_in_the_current_folder(tmp_path: Path, sets: dict[str, Path]) 
     ran(remembering(12), sets["train"], tmp_path / "run")
     (tmp_path / "my_trainer.py").write_text(MINE)
     (tmp_path / "old.bin").write_bytes(b"")
-    asked = [sys.executable, "-m", "instar", "repair", "run", "--out", "out", "--trainer", "my_trainer:train",
-             "--seeds", "1", "--start", "old.bin"]
+    asked = [
+        sys.executable,
+        "-m",
+        "instar",
+        "repair",
+        "run",
+        "--out",
+        "out",
+        "--trainer",
+        "my_trainer:train",
+        "--seeds",
+        "1",
+        "--start",
+        "old.bin",
+    ]
     for name, path in sets.items():
         asked += [f"--{name}", str(path)]
     paths = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, sys.path)])
-    told = subprocess.run(asked, cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True,
-                          check=False)
+    told = subprocess.run(
+        asked, cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False
+    )
     assert told.returncode == 0, told.stderr
     assert told.stdout.count("learned little from old.bin") == 2
     assert "| recall |" in told.stdout
@@ -276,6 +300,7 @@ def test_neither_torch_nor_pycocotools_is_loaded_before_it_is_needed() -> None:
 def test_a_failing_detector_is_not_measured() -> None:
     module("pycocotools")
     by = trainer(TRAINER)
+
     def broken(pixels: np.ndarray) -> Detections:
         return "nothing"  # type: ignore[return-value]
 

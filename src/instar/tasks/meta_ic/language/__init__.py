@@ -6,5 +6,21 @@ from instar.tasks.meta_ic.language.reading import Mention, Number, Reading, read
 from instar.tasks.meta_ic.language.tagger import TAGS, Tag, Tagger
 from instar.tasks.meta_ic.language.vocabulary import Vocabulary, coco, read_vocabulary
 
-__all__ = ["PAPER_CLASSES", "TAGS", "Mention", "Number", "Reading", "Tag", "Tagger", "Vocabulary", "article", "coco",
-           "counted", "plural", "read_caption", "read_paper", "read_vocabulary", "singular"]
+__all__ = [
+    "PAPER_CLASSES",
+    "TAGS",
+    "Mention",
+    "Number",
+    "Reading",
+    "Tag",
+    "Tagger",
+    "Vocabulary",
+    "article",
+    "coco",
+    "counted",
+    "plural",
+    "read_caption",
+    "read_paper",
+    "read_vocabulary",
+    "singular",
+]

@@ -9,29 +9,141 @@ __all__ = ["article", "counted", "plural", "singular"]
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
 _IRREGULAR = {
-    "bacterium": "bacteria", "cactus": "cacti", "die": "dice", "foot": "feet", "fungus": "fungi", "goose": "geese",
-    "louse": "lice", "mother-in-law": "mothers-in-law", "mouse": "mice", "ox": "oxen", "passer-by": "passers-by",
-    "passerby": "passersby", "person": "people", "quiz": "quizzes", "tooth": "teeth",
+    "bacterium": "bacteria",
+    "cactus": "cacti",
+    "die": "dice",
+    "foot": "feet",
+    "fungus": "fungi",
+    "goose": "geese",
+    "louse": "lice",
+    "mother-in-law": "mothers-in-law",
+    "mouse": "mice",
+    "ox": "oxen",
+    "passer-by": "passers-by",
+    "passerby": "passersby",
+    "person": "people",
+    "quiz": "quizzes",
+    "tooth": "teeth",
     **{noun: f"{noun[:-1]}ves" for noun in ("calf", "elf", "half", "hoof", "scarf", "self", "sheaf", "thief")},
-    **{noun: f"{noun}es" for noun in ("buffalo", "cargo", "echo", "hero", "mosquito", "potato", "tomato", "tornado",
-                                      "torpedo", "volcano")},
+    **{
+        noun: f"{noun}es"
+        for noun in (
+            "buffalo",
+            "cargo",
+            "echo",
+            "hero",
+            "mosquito",
+            "potato",
+            "tomato",
+            "tornado",
+            "torpedo",
+            "volcano",
+        )
+    },
     **{noun: f"{noun[:-2]}es" for noun in ("analysis", "axis", "basis", "crisis", "oasis", "thesis")},
-    **{noun: f"{noun}s" for noun in ("caiman", "german", "human", "matriarch", "monarch", "ottoman", "patriarch",
-                                     "roman", "shaman", "stomach", "talisman")},
-    **{noun: noun for noun in ("aircraft", "bison", "cattle", "cod", "deer", "elk", "hovercraft", "lego", "moose",
-                               "offspring", "police", "salmon", "series", "sheep", "shrimp", "spacecraft", "species",
-                               "squid", "sushi", "swine", "trout", "watercraft")},
+    **{
+        noun: f"{noun}s"
+        for noun in (
+            "caiman",
+            "german",
+            "human",
+            "matriarch",
+            "monarch",
+            "ottoman",
+            "patriarch",
+            "roman",
+            "shaman",
+            "stomach",
+            "talisman",
+        )
+    },
+    **{
+        noun: noun
+        for noun in (
+            "aircraft",
+            "bison",
+            "cattle",
+            "cod",
+            "deer",
+            "elk",
+            "hovercraft",
+            "lego",
+            "moose",
+            "offspring",
+            "police",
+            "salmon",
+            "series",
+            "sheep",
+            "shrimp",
+            "spacecraft",
+            "species",
+            "squid",
+            "sushi",
+            "swine",
+            "trout",
+            "watercraft",
+        )
+    },
 }
-_ENDINGS = {"child": "children", "fish": "fish", "knife": "knives", "leaf": "leaves", "life": "lives",
-            "loaf": "loaves", "man": "men", "shelf": "shelves", "wife": "wives", "wolf": "wolves"}
+_ENDINGS = {
+    "child": "children",
+    "fish": "fish",
+    "knife": "knives",
+    "leaf": "leaves",
+    "life": "lives",
+    "loaf": "loaves",
+    "man": "men",
+    "shelf": "shelves",
+    "wife": "wives",
+    "wolf": "wolves",
+}
 """Also at the end of a longer word: fireman, bookshelf, goldfish."""
 
-_PAIRS = {"binoculars", "chopsticks", "clippers", "glasses", "goggles", "headphones", "jeans", "leggings", "overalls",
-          "pajamas", "pants", "pliers", "pyjamas", "scissors", "shears", "shorts", "skis", "sunglasses", "tights",
-          "tongs", "trousers", "trunks", "tweezers"}
+_PAIRS = {
+    "binoculars",
+    "chopsticks",
+    "clippers",
+    "glasses",
+    "goggles",
+    "headphones",
+    "jeans",
+    "leggings",
+    "overalls",
+    "pajamas",
+    "pants",
+    "pliers",
+    "pyjamas",
+    "scissors",
+    "shears",
+    "shorts",
+    "skis",
+    "sunglasses",
+    "tights",
+    "tongs",
+    "trousers",
+    "trunks",
+    "tweezers",
+}
 """Counted in pairs, and never without their -s."""
-_PIECES = {"baggage", "bread", "broccoli", "cauliflower", "cheese", "chocolate", "clothing", "equipment", "fruit",
-           "furniture", "jewellery", "jewelry", "lettuce", "luggage", "meat", "paper", "toast"}
+_PIECES = {
+    "baggage",
+    "bread",
+    "broccoli",
+    "cauliflower",
+    "cheese",
+    "chocolate",
+    "clothing",
+    "equipment",
+    "fruit",
+    "furniture",
+    "jewellery",
+    "jewelry",
+    "lettuce",
+    "luggage",
+    "meat",
+    "paper",
+    "toast",
+}
 """Counted in pieces."""
 _STUFF = {"dirt", "food", "grass", "hair", "hay", "ice", "rice", "sand", "snow", "water"}
 """Not counted at all."""
@@ -68,9 +180,16 @@ def singular(word: str) -> tuple[str, ...]:
     guesses = [_cased(noun, last) for noun, many in _IRREGULAR.items() if many == low]
     if low.endswith("ses") and not low.endswith("sses"):  # more houses, horses and vases than buses
         guesses.append(last[:-1])
-    replaced = (*((many, end) for end, many in _ENDINGS.items()), ("ies", "y"), ("ves", "f"), ("ves", "fe"), ("es", ""),
-                ("s", ""), ("", ""))
-    guesses += [_cased(last[:len(last) - len(many)] + end, last) for many, end in replaced if low.endswith(many)]
+    replaced = (
+        *((many, end) for end, many in _ENDINGS.items()),
+        ("ies", "y"),
+        ("ves", "f"),
+        ("ves", "fe"),
+        ("es", ""),
+        ("s", ""),
+        ("", ""),
+    )
+    guesses += [_cased(last[: len(last) - len(many)] + end, last) for many, end in replaced if low.endswith(many)]
     found = [guess for guess in dict.fromkeys(guesses) if guess and last in (_plural(guess), _regular(guess))]
     return tuple(before + guess + after for guess in found)
 
@@ -124,7 +243,7 @@ def _plural(word: str) -> str:
         return _cased(_IRREGULAR[low], word)
     for end, many in _ENDINGS.items():
         if low.endswith(end):
-            return word[:len(word) - len(end)] + (_cased(many, word) if low == end else many)
+            return word[: len(word) - len(end)] + (_cased(many, word) if low == end else many)
     return _regular(word)
 
 

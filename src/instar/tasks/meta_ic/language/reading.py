@@ -160,8 +160,22 @@ class _Phrase(NamedTuple):
 class _Reader:
     """One caption being read. Places are indices of words."""
 
-    __slots__ = ("around", "dismissed", "last", "lower", "mentions", "said", "seen", "size", "tagger", "tags", "text",
-                 "vocabulary", "wider", "words")
+    __slots__ = (
+        "around",
+        "dismissed",
+        "last",
+        "lower",
+        "mentions",
+        "said",
+        "seen",
+        "size",
+        "tagger",
+        "tags",
+        "text",
+        "vocabulary",
+        "wider",
+        "words",
+    )
 
     def __init__(self, text: str, vocabulary: Vocabulary, tagger: Tagger | None) -> None:
         self.text, self.vocabulary, self.tagger = text, vocabulary, tagger
@@ -218,7 +232,8 @@ class _Reader:
     def spelled(self, words: tuple[str, ...], at: int) -> bool:
         """Whether these words stand here; * is any word."""
         return at + len(words) <= self.size and all(
-            said in ("*", self.lower[at + place]) for place, said in enumerate(words))
+            said in ("*", self.lower[at + place]) for place, said in enumerate(words)
+        )
 
     def acts(self, entry: Entry, end: int) -> bool:
         """Whether a zebra crossing is a zebra that crosses something, and what is man made a man who made something."""
@@ -229,7 +244,7 @@ class _Reader:
         """The long name that this is one slip away from, if it is no word of its own."""
         if not self.vocabulary.tagger.guesses_noun(word):
             return ""
-        for part in (word, *(word[:at] + word[at + 1:] for at in range(1, len(word)))):
+        for part in (word, *(word[:at] + word[at + 1 :] for at in range(1, len(word)))):
             for right in self.vocabulary.misspelt.get(part, ()):
                 if right[0] == word[0] and _one_slip(word, right):
                     return right
@@ -251,8 +266,12 @@ class _Reader:
         words = self.lower
         for first, end, entries in found:
             last = words[end - 1]
-            if end - first > 1 and last.isalpha() and not last.endswith("ing") \
-                    and not self.vocabulary.lives(entries[0].label):
+            if (
+                end - first > 1
+                and last.isalpha()
+                and not last.endswith("ing")
+                and not self.vocabulary.lives(entries[0].label)
+            ):
                 words = list(words) if words is self.lower else words
                 words[end - 1] = "objects" if entries[0].form == "plural" else "object"
         return words
@@ -331,8 +350,12 @@ class _Reader:
             return why
         if entry.form == "singular" and self.played(entry, first, phrase):
             return f"{said!r} is a game here"
-        if phrase.determiner in ("his", "her", "my", "your") and label == entry.label \
-                and entry.lemma in self.vocabulary.young and "person" in self.last:
+        if (
+            phrase.determiner in ("his", "her", "my", "your")
+            and label == entry.label
+            and entry.lemma in self.vocabulary.young
+            and "person" in self.last
+        ):
             return f"{said!r} is a part of the body here"
         if word := self.absent(phrase, end):
             return f"{word!r} takes {said!r} away"
@@ -341,8 +364,12 @@ class _Reader:
     def is_name(self, first: int) -> bool:
         """Written like a name, inside a sentence that has small letters."""
         raw = self.words.raw
-        return bool(first and raw[first][0].isupper() and raw[first - 1] not in _BREAKS
-                    and any(word[0].islower() and len(word) > 3 for word in raw[max(first - _REACH, 0):first + _REACH]))
+        return bool(
+            first
+            and raw[first][0].isupper()
+            and raw[first - 1] not in _BREAKS
+            and any(word[0].islower() and len(word) > 3 for word in raw[max(first - _REACH, 0) : first + _REACH])
+        )
 
     def is_text(self, first: int) -> bool:
         """Whether quotation marks hold what is written somewhere, not a word of the caption's own."""
@@ -487,7 +514,7 @@ class _Reader:
 
     def absent(self, phrase: _Phrase, end: int) -> str:
         """The word that takes away what is named; empty if none does."""
-        if self.lower[end:end + 2] == ["used", "to"]:
+        if self.lower[end : end + 2] == ["used", "to"]:
             return "used to"
         for _ in range(_REACH):
             first, determiner = phrase.first, phrase.determiner
@@ -502,8 +529,11 @@ class _Reader:
                 return f"{earlier} {before}"
             if before == "even" and earlier == "not":
                 return "not even"
-            listed = before in ("or", "nor") or (before == "and" and not determiner) \
-                or (before == "," and "or" in self.lower[end:end + 6])
+            listed = (
+                before in ("or", "nor")
+                or (before == "and" and not determiner)
+                or (before == "," and "or" in self.lower[end : end + 6])
+            )
             if not listed or self.tag(first - 2) not in _NOUNS:
                 return self.denied(first - 1)
             phrase = self.before(first - 2)  # no cars or trucks
@@ -540,11 +570,12 @@ class _Reader:
         before = phrase.first - 1
         if before > 0 and self.words.end[before - 1] == self.last[label].end:
             follower = self.word(end + 1)
-            acts = follower in _ONE_ACTS or (follower not in self.vocabulary.index
-                                              and self.vocabulary.tagger.is_third(follower))
+            acts = follower in _ONE_ACTS or (
+                follower not in self.vocabulary.index and self.vocabulary.tagger.is_third(follower)
+            )
             if self.lower[before] in ("(", "/") or (self.lower[before] == self.word(end) == "," and acts):
                 return True
-        if phrase.determiner not in _DEFINITE or _OTHER & set(self.lower[phrase.first:first]):
+        if phrase.determiner not in _DEFINITE or _OTHER & set(self.lower[phrase.first : first]):
             return False
         return entry.lemma == label or entry.lemma in self.said[label]
 
@@ -579,7 +610,7 @@ class _Reader:
             return "any", f"and {measure!r} leaves the number open"
         if counted == "one" or determiner in _ONE:
             return "one", ""
-        if kind == "either" and (determiner or {"whole", "entire"} & set(self.lower[phrase.first:first])):
+        if kind == "either" and (determiner or {"whole", "entire"} & set(self.lower[phrase.first : first])):
             return "one", ""
         if kind in ("mass", "either"):
             return "any", "and the number is left open"
@@ -606,18 +637,21 @@ class _Reader:
         for word in phrase.counts:
             if word.isdecimal():
                 value = int(word[:6])
-                numbered = "number" in self.lower[max(phrase.first - 1, 0):phrase.first + 4]
+                numbered = "number" in self.lower[max(phrase.first - 1, 0) : phrase.first + 4]
                 if value >= 100 or (form == "singular" and (one_named or numbered)):
                     continue
                 if value > 1:
                     return "many", word
                 found = "one"
             elif word == "one":
-                if self.lower[max(phrase.first - 2, 0):phrase.first] == ["more", "than"]:
+                if self.lower[max(phrase.first - 2, 0) : phrase.first] == ["more", "than"]:
                     return "many", "more than one"
                 found = "one"
-            elif word[0].isalpha() and word not in ("more", "most", "less", "fewer", "zero") \
-                    and (not one_named or word in ("few", "dozen", "several", "many")):
+            elif (
+                word[0].isalpha()
+                and word not in ("more", "most", "less", "fewer", "zero")
+                and (not one_named or word in ("few", "dozen", "several", "many"))
+            ):
                 return "many", word
         if phrase.determiner in _MANY and form != "singular":
             return "many", phrase.determiner
@@ -629,7 +663,7 @@ class _Reader:
 
     def agreed(self, end: int, determiner: str) -> tuple[Number, str]:
         """A noun that is its own plural: the verb decides; without one, bare is many."""
-        for word in self.lower[end:end + _REACH]:
+        for word in self.lower[end : end + _REACH]:
             if word in _BREAKS:
                 break
             if word in _ONE_OWNS:
@@ -709,6 +743,6 @@ def _one_slip(word: str, right: str) -> bool:
     while at < min(len(word), len(right)) and word[at] == right[at]:
         at += 1
     if len(word) == len(right):
-        swapped = word[at:at + 2] == right[at:at + 2][::-1] and word[at + 2:] == right[at + 2:]
-        return swapped or word[at + 1:] == right[at + 1:]
-    return word[at + 1:] == right[at:] if len(word) > len(right) else word[at:] == right[at + 1:]
+        swapped = word[at : at + 2] == right[at : at + 2][::-1] and word[at + 2 :] == right[at + 2 :]
+        return swapped or word[at + 1 :] == right[at + 1 :]
+    return word[at + 1 :] == right[at:] if len(word) > len(right) else word[at:] == right[at + 1 :]

@@ -16,8 +16,19 @@ from instar.tasks.meta_ic.language.nouns import plural
 
 __all__ = ["COLOURS", "TAGS", "EmbeddedTagger", "Tag", "Tagger", "Words", "split"]
 
-Tag = Literal["noun", "plural", "verb", "adjective", "adverb", "determiner", "number", "preposition", "conjunction",
-              "pronoun", "other"]
+Tag = Literal[
+    "noun",
+    "plural",
+    "verb",
+    "adjective",
+    "adverb",
+    "determiner",
+    "number",
+    "preposition",
+    "conjunction",
+    "pronoun",
+    "other",
+]
 TAGS: tuple[str, ...] = get_args(Tag)
 
 Tagger: TypeAlias = Callable[[list[str]], Sequence[str]]
@@ -29,7 +40,7 @@ a noun and describes it ("a parked car": `adjective`).
 
 _WORD = re.compile(r"w/o?(?=\s)|[^\W_]+(?:['’](?!s\b)[^\W_]+)*|['’]s\b|\S", re.IGNORECASE)
 _APOSTROPHES = "'’‘`´"
-_QUOTES = "\"“”„«»"
+_QUOTES = '"“”„«»'
 _HYPHENS = "-‐‑"
 _SAID = {"w/": "with", "w/o": "without", "&": "and"}
 
@@ -64,7 +75,7 @@ def split(text: str) -> Words:
         at, to = match.span()
         if len(word) == 1 and not word.isalnum():
             touching = bool(end) and end[-1] == at
-            if word in _HYPHENS and touching and raw[-1][-1].isalnum() and text[to:to + 1].isalnum():
+            if word in _HYPHENS and touching and raw[-1][-1].isalnum() and text[to : to + 1].isalnum():
                 hyphen = True
                 continue
             if word in _QUOTES:
@@ -386,8 +397,10 @@ class EmbeddedTagger:
             return not self._flags(after) & (_G | _D) or (at + 2 < len(words) and self._names(words[at + 2]))
         if word not in COLOURS:
             return at > 0 and tags[at - 1] in ("verb", "adverb")
-        beside = {words[at - 2] if at > 1 and before in ("and", "or", ",") else before,
-                  words[at + 2] if at + 2 < len(words) and after in ("and", "or", ",") else ""}
+        beside = {
+            words[at - 2] if at > 1 and before in ("and", "or", ",") else before,
+            words[at + 2] if at + 2 < len(words) and after in ("and", "or", ",") else "",
+        }
         return bool(beside & COLOURS) or before in _COLOURED
 
     def _is_verb(self, words: list[str], tags: list[str], at: int, flags: int) -> bool:
@@ -424,20 +437,21 @@ class EmbeddedTagger:
         if not flags & _V:
             if noun in self.plurals:  # sheep graze
                 return after in _OBJECTS or (words[at] in _PLAIN and determiner not in _ONE)
-            return noun in self.animate and (after in _OBJECTS or (words[at] in _PLAIN and (
-                after in _CLOSED or not after or noun in self.people)))
+            return noun in self.animate and (
+                after in _OBJECTS or (words[at] in _PLAIN and (after in _CLOSED or not after or noun in self.people))
+            )
         if noun == "couple":  # a couple skis past; a couple cups of coffee
             return after in _DIRECTIONS or after in _OBJECTS
         if determiner in _ONE or after in _OBJECTS:
             return True
-        if noun in _BEFORE_NOUNS or "number" in tags[first:at - 1]:
+        if noun in _BEFORE_NOUNS or "number" in tags[first : at - 1]:
             return not flags & _P
         if noun in self.animate:
             return not flags & _P or (words[at] not in _THINGS and words[at] not in _RARELY_VERBS)
         if determiner not in _DEFINITE:
             return not flags & _P
         # The sun sinks behind the hills, the tree bears ripe fruit; but the kitchen sinks, the train tracks are long.
-        if noun in _COMPOUNDING or any(word in _FINITE for word in words[at + 1:at + 8]):
+        if noun in _COMPOUNDING or any(word in _FINITE for word in words[at + 1 : at + 8]):
             return False
         if after in _CLOSED or not after or self._flags(after) == _P:
             return True
@@ -449,7 +463,9 @@ def _start(words: list[str], tags: list[str], at: int) -> int:
     last = at
     while at and last - at < _REACH and words[at - 1] not in _ONE:
         word, tag = words[at - 1], tags[at - 1]
-        linked = word in ("and", ",") and at < last and tags[at] == "adjective" and tags[at - 2:at - 1] == ["adjective"]
+        linked = (
+            word in ("and", ",") and at < last and tags[at] == "adjective" and tags[at - 2 : at - 1] == ["adjective"]
+        )
         if not linked and (tag not in ("noun", "adjective", "number", "adverb") or word == "not"):
             break
         at -= 1

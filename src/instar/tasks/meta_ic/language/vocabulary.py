@@ -19,8 +19,15 @@ __all__ = ["Entry", "Vocabulary", "coco", "read_vocabulary"]
 Kind = Literal["word", "many", "mass", "either", "pair", "implied", "not", "wider"]
 Form = Literal["singular", "plural", "both"]
 
-_LISTS: dict[str, Kind] = {"not": "not", "pairs": "pair", "mass": "mass", "either": "either", "many": "many",
-                           "implied": "implied", "words": "word"}
+_LISTS: dict[str, Kind] = {
+    "not": "not",
+    "pairs": "pair",
+    "mass": "mass",
+    "either": "either",
+    "many": "many",
+    "implied": "implied",
+    "words": "word",
+}
 """Keys of a class that hold words. A word in two of them is what the earlier says."""
 _KEYS = (*_LISTS, "games", "names", "only", "super", "unless")
 _TOP = ("class", "classes", "wider", "young")
@@ -88,7 +95,8 @@ class Vocabulary:
             nouns=frozenset(entry.words[0] for entry in ones),
             plurals=frozenset(entry.words[0] for entry in single if entry.form != "singular"),
             animate=frozenset(entry.words[0] for entry in ones if self.lives(entry.label) or known.lives(entry.label)),
-            people=frozenset(entry.words[0] for entry in ones if entry.label == "person"))
+            people=frozenset(entry.words[0] for entry in ones if entry.label == "person"),
+        )
 
     @cached_property
     def misspelt(self) -> Mapping[str, tuple[str, ...]]:
@@ -97,7 +105,7 @@ class Vocabulary:
         for entry in self.entries:
             word = entry.words[0]
             if len(entry.words) == 1 and len(entry.lemma) > 6 and entry.lemma == entry.label:
-                for part in {word, *(word[:at] + word[at + 1:] for at in range(1, len(word)))}:
+                for part in {word, *(word[:at] + word[at + 1 :] for at in range(1, len(word)))}:
                     left.setdefault(part, []).append(word)
         return {part: tuple(words) for part, words in left.items()}
 
@@ -151,8 +159,10 @@ def _vocabulary(name: str, found: dict[str, object], known: Mapping[str, str]) -
     for word, covered in _table(found.get("wider", {}), "wider").items():
         over = _covered(_strings(covered, f"wider.{word}"), classes, supers, f"wider.{word}")
         entries += _spellings(word, word, "wider", classes=over)
-    young = {word: _covered(_strings(of, f"young.{word}"), classes, supers, f"young.{word}")
-             for word, of in _table(found.get("young", {}), "young").items()}
+    young = {
+        word: _covered(_strings(of, f"young.{word}"), classes, supers, f"young.{word}")
+        for word, of in _table(found.get("young", {}), "young").items()
+    }
     _check(entries)
     return Vocabulary(name, classes, MappingProxyType(supers), tuple(entries), MappingProxyType(young))
 
@@ -161,10 +171,14 @@ def _of_class(label: str, table: Mapping[str, object]) -> list[Entry]:
     where = f"class.{label}"
     games = set(_strings(table.get("games", []), f"{where}.games"))
     names = set(_strings(table.get("names", []), f"{where}.names"))
-    only = {word: _around(around, f"{where}.only.{word}")
-            for word, around in _table(table.get("only", {}), f"{where}.only").items()}
-    unless = {word: _around(around, f"{where}.unless.{word}")
-              for word, around in _table(table.get("unless", {}), f"{where}.unless").items()}
+    only = {
+        word: _around(around, f"{where}.only.{word}")
+        for word, around in _table(table.get("only", {}), f"{where}.only").items()
+    }
+    unless = {
+        word: _around(around, f"{where}.unless.{word}")
+        for word, around in _table(table.get("unless", {}), f"{where}.unless").items()
+    }
     lists = {key: _strings(table.get(key, []), f"{where}.{key}") for key in _LISTS}
     lists["words"] = (label, *lists["words"])
     listed = {word for words in lists.values() for word in words}
@@ -174,8 +188,14 @@ def _of_class(label: str, table: Mapping[str, object]) -> list[Entry]:
     spelled: dict[tuple[str, ...], Entry] = {}
     for key, kind in _LISTS.items():
         for word in lists[key]:
-            for entry in _spellings(label, word, kind, game=word in games, only=only.get(word, frozenset()),
-                                    unless=unless.get(word, frozenset())):
+            for entry in _spellings(
+                label,
+                word,
+                kind,
+                game=word in games,
+                only=only.get(word, frozenset()),
+                unless=unless.get(word, frozenset()),
+            ):
                 name = word in names or " ".join(entry.words) in names
                 spelled.setdefault(entry.words, replace(entry, name=True) if name else entry)
     for entry in tuple(spelled.values()):  # hotdog, cellphone
@@ -184,8 +204,16 @@ def _of_class(label: str, table: Mapping[str, object]) -> list[Entry]:
     return list(spelled.values())
 
 
-def _spellings(label: str, word: str, kind: Kind, *, game: bool = False, only: frozenset[str] = frozenset(),
-               unless: frozenset[str] = frozenset(), classes: tuple[str, ...] = ()) -> Iterator[Entry]:
+def _spellings(
+    label: str,
+    word: str,
+    kind: Kind,
+    *,
+    game: bool = False,
+    only: frozenset[str] = frozenset(),
+    unless: frozenset[str] = frozenset(),
+    classes: tuple[str, ...] = (),
+) -> Iterator[Entry]:
     """A word in the singular and the plural."""
     many = plural(word)
     forms: list[tuple[str, Form]] = [(word, "singular"), (many, "plural")]
@@ -207,14 +235,20 @@ def _check(entries: list[Entry]) -> None:
     seen: dict[tuple[str, ...], Entry] = {}
     for entry in entries:
         other = seen.setdefault(entry.words, entry)
-        if entry.label != other.label and "not" not in (entry.kind, other.kind) \
-                and not (entry.only or other.only or entry.unless or other.unless):
-            raise ValueError(f"{' '.join(entry.words)!r} names {other.label} and {entry.label}; say by `only` or "
-                             "`unless` when it is which")
+        if (
+            entry.label != other.label
+            and "not" not in (entry.kind, other.kind)
+            and not (entry.only or other.only or entry.unless or other.unless)
+        ):
+            raise ValueError(
+                f"{' '.join(entry.words)!r} names {other.label} and {entry.label}; say by `only` or "
+                "`unless` when it is which"
+            )
 
 
-def _covered(names: tuple[str, ...], classes: tuple[str, ...], supers: Mapping[str, str],
-             where: str) -> tuple[str, ...]:
+def _covered(
+    names: tuple[str, ...], classes: tuple[str, ...], supers: Mapping[str, str], where: str
+) -> tuple[str, ...]:
     """The classes that some names of classes and super-categories stand for; * is all."""
     found: list[str] = []
     for name in names:
@@ -247,4 +281,3 @@ def _table(value: object, where: str) -> Mapping[str, object]:
     if not isinstance(value, dict):
         raise ValueError(f"{where} is {value!r}; it must be a table")
     return value
-

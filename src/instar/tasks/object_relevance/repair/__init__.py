@@ -9,7 +9,34 @@ from instar.tasks.object_relevance.repair.search import NOTHING, candidates, sea
 from instar.tasks.object_relevance.repair.splits import check_disjoint
 from instar.tasks.object_relevance.repair.trainer import REFERENCE, Trainer, trained, trainer
 
-__all__ = ["LABELS", "MEASURES", "NOTHING", "REFERENCE", "SHARE", "TABLE", "Chosen", "Example", "Measured", "Repaired",
-           "Trainer", "augment", "before_after", "candidates", "check_disjoint", "choose", "compared", "examples",
-           "export", "exposing", "markdown", "matched", "measured", "mutants", "presence_rules", "repair", "search",
-           "trained", "trainer"]
+__all__ = [
+    "LABELS",
+    "MEASURES",
+    "NOTHING",
+    "REFERENCE",
+    "SHARE",
+    "TABLE",
+    "Chosen",
+    "Example",
+    "Measured",
+    "Repaired",
+    "Trainer",
+    "augment",
+    "before_after",
+    "candidates",
+    "check_disjoint",
+    "choose",
+    "compared",
+    "examples",
+    "export",
+    "exposing",
+    "markdown",
+    "matched",
+    "measured",
+    "mutants",
+    "presence_rules",
+    "repair",
+    "search",
+    "trained",
+    "trainer",
+]

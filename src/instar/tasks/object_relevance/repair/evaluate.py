@@ -58,8 +58,9 @@ def _batches(data: Dataset) -> Iterator[tuple[list[Image], list[Detections]]]:
         yield images, labels
 
 
-def measured(system: System, suite: Suite, data: Dataset, folder: Path, *,
-             on_progress: Callable[[Progress], None] | None = None) -> Measured:
+def measured(
+    system: System, suite: Suite, data: Dataset, folder: Path, *, on_progress: Callable[[Progress], None] | None = None
+) -> Measured:
     """The same, and how many of the verdicts of a suite's rules are violations: a run in `folder`, in this process.
 
     Images are in the order of the dataset. Every image must have been predicted.
@@ -68,14 +69,20 @@ def measured(system: System, suite: Suite, data: Dataset, folder: Path, *,
     if predict(system, suite, data, store, workers=0, on_progress=on_progress).interrupted:
         raise KeyboardInterrupt
     judge(store)
-    rows = {row["case"]: row for row in store.whole(store.predictions(
-        where=(pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0))).iter_rows(named=True)}
+    rows = {
+        row["case"]: row
+        for row in store.whole(
+            store.predictions(where=(pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0))
+        ).iter_rows(named=True)
+    }
     cases = list(data.cases())
     failed = [case.id for case in cases if rows.get(case.id, {}).get("status") != "ok"]
     if failed:
-        raise ValueError(f"{system.name} failed on {len(failed):,} of {len(cases):,} images of {data.name}, e.g. "
-                         f"{failed[0]}; `instar show {folder}` says why")
-    output = store.manifest()["output"]
+        raise ValueError(
+            f"{system.name} failed on {len(failed):,} of {len(cases):,} images of {data.name}, e.g. "
+            f"{failed[0]}; `instar show {folder}` says why"
+        )
+    output = store.manifest().header
     truths = [case.truth for case in cases if isinstance(case.truth, Detections)]
     found = matched([Detections.from_row(rows[case.id], output) for case in cases], truths)
     broken, judged = _counts(Run(store), [case.id for case in cases])
@@ -84,13 +91,30 @@ def measured(system: System, suite: Suite, data: Dataset, folder: Path, *,
 
 def _counts(run: Run, cases: list[str]) -> tuple[Floats, Floats]:
     """For each image, how many verdicts of the relation presence are violations, and how many there are."""
-    limits = {name: limit for name, limit in run.thresholds().items()
-              if (one := rule(name).relation) is not None and one.relation.name == "presence"}
-    verdicts = run.verdicts().filter(pl.col("severity").is_not_null()).join(
-        pl.DataFrame({"rule": list(limits), "limit": list(limits.values())},
-                     schema={"rule": pl.String, "limit": pl.Float64}), on="rule")
+    limits = {
+        name: limit
+        for name, limit in run.thresholds().items()
+        if (one := rule(name).relation) is not None and one.relation.name == "presence"
+    }
+    verdicts = (
+        run.verdicts()
+        .filter(pl.col("severity").is_not_null())
+        .join(
+            pl.DataFrame(
+                {"rule": list(limits), "limit": list(limits.values())}, schema={"rule": pl.String, "limit": pl.Float64}
+            ),
+            on="rule",
+        )
+    )
     hit = (pl.col("severity") >= pl.col("limit")) & (pl.col("severity") > 0)
-    counts = pl.DataFrame({"case": cases}).join(
-        verdicts.group_by("case").agg(broken=hit.sum(), judged=pl.len()), on="case", how="left",
-        maintain_order="left").fill_null(0)
+    counts = (
+        pl.DataFrame({"case": cases})
+        .join(
+            verdicts.group_by("case").agg(broken=hit.sum(), judged=pl.len()),
+            on="case",
+            how="left",
+            maintain_order="left",
+        )
+        .fill_null(0)
+    )
     return counts["broken"].cast(pl.Float64).to_numpy(), counts["judged"].cast(pl.Float64).to_numpy()

@@ -1,9 +1,9 @@
 """A training set as a folder that COCO's and YOLO's readers both understand.
 
-    images/train/…  images/val/…     the pictures: the original files, follow-ups as PNG
-    labels/train/…  labels/val/…     YOLO: a text file for each picture
-    data.yaml                        YOLO: what is where
-    instances_train.json  instances_val.json     COCO
+images/train/…  images/val/…     the pictures: the original files, follow-ups as PNG
+labels/train/…  labels/val/…     YOLO: a text file for each picture
+data.yaml                        YOLO: what is where
+instances_train.json  instances_val.json     COCO
 """
 
 from __future__ import annotations
@@ -115,8 +115,13 @@ def _pictures(part: Path, split: str, given: Iterable[Example]) -> list[Entry]:
         elif not cv2.imwrite(str(folder / name), cv2.cvtColor(one.image.pixels, cv2.COLOR_RGB2BGR)):
             raise OSError(f"{folder / name} could not be written")
         width, height = one.image.size
-        entries.append(({"id": number, "file_name": name, "width": width, "height": height, **one.about}, one.truth,
-                        one.image.size))
+        entries.append(
+            (
+                {"id": number, "file_name": name, "width": width, "height": height, **one.about},
+                one.truth,
+                one.image.size,
+            )
+        )
     return entries
 
 
@@ -125,15 +130,26 @@ def _write_coco(path: Path, entries: list[Entry], labels: list[str]) -> None:
     for image, truth, _ in entries:
         for number, (box, label) in enumerate(zip(truth.boxes.astype(np.float64), truth.labels, strict=True)):
             x0, y0, x1, y1 = box.tolist()
-            entry = {"id": len(annotations) + 1, "image_id": image["id"], "category_id": labels.index(label) + 1,
-                     "bbox": [x0, y0, x1 - x0, y1 - y0], "area": (x1 - x0) * (y1 - y0), "iscrowd": 0}
+            entry = {
+                "id": len(annotations) + 1,
+                "image_id": image["id"],
+                "category_id": labels.index(label) + 1,
+                "bbox": [x0, y0, x1 - x0, y1 - y0],
+                "area": (x1 - x0) * (y1 - y0),
+                "iscrowd": 0,
+            }
             if truth.masks is not None:
                 mask = truth.masks[number]
                 entry |= {"segmentation": _runs(mask), "area": int(mask.sum())}
             annotations.append(entry)
     categories = [{"id": number, "name": label} for number, label in enumerate(labels, start=1)]
-    path.write_text(json.dumps({"images": [image for image, _, _ in entries], "annotations": annotations,
-                                "categories": categories}, ensure_ascii=False), "utf-8")
+    path.write_text(
+        json.dumps(
+            {"images": [image for image, _, _ in entries], "annotations": annotations, "categories": categories},
+            ensure_ascii=False,
+        ),
+        "utf-8",
+    )
 
 
 def _runs(mask: npt.NDArray[np.bool_]) -> dict[str, Any]:

@@ -30,9 +30,26 @@ CONFIDENCE = 0.5
 
 MEASURES = ("mAP@0.5", "mAP@0.5:0.95", "precision", "recall", "TP", "FP", "FN", "mean IoU", "unreliable")
 TABLE: dict[str, Any] = {
-    "measure": pl.String, **dict.fromkeys((
-        "before", "before_low", "before_high", "after", "after_low", "after_high", "change", "low", "high", "seed_low",
-        "seed_high"), pl.Float64), "seeds_better": pl.Int64, "seeds": pl.Int64}
+    "measure": pl.String,
+    **dict.fromkeys(
+        (
+            "before",
+            "before_low",
+            "before_high",
+            "after",
+            "after_low",
+            "after_high",
+            "change",
+            "low",
+            "high",
+            "seed_low",
+            "seed_high",
+        ),
+        pl.Float64,
+    ),
+    "seeds_better": pl.Int64,
+    "seeds": pl.Int64,
+}
 """The columns of a before/after table."""
 _LESS_IS_BETTER = {"FP", "FN", "unreliable"}
 _WHOLE = {"TP", "FP", "FN"}
@@ -84,19 +101,39 @@ class Measured:
             overlap += float(counts @ (one.iou * one.hit[0]))
             there += float(times @ one.labels)
         judged = float(times @ self.judged) if len(self.judged) else 0.0
-        return dict(zip(MEASURES, (
-            float(average[0]), float(average.mean()), _share(true, true + false), _share(true, there), true, false,
-            there - true, _share(overlap, true), _share(float(times @ self.broken), judged) if judged else np.nan),
-            strict=True))
+        return dict(
+            zip(
+                MEASURES,
+                (
+                    float(average[0]),
+                    float(average.mean()),
+                    _share(true, true + false),
+                    _share(true, there),
+                    true,
+                    false,
+                    there - true,
+                    _share(overlap, true),
+                    _share(float(times @ self.broken), judged) if judged else np.nan,
+                ),
+                strict=True,
+            )
+        )
 
     def only(self, images: Bools) -> Measured:
         """The same on some of the images."""
         place = np.cumsum(images) - 1
-        classes = tuple(_Class(place[one.image[kept]], one.scores[kept], one.hit[:, kept], one.iou[kept],
-                               one.labels[images]) for one in self.classes for kept in [images[one.image]])
+        classes = tuple(
+            _Class(place[one.image[kept]], one.scores[kept], one.hit[:, kept], one.iou[kept], one.labels[images])
+            for one in self.classes
+            for kept in [images[one.image]]
+        )
         known = len(self.judged) > 0
-        return Measured(int(images.sum()), classes, self.broken[images] if known else self.broken,
-                        self.judged[images] if known else self.judged)
+        return Measured(
+            int(images.sum()),
+            classes,
+            self.broken[images] if known else self.broken,
+            self.judged[images] if known else self.judged,
+        )
 
 
 def _share(part: float, whole: float) -> float:
@@ -114,8 +151,9 @@ def _average_precision(one: _Class, times: Floats) -> Floats | None:
     highest = np.maximum.accumulate(precision[:, ::-1], 1)[:, ::-1]
     recall = true / there
     padded = np.concatenate([highest, np.zeros((len(highest), 1))], 1)
-    return np.array([row[np.searchsorted(reached, _RECALLS)].mean()
-                     for row, reached in zip(padded, recall, strict=True)])
+    return np.array(
+        [row[np.searchsorted(reached, _RECALLS)].mean() for row, reached in zip(padded, recall, strict=True)]
+    )
 
 
 _RECALLS = np.linspace(0.0, 1.0, 101)
@@ -128,8 +166,11 @@ def matched(answers: Sequence[Detections], truths: Sequence[Detections]) -> Meas
     evaluated, names = _evaluated(answers, truths)
     found = []
     for number, _ in enumerate(names, start=1):
-        rows = [(image, entry) for image, entry in enumerate(evaluated.evalImgs[
-            (number - 1) * len(truths):number * len(truths)]) if entry is not None]
+        rows = [
+            (image, entry)
+            for image, entry in enumerate(evaluated.evalImgs[(number - 1) * len(truths) : number * len(truths)])
+            if entry is not None
+        ]
         labels = np.zeros(len(truths), np.int64)
         places, scores, hits, ious = [], [], [], []
         for image, entry in rows:
@@ -141,18 +182,24 @@ def matched(answers: Sequence[Detections], truths: Sequence[Detections]) -> Meas
             hits.append(match > 0)
             ious.append(_overlaps(evaluated.ious[image + 1, number], match[0], entry["gtIds"]))
         order = np.argsort(-np.concatenate([*scores, np.zeros(0)]), kind="mergesort")
-        found.append(_Class(np.concatenate([*places, np.zeros(0, np.int64)]).astype(np.int64)[order],
-                            np.concatenate([*scores, np.zeros(0)])[order],
-                            np.concatenate([*hits, np.zeros((10, 0), bool)], 1)[:, order],
-                            np.concatenate([*ious, np.zeros(0)])[order], labels))
+        found.append(
+            _Class(
+                np.concatenate([*places, np.zeros(0, np.int64)]).astype(np.int64)[order],
+                np.concatenate([*scores, np.zeros(0)])[order],
+                np.concatenate([*hits, np.zeros((10, 0), bool)], 1)[:, order],
+                np.concatenate([*ious, np.zeros(0)])[order],
+                labels,
+            )
+        )
     return Measured(len(truths), tuple(found))
 
 
 def _overlaps(ious: Any, match: Floats, labels: Sequence[int]) -> Floats:
     """The IoU of each detection with the label it is matched with, 0 without one."""
     place = {label: number for number, label in enumerate(labels)}
-    return np.array([ious[number][place[int(label)]] if label > 0 else 0.0 for number, label in enumerate(match)],
-                    np.float64)
+    return np.array(
+        [ious[number][place[int(label)]] if label > 0 else 0.0 for number, label in enumerate(match)], np.float64
+    )
 
 
 def evaluator() -> tuple[Any, Any]:
@@ -175,17 +222,26 @@ def _evaluated(answers: Sequence[Detections], truths: Sequence[Detections]) -> t
         for image, one in enumerate(given, start=1):
             for box, label, score in zip(one.boxes.astype(np.float64), one.labels, one.scores, strict=True):
                 x0, y0, x1, y1 = box.tolist()
-                entries[-1].append({
-                    "id": len(entries[-1]) + 1, "image_id": image, "category_id": numbers[label],
-                    "bbox": [x0, y0, x1 - x0, y1 - y0], "area": (x1 - x0) * (y1 - y0), "iscrowd": 0,
-                    "score": float(score)})
+                entries[-1].append(
+                    {
+                        "id": len(entries[-1]) + 1,
+                        "image_id": image,
+                        "category_id": numbers[label],
+                        "bbox": [x0, y0, x1 - x0, y1 - y0],
+                        "area": (x1 - x0) * (y1 - y0),
+                        "iscrowd": 0,
+                        "score": float(score),
+                    }
+                )
     sides = []
     with redirect_stdout(io.StringIO()):
         for annotations in entries:
             side = coco.COCO()
-            side.dataset = {"images": [{"id": image} for image in range(1, len(truths) + 1)],
-                            "categories": [{"id": number} for number in numbers.values()],
-                            "annotations": annotations}
+            side.dataset = {
+                "images": [{"id": image} for image in range(1, len(truths) + 1)],
+                "categories": [{"id": number} for number in numbers.values()],
+                "annotations": annotations,
+            }
             side.createIndex()
             sides.append(side)
         evaluation = cocoeval.COCOeval(*sides, "bbox")
@@ -223,11 +279,26 @@ def before_after(before: Sequence[Measured], after: Sequence[Measured], *, resam
         if np.isnan(seeds).all():
             continue
         sides = whole[:, :, number].mean(1)
-        ends = [bootstrap(np.arange(images, dtype=np.float64), _part(drawn, number, pick), resamples=resamples)
-                for pick in ((1.0, 0.0), (0.0, 1.0), (-1.0, 1.0))]
+        ends = [
+            bootstrap(np.arange(images, dtype=np.float64), _part(drawn, number, pick), resamples=resamples)
+            for pick in ((1.0, 0.0), (0.0, 1.0), (-1.0, 1.0))
+        ]
         better = -seeds if name in _LESS_IS_BETTER else seeds
-        rows.append((name, sides[0], *ends[0], sides[1], *ends[1], sides[1] - sides[0], *ends[2], seeds.min(),
-                     seeds.max(), int((better > 0).sum()), len(seeds)))
+        rows.append(
+            (
+                name,
+                sides[0],
+                *ends[0],
+                sides[1],
+                *ends[1],
+                sides[1] - sides[0],
+                *ends[2],
+                seeds.min(),
+                seeds.max(),
+                int((better > 0).sum()),
+                len(seeds),
+            )
+        )
     return pl.DataFrame(rows, schema=TABLE, orient="row").fill_nan(None)
 
 
@@ -238,14 +309,20 @@ def _part(drawn: Callable[[bytes], Floats], measure: int, sides: tuple[float, fl
 
 def markdown(table: pl.DataFrame) -> str:
     """A before/after table as Markdown."""
-    lines = ["| | before | after | change | 95 % over images | over seeds | seeds better |",
-             "|---|---:|---:|---:|---:|---:|---:|"]
+    lines = [
+        "| | before | after | change | 95 % over images | over seeds | seeds better |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
     for row in table.iter_rows(named=True):
         places = 1 if row["measure"] in _WHOLE else 3
         plain = {name: "–" if row[name] is None else f"{row[name]:.{places}f}" for name in ("before", "after")}
-        signed = {name: "–" if row[name] is None else f"{row[name]:+.{places}f}"
-                  for name in ("change", "low", "high", "seed_low", "seed_high")}
-        lines.append(f"| {row['measure']} | {plain['before']} | {plain['after']} | {signed['change']} | "
-                     f"{signed['low']} … {signed['high']} | {signed['seed_low']} … {signed['seed_high']} | "
-                     f"{row['seeds_better']} of {row['seeds']} |")
+        signed = {
+            name: "–" if row[name] is None else f"{row[name]:+.{places}f}"
+            for name in ("change", "low", "high", "seed_low", "seed_high")
+        }
+        lines.append(
+            f"| {row['measure']} | {plain['before']} | {plain['after']} | {signed['change']} | "
+            f"{signed['low']} … {signed['high']} | {signed['seed_low']} … {signed['seed_high']} | "
+            f"{row['seeds_better']} of {row['seeds']} |"
+        )
     return "\n".join(lines) + "\n"

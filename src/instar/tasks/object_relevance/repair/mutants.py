@@ -21,7 +21,7 @@ from instar.engine import DEFAULT, SOURCE, bound_rules, provided
 from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.relations import Rule, rule
-from instar.store import Store
+from instar.store import Manifest, Store
 from instar.tasks.object_relevance.repair.export import Example
 from instar.transforms import NotApplicable, Transformation, draw_seed
 
@@ -49,12 +49,15 @@ class Chosen:
 def presence_rules(run: Run) -> list[Rule]:
     """The rules of a run whose relation is presence: those that mutants come of."""
     manifest = run.manifest
-    if manifest["system"]["kind"] != Detections.kind:
-        raise ValueError(f"{run.folder} is a run of {manifest['system']['kind']}; a repair needs one of detections")
-    if (manifest["truth"] or {}).get("kind") != Detections.kind:
+    if manifest.system.kind != Detections.kind:
+        raise ValueError(f"{run.folder} is a run of {manifest.system.kind}; a repair needs one of detections")
+    if manifest.truth_kind != Detections.kind:
         raise ValueError(f"{run.folder}: its dataset has no annotated objects, and training needs labels")
-    found = [one for one in bound_rules(manifest["rules"], manifest["system"]["kind"])
-             if one.relation is not None and one.relation.relation.name == "presence"]
+    found = [
+        one
+        for one in bound_rules(manifest.rules, manifest.system.kind)
+        if one.relation is not None and one.relation.relation.name == "presence"
+    ]
     if not found:
         raise ValueError(f"{run.folder} has no rules of the relation presence; run the suite object-relevance")
     return found
@@ -68,9 +71,13 @@ def exposing(run: Run, *, threshold: float | None = None, judging: str = DEFAULT
     """
     limits = run.thresholds(threshold)
     mine = pl.DataFrame({"rule": [one.id for one in presence_rules(run)]}).with_columns(
-        limit=pl.col("rule").replace_strict(limits, return_dtype=pl.Float64))
-    broken = run.verdicts(judging).join(mine, on="rule").filter(
-        (pl.col("severity") > 0) & (pl.col("severity") >= pl.col("limit")))
+        limit=pl.col("rule").replace_strict(limits, return_dtype=pl.Float64)
+    )
+    broken = (
+        run.verdicts(judging)
+        .join(mine, on="rule")
+        .filter((pl.col("severity") > 0) & (pl.col("severity") >= pl.col("limit")))
+    )
     return broken.group_by("case", "rule").agg(pl.col("draw").min()).sort("case", "rule")
 
 
@@ -109,9 +116,13 @@ def choose(available: pl.DataFrame, originals: int, *, share: float = SHARE, see
             taken.append(number)
             break
     chosen = available[sorted(taken)]
-    counts = available.group_by("rule").agg(available=pl.len().cast(pl.Int64)).join(
-        chosen.group_by("rule").agg(chosen=pl.len().cast(pl.Int64)), on="rule", how="left").with_columns(
-        pl.col("chosen").fill_null(0)).sort("rule")
+    counts = (
+        available.group_by("rule")
+        .agg(available=pl.len().cast(pl.Int64))
+        .join(chosen.group_by("rule").agg(chosen=pl.len().cast(pl.Int64)), on="rule", how="left")
+        .with_columns(pl.col("chosen").fill_null(0))
+        .sort("rule")
+    )
     return Chosen(chosen, counts)
 
 
@@ -123,8 +134,10 @@ def mutants(run: Run, chosen: pl.DataFrame, training: Dataset) -> Iterator[Examp
     """
     manifest = run.manifest
     cases = {case.id: case for case in training.cases()}
-    stored = {row["case"]: row for row in run.store.cases(
-        where=pl.col("case").is_in(chosen["case"].implode())).iter_rows(named=True)}
+    stored = {
+        row["case"]: row
+        for row in run.store.cases(where=pl.col("case").is_in(chosen["case"].implode())).iter_rows(named=True)
+    }
     for (name,), mine in chosen.group_by("case", maintain_order=True):
         case = cases.get(str(name))
         if case is None:
@@ -134,33 +147,39 @@ def mutants(run: Run, chosen: pl.DataFrame, training: Dataset) -> Iterator[Examp
             yield _mutant(run.store, manifest, case, image, rule(text), draw)
 
 
-def _mutant(store: Store, manifest: Mapping[str, Any], case: Case, image: Image, judged: Rule, draw: int) -> Example:
+def _mutant(store: Store, manifest: Manifest, case: Case, image: Image, judged: Rule, draw: int) -> Example:
     (changed,) = judged.transformations
     assert judged.relation is not None
     truth = case.truth
     assert isinstance(truth, Detections)
-    seed = draw_seed(manifest["seed"], case.id, changed, draw)
+    seed = draw_seed(manifest.seed, case.id, changed, draw)
     followed, change = changed(image, needs=_needs(store, manifest, case, image, changed), seed=seed)
     gone = judged.relation.values["effect"] == "gone"
     ids = truth.ids or tuple(str(number) for number in range(len(truth)))
     kept = [number for number, one in enumerate(ids) if not (gone and one in change.removed)]
-    left = Detections.from_xyxy(truth.boxes[kept], [truth.labels[number] for number in kept],
-                                ids=[ids[number] for number in kept],
-                                masks=None if truth.masks is None else truth.masks[kept])
+    left = Detections.from_xyxy(
+        truth.boxes[kept],
+        [truth.labels[number] for number in kept],
+        ids=[ids[number] for number in kept],
+        masks=None if truth.masks is None else truth.masks[kept],
+    )
     labels = left if change.warp.is_identity else left.warped(change.warp)
-    return Example(f"{Path(case.id).stem}_{changed.id}_{draw}.png", labels, followed,
-                   about={"case": case.id, "rule": judged.id, "draw": draw})
+    return Example(
+        f"{Path(case.id).stem}_{changed.id}_{draw}.png",
+        labels,
+        followed,
+        about={"case": case.id, "rule": judged.id, "draw": draw},
+    )
 
 
-def _needs(store: Store, manifest: Mapping[str, Any], case: Case, image: Image,
-           changed: Transformation) -> dict[str, Any]:
+def _needs(store: Store, manifest: Manifest, case: Case, image: Image, changed: Transformation) -> dict[str, Any]:
     """What the follow-up was made with."""
     mine = pl.col("case") == case.id
     needs: dict[str, Any] = {}
     for need in sorted(changed.needs - {"truth", "objects"}):
         if need == "source":
             row = store.whole(store.predictions(where=mine & (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0)))
-            needs[need] = Detections.from_row(row.row(0, named=True), manifest["output"])
+            needs[need] = Detections.from_row(row.row(0, named=True), manifest.header)
         else:
             needs[need] = store.need_value(store.needs(mine & (pl.col("need") == need)).row(0, named=True))
     for need in changed.needs & {"truth", "objects"}:
@@ -175,12 +194,20 @@ def _unchanged(case: Case, stored: Mapping[str, Any]) -> Image:
     """The case's picture, if it and its labels are still what was tested."""
     image, digest = read_input(case)
     if digest != stored["hash"]:
-        raise ValueError(f"{case.id}: not the picture that was tested; give the training set that the run is of, or, "
-                         "if it has changed, run the suite again")
+        raise ValueError(
+            f"{case.id}: not the picture that was tested; give the training set that the run is of, or, "
+            "if it has changed, run the suite again"
+        )
     truth = case.truth
-    same = isinstance(truth, Detections) and isinstance(image, Image) and (
-        list(truth.labels) == list(stored["truth_labels"] or ()) and list(truth.ids) == list(stored["truth_ids"] or ())
-        and np.array_equal(truth.boxes.ravel(), np.asarray(stored["truth_boxes"] or (), np.float32)))
+    same = (
+        isinstance(truth, Detections)
+        and isinstance(image, Image)
+        and (
+            list(truth.labels) == list(stored["truth_labels"] or ())
+            and list(truth.ids) == list(stored["truth_ids"] or ())
+            and np.array_equal(truth.boxes.ravel(), np.asarray(stored["truth_boxes"] or (), np.float32))
+        )
+    )
     if not same:
         raise ValueError(f"{case.id}: its labels are not those it was tested with; run the suite again")
     assert isinstance(image, Image)

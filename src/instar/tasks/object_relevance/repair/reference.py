@@ -44,8 +44,16 @@ SAVED_EVERY = 30.0
 Floats = npt.NDArray[np.float32]
 
 
-def train(folder: Path, out: Path, *, seed: int, start: Path | None = None, steps: int = 3000, side: int = 128,
-          batch: int = 32) -> Path:
+def train(
+    folder: Path,
+    out: Path,
+    *,
+    seed: int,
+    start: Path | None = None,
+    steps: int = 3000,
+    side: int = 128,
+    batch: int = 32,
+) -> Path:
     """Train on an exported folder (COCO) and return the weights, `weights.npz` in the folder `out`.
 
     Pictures are letterboxed to `side` pixels. The number of `steps` is the same whatever the size of the set, so that
@@ -58,8 +66,17 @@ def train(folder: Path, out: Path, *, seed: int, start: Path | None = None, step
     if not labels:
         raise ValueError(f"{folder}: nothing is annotated in it, so there is nothing to learn")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    asked = fingerprint_of(VERSION, labels, side, steps, batch, seed, hash_file(str(start)) if start else None,
-                           pictures.shape, _digest([pictures, *boxes, *classes]))
+    asked = fingerprint_of(
+        VERSION,
+        labels,
+        side,
+        steps,
+        batch,
+        seed,
+        hash_file(str(start)) if start else None,
+        pictures.shape,
+        _digest([pictures, *boxes, *classes]),
+    )
     kept = out / "unfinished.pt"
     with _repeatable(torch, seed):
         if start is None:
@@ -67,11 +84,24 @@ def train(folder: Path, out: Path, *, seed: int, start: Path | None = None, step
         else:
             held = read_weights(start)
             if held.labels != labels:
-                raise ValueError(f"{start} knows the classes {', '.join(held.labels)}, {folder} has "
-                                 f"{', '.join(labels)}")
+                raise ValueError(
+                    f"{start} knows the classes {', '.join(held.labels)}, {folder} has {', '.join(labels)}"
+                )
             network = held.network(torch, device)
-        _fit(torch, network, pictures, boxes, classes, len(labels), device, seed=seed, steps=steps, batch=batch,
-             kept=kept, asked=asked)
+        _fit(
+            torch,
+            network,
+            pictures,
+            boxes,
+            classes,
+            len(labels),
+            device,
+            seed=seed,
+            steps=steps,
+            batch=batch,
+            kept=kept,
+            asked=asked,
+        )
     state = {name: value.cpu().numpy() for name, value in network.state_dict().items()}
     path = out / "weights.npz"
     placed(path, Weights(labels, side, state).write)
@@ -86,9 +116,22 @@ def detector(weights: Path) -> System:
 
 # --- training --------------------------------------------------------------------------------------
 
-def _fit(torch: Any, network: Any, pictures: npt.NDArray[np.uint8], boxes: list[Floats],
-         classes: list[npt.NDArray[np.int64]], count: int, device: Any, *, seed: int, steps: int,
-         batch: int, kept: Path, asked: str) -> None:
+
+def _fit(
+    torch: Any,
+    network: Any,
+    pictures: npt.NDArray[np.uint8],
+    boxes: list[Floats],
+    classes: list[npt.NDArray[np.int64]],
+    count: int,
+    device: Any,
+    *,
+    seed: int,
+    steps: int,
+    batch: int,
+    kept: Path,
+    asked: str,
+) -> None:
     side = pictures.shape[1]
     turned = Warp.mirror((side, side), "h")
     twice = [*boxes, *(turned.boxes(each).astype(np.float32) for each in boxes)]
@@ -96,8 +139,9 @@ def _fit(torch: Any, network: Any, pictures: npt.NDArray[np.uint8], boxes: list[
     seen = torch.from_numpy(pictures).to(device)
     optimiser = torch.optim.AdamW(network.parameters(), lr=2e-3, weight_decay=1e-2, fused=device.type == "cuda")
     first = _resumed(torch, network, optimiser, kept, asked, device)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 2e-3, total_steps=steps, pct_start=0.1,
-                                                   last_epoch=first - 1)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, 2e-3, total_steps=steps, pct_start=0.1, last_epoch=first - 1
+    )
     chance = np.random.default_rng(seed)
     order = _order(chance, len(seen), steps * batch)
     turns = chance.random(len(order)) < 0.5
@@ -117,8 +161,12 @@ def _fit(torch: Any, network: Any, pictures: npt.NDArray[np.uint8], boxes: list[
         optimiser.step()
         schedule.step()
         if time.monotonic() - saved > SAVED_EVERY:
-            held = {"asked": asked, "step": step + 1, "network": network.state_dict(),
-                    "optimiser": optimiser.state_dict()}
+            held = {
+                "asked": asked,
+                "step": step + 1,
+                "network": network.state_dict(),
+                "optimiser": optimiser.state_dict(),
+            }
             placed(kept, partial(torch.save, held))
             saved = time.monotonic()
         if time.monotonic() - said > SAID_EVERY:
@@ -174,8 +222,9 @@ def _overlap(torch: Any, found: Any, wanted: Any, weight: Any) -> Any:
     return ((1 - giou) * weight).sum() / weight.sum().clamp(min=1)
 
 
-def _targets(boxes: list[Floats], classes: list[npt.NDArray[np.int64]], count: int,
-             side: int) -> tuple[Floats, Floats, Floats]:
+def _targets(
+    boxes: list[Floats], classes: list[npt.NDArray[np.int64]], count: int, side: int
+) -> tuple[Floats, Floats, Floats]:
     """What the network should say: heat (N, C, h, w), boxes (N, 4, h, w), and how much a cell's box counts."""
     cells = side // STRIDE
     heat = np.zeros((len(boxes), count, cells, cells), np.float32)
@@ -197,8 +246,9 @@ def _targets(boxes: list[Floats], classes: list[npt.NDArray[np.int64]], count: i
     return heat, where, weight
 
 
-def _loaded(folder: Path, side: int) -> tuple[npt.NDArray[np.uint8], list[Floats], list[npt.NDArray[np.int64]],
-                                              list[str]]:
+def _loaded(
+    folder: Path, side: int
+) -> tuple[npt.NDArray[np.uint8], list[Floats], list[npt.NDArray[np.int64]], list[str]]:
     """The pictures of a folder in squares, their boxes there, the number of each box's class, and the classes."""
     if side % STRIDE:
         raise ValueError(f"side is a multiple of {STRIDE}, got {side}")

@@ -46,9 +46,18 @@ class Repaired:
     searched: pl.DataFrame | None = None
 
 
-def augment(run: Run, training: str | Path | Dataset, out: Path, *, validation: str | Path | Dataset | None = None,
-            share: float = SHARE, threshold: float | None = None, judging: str = DEFAULT, seed: int = 0,
-            rules: Sequence[str] | None = None) -> Chosen:
+def augment(
+    run: Run,
+    training: str | Path | Dataset,
+    out: Path,
+    *,
+    validation: str | Path | Dataset | None = None,
+    share: float = SHARE,
+    threshold: float | None = None,
+    judging: str = DEFAULT,
+    seed: int = 0,
+    rules: Sequence[str] | None = None,
+) -> Chosen:
     """Export the training set with the mutants that exposed violations, for COCO's and YOLO's trainers.
 
     `rules` are those whose mutants may be taken; all rules of the relation presence by default.
@@ -62,20 +71,35 @@ def augment(run: Run, training: str | Path | Dataset, out: Path, *, validation: 
     return chosen
 
 
-def _chosen(run: Run, available: pl.DataFrame, data: Dataset, *, share: float, seed: int = 0,
-            rules: Sequence[str] | None = None) -> Chosen:
+def _chosen(
+    run: Run, available: pl.DataFrame, data: Dataset, *, share: float, seed: int = 0, rules: Sequence[str] | None = None
+) -> Chosen:
     mine = available.filter(pl.col("rule").is_in(_named(run, rules)))
     chosen = choose(mine, sum(1 for _ in data.cases()), share=share, seed=seed)
     if chosen.mutants.is_empty():
-        raise ValueError(f"of {chosen.available:,} mutants a share of {share:g} takes none; give a larger share, or "
-                         "other rules")
+        raise ValueError(
+            f"of {chosen.available:,} mutants a share of {share:g} takes none; give a larger share, or other rules"
+        )
     return chosen
 
 
-def repair(run: Run, *, train: str | Path | Dataset, val: str | Path | Dataset, test: str | Path | Dataset,
-           out: str | Path, share: float = SHARE, seeds: int = 3, by: str | Trainer = REFERENCE,
-           start: Path | None = None, rules: Sequence[str] | None = None, searching: bool = False,
-           threshold: float | None = None, judging: str = DEFAULT, say: Say = print) -> Repaired:
+def repair(
+    run: Run,
+    *,
+    train: str | Path | Dataset,
+    val: str | Path | Dataset,
+    test: str | Path | Dataset,
+    out: str | Path,
+    share: float = SHARE,
+    seeds: int = 3,
+    by: str | Trainer = REFERENCE,
+    start: Path | None = None,
+    rules: Sequence[str] | None = None,
+    searching: bool = False,
+    threshold: float | None = None,
+    judging: str = DEFAULT,
+    say: Say = print,
+) -> Repaired:
     """Train with and without the mutants of a run, once for each seed, and compare on the test set.
 
     Both sides have the same trainer, seeds and start; they differ in the mutants alone. The same call again goes on
@@ -100,18 +124,27 @@ def repair(run: Run, *, train: str | Path | Dataset, val: str | Path | Dataset, 
     available = _exposing(run, threshold, judging)
     sets = {"train": _opened(train), "val": _opened(val), "test": _opened(test)}
     settings = {
-        "system": run.manifest["system"]["fingerprint"], "seed": run.manifest["seed"],
-        "rules": _named(run, rules), "share": share, "trainer": trains.name,
-        "start": str(start) if start else None, "search": searching, "threshold": threshold, "judging": judging,
-        "seeds": seeds, **{name: data.name for name, data in sets.items()}}
+        "system": run.manifest.system.fingerprint,
+        "seed": run.manifest.seed,
+        "rules": _named(run, rules),
+        "share": share,
+        "trainer": trains.name,
+        "start": str(start) if start else None,
+        "search": searching,
+        "threshold": threshold,
+        "judging": judging,
+        "seeds": seeds,
+        **{name: data.name for name, data in sets.items()},
+    }
     _check_same(folder, settings)
     say("comparing the sets")
     check_disjoint(sets)
     _write_json(folder / SETTINGS, settings)
     taken, searched = _named(run, rules), None
     if searching:
-        searched = search(run, available, sets["train"], sets["val"], trains, folder / "search", share=share,
-                          start=start, say=say)
+        searched = search(
+            run, available, sets["train"], sets["val"], trains, folder / "search", share=share, start=start, say=say
+        )
         _write_json(folder / "search.json", searched.to_dicts())
         if searched["candidate"][0] == NOTHING:
             say("on the validation set no mutants at all did better than any")
@@ -120,8 +153,11 @@ def repair(run: Run, *, train: str | Path | Dataset, val: str | Path | Dataset, 
     chosen = _chosen(run, available, sets["train"], share=share, rules=taken)
     if not (folder / "augmented").exists():
         say(f"making {chosen.mutants.height:,} mutants")
-        export(folder / "augmented", chain(examples(sets["train"].cases()), mutants(run, chosen.mutants,
-                                                                                    sets["train"])), sets["val"])
+        export(
+            folder / "augmented",
+            chain(examples(sets["train"].cases()), mutants(run, chosen.mutants, sets["train"])),
+            sets["val"],
+        )
     if not (folder / "originals").exists():
         export(folder / "originals", examples(sets["train"].cases()), sets["val"])
     weights = _weights(trains, folder, seeds, start, say)
@@ -136,33 +172,44 @@ def _weights(by: Trainer, folder: Path, seeds: int, start: Path | None, say: Say
     for number in range(seeds):
         for side, given in zip(SIDES, ("originals", "augmented"), strict=True):
             whole = sum(spent) / len(spent) * (2 * seeds - len(spent)) / 60 if spent else None
-            say(f"training {len(spent) + 1} of {2 * seeds}: {side}, seed {number}"
-                f"{'' if whole is None else f'; about {whole:.1f} min left for all of them'}")
+            say(
+                f"training {len(spent) + 1} of {2 * seeds}: {side}, seed {number}"
+                f"{'' if whole is None else f'; about {whole:.1f} min left for all of them'}"
+            )
             out = folder / "trained" / f"{side}-{number}"
             found[side].append(trained(by, folder / given, out, seed=number, start=start))
             spent.append(seconds(out))
     return found
 
 
-def _tested(run: Run, by: Trainer, weights: Mapping[str, Sequence[Path]], test: Dataset, folder: Path, chosen: Chosen,
-            say: Say) -> pl.DataFrame:
+def _tested(
+    run: Run, by: Trainer, weights: Mapping[str, Sequence[Path]], test: Dataset, folder: Path, chosen: Chosen, say: Say
+) -> pl.DataFrame:
     """Evaluate the test set and write what came of it. Nothing else looks at the test set, and this only once."""
     result = folder / "result.json"
     if result.is_file():
         say(f"the test set was evaluated before: {result}")
         return pl.DataFrame(json.loads(result.read_text("utf-8"))["table"], schema=TABLE)
     manifest = run.manifest
-    suite = Suite("object relevance of the run", tuple(presence_rules(run)), output="detections",
-                  options=manifest["options"], thresholds=manifest["thresholds"])
+    suite = Suite(
+        "object relevance of the run",
+        tuple(presence_rules(run)),
+        output="detections",
+        options=manifest.options,
+        thresholds=manifest.thresholds,
+    )
     found: dict[str, list[Measured]] = {side: [] for side in weights}
     everything = [(side, number, path) for side, mine in weights.items() for number, path in enumerate(mine)]
     for place, (side, number, path) in enumerate(everything, start=1):
         say(f"testing {place} of {len(everything)}: {side}, seed {number}")
-        found[side].append(measured(by.system(path), suite, test, folder / "test" / f"{side}-{number}",
-                                    on_progress=_spoken(say)))
+        found[side].append(
+            measured(by.system(path), suite, test, folder / "test" / f"{side}-{number}", on_progress=_spoken(say))
+        )
     table = before_after(found["before"], found["after"])
-    each = {side: [{name: None if math.isnan(value) else value for name, value in one.values().items()}
-                   for one in mine] for side, mine in found.items()}
+    each = {
+        side: [{name: None if math.isnan(value) else value for name, value in one.values().items()} for one in mine]
+        for side, mine in found.items()
+    }
     _write_json(result, {"table": table.to_dicts(), "seeds": each, "mutants": chosen.counts.to_dicts()})
     placed(folder / "result.md", lambda part: part.write_text(markdown(table), "utf-8"))
     return table
@@ -185,8 +232,10 @@ def _spoken(say: Say) -> Callable[[Progress], None]:
 def _exposing(run: Run, threshold: float | None, judging: str) -> pl.DataFrame:
     available = exposing(run, threshold=threshold, judging=judging)
     if available.is_empty():
-        raise ValueError(f"{run.folder} has no violations of the relation presence, so there is nothing to repair "
-                         "with; `instar show` says what it has")
+        raise ValueError(
+            f"{run.folder} has no violations of the relation presence, so there is nothing to repair "
+            "with; `instar show` says what it has"
+        )
     return available
 
 
@@ -217,8 +266,10 @@ def _check_same(folder: Path, settings: Mapping[str, Any]) -> None:
         held = json.loads(path.read_text("utf-8"))
         other = [name for name in settings if held.get(name) != settings[name]]
         if other:
-            raise ValueError(f"{folder} holds a repair with another {' and '.join(other)} "
-                             f"({', '.join(str(held.get(name)) for name in other)}); give another --out")
+            raise ValueError(
+                f"{folder} holds a repair with another {' and '.join(other)} "
+                f"({', '.join(str(held.get(name)) for name in other)}); give another --out"
+            )
 
 
 def _write_json(path: Path, content: object) -> None:

@@ -38,9 +38,21 @@ def candidates(available: pl.DataFrame) -> dict[str, list[str]]:
     return found
 
 
-def search(run: Run, available: pl.DataFrame, training: Dataset, validation: Dataset, by: Trainer, out: Path, *,
-           share: float, tried: Mapping[str, Sequence[str]] | None = None, sample: float = SAMPLE, seed: int = 0,
-           start: Path | None = None, say: Callable[[str], None] = print) -> pl.DataFrame:
+def search(
+    run: Run,
+    available: pl.DataFrame,
+    training: Dataset,
+    validation: Dataset,
+    by: Trainer,
+    out: Path,
+    *,
+    share: float,
+    tried: Mapping[str, Sequence[str]] | None = None,
+    sample: float = SAMPLE,
+    seed: int = 0,
+    start: Path | None = None,
+    say: Callable[[str], None] = print,
+) -> pl.DataFrame:
     """Train once with each candidate's mutants on a sample of the training set; the best on the validation set first.
 
     One row per candidate: `rules`, how many `mutants`, `mAP@0.5` on the validation set. Tried are the `candidates`, and
@@ -60,8 +72,11 @@ def search(run: Run, available: pl.DataFrame, training: Dataset, validation: Dat
         weights = trained(by, folder, out / f"trained-{number:02d}", seed=seed, start=start)
         found = compared(by.system(weights), validation).values()["mAP@0.5"]
         rows.append((name, list(rules), chosen.height, found))
-    return pl.DataFrame(rows, schema={"candidate": pl.String, "rules": pl.List(pl.String), "mutants": pl.Int64,
-                                      "mAP@0.5": pl.Float64}, orient="row").sort("mAP@0.5", descending=True)
+    return pl.DataFrame(
+        rows,
+        schema={"candidate": pl.String, "rules": pl.List(pl.String), "mutants": pl.Int64, "mAP@0.5": pl.Float64},
+        orient="row",
+    ).sort("mAP@0.5", descending=True)
 
 
 def _drawn(seed: int, case: str) -> float:

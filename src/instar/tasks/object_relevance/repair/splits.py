@@ -31,5 +31,7 @@ def check_disjoint(sets: Mapping[str, Dataset]) -> None:
                 shared.append(f"{case.id} of {name} is {other} of {where}")
     if shared:
         more = f", and {len(shared) - 3:,} more" if len(shared) > 3 else ""
-        raise ValueError(f"the sets overlap in {len(shared):,} picture{'s' * (len(shared) > 1)}: "
-                         f"{'; '.join(shared[:3])}{more}. Numbers on pictures that were trained on say nothing")
+        raise ValueError(
+            f"the sets overlap in {len(shared):,} picture{'s' * (len(shared) > 1)}: "
+            f"{'; '.join(shared[:3])}{more}. Numbers on pictures that were trained on say nothing"
+        )

@@ -50,8 +50,9 @@ class Trainer:
 def _with_weights(system: System, weights: Path) -> System:
     """A function's module is the same whatever the weights; runs must be able to tell them apart."""
     content = hash_file(str(weights)) if weights.is_file() else str(weights)
-    return replace(system, name=f"{system.name}({str(weights)!r})",
-                   fingerprint=fingerprint_of(system.fingerprint, content))
+    return replace(
+        system, name=f"{system.name}({str(weights)!r})", fingerprint=fingerprint_of(system.fingerprint, content)
+    )
 
 
 def trainer(spelling: str = REFERENCE) -> Trainer:
@@ -64,8 +65,9 @@ def trainer(spelling: str = REFERENCE) -> Trainer:
     module, _, name = spelling.partition(":")
     beside = getattr(sys.modules[module], "detector", None)
     if not callable(beside):
-        raise TypeError(f"{module} has no function detector(weights) beside {name}; it makes a system of what was "
-                        "trained")
+        raise TypeError(
+            f"{module} has no function detector(weights) beside {name}; it makes a system of what was trained"
+        )
     return Trainer(spelling, found, beside)
 
 
@@ -82,8 +84,9 @@ def trained(by: Trainer, folder: Path, out: Path, *, seed: int, start: Path | No
     if not weights.exists():
         raise FileNotFoundError(f"{by.name} returned {weights}, which is not there")
     inside = weights.relative_to(out) if weights.is_relative_to(out) else weights.absolute()
-    told = json.dumps({"weights": str(inside), "trainer": by.name, "seed": seed,
-                       "seconds": round(time.monotonic() - begun, 1)})
+    told = json.dumps(
+        {"weights": str(inside), "trainer": by.name, "seed": seed, "seconds": round(time.monotonic() - begun, 1)}
+    )
     placed(done, lambda part: part.write_text(told, "utf-8"))
     return weights
 

