@@ -36,7 +36,7 @@ EXACT: dict[str, Callable[[Size], Warp]] = {
 @cache
 def walker(spelling: str) -> System:
     call = parse_call(spelling, what="system")
-    family = {family.name: family for family in FAMILIES}[call.name]
+    family = {family.name: family for family in FAMILIES.values()}[call.name]
     values = bind(call, family.parameters, what="system")
     return family.build(spell(family.name, values, family.parameters), **values)
 
