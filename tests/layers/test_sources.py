@@ -1,0 +1,146 @@
+"""What the sources must not do: name a task outside `tasks/`, list output kinds, use empty names, grow too long."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import instar
+from instar.outputs import output_kinds
+from instar.registry import names, tasks
+
+SOURCE = Path(instar.__file__).parent
+EMPTY_NAMES = {"found", "held", "told", "said", "mine", "theirs", "asked", "about", "given"}
+"""Participles that say nothing of what a variable holds."""
+OF_OTHERS_TOO = {"objects", "numbers", "direction", "detections", "poses"}
+"""Names of relations or suites that are words for other things as well: a need, a parameter, an output kind."""
+MOST_LINES_OF_FUNCTION, MOST_LINES_OF_FILE, MOST_ANY = 60, 500, 400
+LONG = "# A long file, because "
+MAKERS = ("outputs", "tasks", "systems", "datasets")
+"""Rooms that make outputs of a kind. They may name the one they make, and list none."""
+
+
+@cache
+def parsed() -> dict[Path, ast.Module]:
+    return {path.relative_to(SOURCE): ast.parse(path.read_text("utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
+
+
+def outside(*rooms: str) -> Iterator[tuple[Path, ast.Module]]:
+    return ((path, tree) for path, tree in parsed().items() if path.parts[0] not in rooms)
+
+
+def docstrings(tree: ast.Module) -> set[int]:
+    """Strings that stand alone: they explain, and decide nothing."""
+    return {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+
+
+def texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    explaining = docstrings(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in explaining:
+            yield node.lineno, node.value
+
+
+def test_nothing_outside_tasks_names_a_task_its_relations_or_its_suites() -> None:
+    of_tasks = {name for task in tasks().values() for name in (task.name, *task.relations, *task.suites)}
+    packages = {task.package.rpartition(".")[2] for task in tasks().values()}
+    wrong = [
+        f"{path}:{line}: {text!r}"
+        for path, tree in outside("tasks", "outputs")
+        for line, text in texts(tree)
+        if text in (of_tasks | packages) - OF_OTHERS_TOO or re.search(r"instar\.tasks\.\w", text)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def output_names(node: ast.expr) -> set[str]:
+    """The output kinds that an expression names: as a text, as a class, or by a class's `kind`."""
+    classes = {kind.__name__: name for name, kind in output_kinds().items()}
+    if isinstance(node, ast.Constant) and node.value in output_kinds():
+        return {str(node.value)}
+    if isinstance(node, ast.Name) and node.id in classes:
+        return {classes[node.id]}
+    if isinstance(node, ast.Attribute) and node.attr == "kind":
+        return output_names(node.value)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return output_names(node.left) | output_names(node.right)
+    return set()
+
+
+def test_nothing_outside_outputs_lists_output_kinds() -> None:
+    wrong = []
+    for path, tree in outside("outputs", "tasks"):
+        for node in ast.walk(tree):
+            members: list[ast.expr] = []
+            if isinstance(node, ast.Tuple | ast.List | ast.Set):
+                members = list(node.elts)
+            elif isinstance(node, ast.Dict):
+                members = [key for key in node.keys if key is not None]
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+                members = [node.args[1]]
+            if len(set().union(*map(output_names, members))) > 1:
+                wrong.append(f"{path}:{node.lineno}")  # type: ignore[attr-defined]
+    assert not wrong, wrong
+
+
+def test_no_branch_outside_the_rooms_that_make_outputs_asks_for_a_kind() -> None:
+    wrong = [
+        f"{path}:{node.lineno}"
+        for path, tree in outside(*MAKERS)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+        and any("kind" in ast.unparse(side) for side in (node.left, *node.comparators))
+        and set().union(*map(output_names, (node.left, *node.comparators)))
+    ]
+    assert not wrong, wrong
+
+
+def bindings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Every name that is bound: variables, parameters, attributes, functions, names of imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id if isinstance(node, ast.Name) else node.attr
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.alias) and node.asname:
+            yield 0, node.asname
+
+
+def test_no_name_says_nothing() -> None:
+    wrong = [
+        f"{path}:{line}: {name}"
+        for path, tree in parsed().items()
+        for line, name in bindings(tree)
+        if name.strip("_") in EMPTY_NAMES
+    ]
+    assert not wrong, f"{len(wrong)}: " + "\n".join(wrong[:200])
+
+
+def test_functions_and_files_stay_short() -> None:
+    long = [
+        f"{path}:{node.lineno}: {node.name} has {node.end_lineno - node.lineno + 1} lines"
+        for path, tree in parsed().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno + 1 > MOST_LINES_OF_FUNCTION
+    ]
+    for path in parsed():
+        text = (SOURCE / path).read_text("utf-8")
+        if text.count("\n") > MOST_LINES_OF_FILE and LONG not in text:
+            long.append(f"{path} has {text.count(chr(10))} lines, and no line that begins with {LONG!r}")
+    assert not long, "\n".join(long)
+
+
+def test_any_is_rare() -> None:
+    count = sum(len(re.findall(r"\bAny\b", (SOURCE / path).read_text("utf-8"))) for path in parsed())
+    assert count < MOST_ANY
+
+
+def test_the_registry_names_every_suite_and_relation_once() -> None:
+    for group in ("suites", "relations", "panels", "systems"):
+        brought = [name for task in tasks().values() for name in getattr(task, group)]
+        assert len(brought) == len(set(brought)) and set(brought) <= set(names(group))
