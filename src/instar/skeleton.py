@@ -129,8 +129,8 @@ class Skeleton:
         [('body', (0, 9))]
         """
         chosen = self._indices(name.strip() for name in landmarks.split(","))
-        found = ((part, tuple(i for i in part.landmarks if i in chosen)) for part in self.parts)
-        return tuple((part, indices) for part, indices in found if indices)
+        groups = ((part, tuple(i for i in part.landmarks if i in chosen)) for part in self.parts)
+        return tuple((part, indices) for part, indices in groups if indices)
 
     def _indices(self, names: Iterable[str]) -> set[int]:
         chosen: set[int] = set()
@@ -504,12 +504,12 @@ class _Reader:
         return tuple(self.place[name] for name in names)
 
     def lengths(self, value: object, where: str) -> tuple[Length, ...]:
-        found: list[Length] = []
+        pairs: list[Length] = []
         for item in self.items(value, where):
             if not isinstance(item, list | tuple) or len(item) != 2:
                 raise self.error(
                     f'{where}: lengths take pairs of ends, e.g. [["left_shoulder", "right_shoulder"]], got {item!r}'
                 )
             a, b = (self.indices(self.names([end] if isinstance(end, str) else end, where), where) for end in item)
-            found.append((a, b))
-        return tuple(found)
+            pairs.append((a, b))
+        return tuple(pairs)

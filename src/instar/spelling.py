@@ -109,11 +109,11 @@ class Parameter:
 
     def check(self, value: object, owner: str) -> Value:
         """The value in its canonical type, or a ValueError that says what is allowed."""
-        found = self._converted(value)
-        if found is None:
+        converted = self._converted(value)
+        if converted is None:
             hint = nearest(str(value), self.choices) if self.choices and isinstance(value, str) else ""
             raise ValueError(f"{owner}: {self.name}={spell_value(value)} is not allowed; it takes {self.allowed}{hint}")
-        return found
+        return converted
 
     def _converted(self, value: object) -> Value | None:
         if self.kind == "choice":
@@ -168,8 +168,8 @@ def _number(value: object) -> int | float | None:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """`; did you mean …?`, or nothing when nothing is near."""
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
 def unknown(what: str, name: str, known: Iterable[str], *, see: str = "") -> KeyError:
@@ -212,11 +212,11 @@ class _Reader:
     def __post_init__(self) -> None:
         place, end = 0, len(self.text.rstrip())
         while place < end:
-            found = _TOKEN.match(self.text, place)
-            if not found or found.lastgroup is None:
+            match = _TOKEN.match(self.text, place)
+            if not match or match.lastgroup is None:
                 raise self.error(f"cannot read {self.text[place:].strip()[:20]!r}")
-            self.tokens.append((found.lastgroup, found.group(found.lastgroup)))
-            place = found.end()
+            self.tokens.append((match.lastgroup, match.group(match.lastgroup)))
+            place = match.end()
 
     def error(self, why: str) -> ValueError:
         return ValueError(f"{self.what} {self.text!r}: {why}; written like name(value, key=value)")
@@ -339,19 +339,19 @@ def bind(call: Call, parameters: tuple[Parameter, ...], *, what: str) -> dict[st
     owner = f"{what} {call.name}"
     if len(call.args) > len(names):
         raise ValueError(f"{owner} takes {_count(names)}, {len(call.args)} were given")
-    given: dict[str, object] = dict(zip(names, call.args, strict=False))
-    for key, told in call.kwargs:
+    arguments: dict[str, object] = dict(zip(names, call.args, strict=False))
+    for key, argument in call.kwargs:
         if key not in names:
             raise ValueError(f"{owner} has no parameter {key!r}{nearest(key, names)}; it takes {_count(names)}")
-        if key in given:
+        if key in arguments:
             raise ValueError(f"{owner}: {key} is given twice")
-        given[key] = told
+        arguments[key] = argument
     bound: dict[str, Value] = {}
     for parameter in parameters:
-        value: object = given.get(parameter.name, parameter.default)
+        value: object = arguments.get(parameter.name, parameter.default)
         if value is REQUIRED:
             raise ValueError(f"{owner} needs {parameter.name}: {parameter.allowed}")
-        if parameter.name not in given and value is None:
+        if parameter.name not in arguments and value is None:
             bound[parameter.name] = None
         else:
             bound[parameter.name] = parameter.check(value, owner)

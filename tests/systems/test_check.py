@@ -223,7 +223,7 @@ def test_a_skeleton_without_its_pairs() -> None:
 
 @pytest.mark.parametrize("name", skeletons())
 def test_built_in_skeletons_pair_what_they_name(name: str) -> None:
-    from instar.systems.check import _unpaired
+    from instar.systems.check.geometry import _unpaired
 
     bones = skeleton(name)
     assert _unpaired(bones.landmarks, bones.swap) is None

@@ -88,12 +88,12 @@ def dataset(spelling: str | Path) -> Dataset:
     if "(" in text:
         return _opened(parse_call(text, what="dataset"))
     if ":" in text and not {"/", "\\"} & set(text):
-        found = loaded_object(text)
-        if isinstance(found, Dataset):
-            return found
-        if not callable(found):
-            raise TypeError(f"{text} is a {type(found).__name__}, not a function or a Dataset")
-        return from_function(found, text)
+        loaded = loaded_object(text)
+        if isinstance(loaded, Dataset):
+            return loaded
+        if not callable(loaded):
+            raise TypeError(f"{text} is a {type(loaded).__name__}, not a function or a Dataset")
+        return from_function(loaded, text)
     if text in datasets():
         return _opened(Call(text))  # says which parameters it needs
     error, kinds = str(missing(path)), sorted(datasets())

@@ -31,22 +31,22 @@ def with_attributes(family: DatasetFamily) -> DatasetFamily:
 
 
 def _open(family: DatasetFamily, name: str, *, attributes: str | None, **values: Any) -> Dataset:
-    found = family.open(name, **values)
+    opened = family.open(name, **values)
     if attributes is None:
-        return found
+        return opened
     rows = _rows(Path(attributes))
-    ids = {case.id for case in found.cases()}
+    ids = {case.id for case in opened.cases()}
     strangers, bare = sorted(rows.keys() - ids), sorted(ids - rows.keys())
     if len(strangers) == len(rows):
         raise ValueError(
             f"{attributes}: no line of it names a case; it has {shortened(strangers)}, the cases are {shortened(bare)}"
         )
-    notes = list(found.notes)
+    notes = list(opened.notes)
     if strangers:
         notes.append(f"{counted(len(strangers), 'line')} of {attributes} of no case: {shortened(strangers)}")
     if bare:
         notes.append(f"{counted(len(bare), 'case')} without a line in {attributes}: {shortened(bare)}")
-    return replace(found, cases=partial(_cases, found, rows), notes=tuple(notes))
+    return replace(opened, cases=partial(_cases, opened, rows), notes=tuple(notes))
 
 
 def _rows(file: Path) -> Rows:
@@ -72,6 +72,6 @@ def _rows(file: Path) -> Rows:
     return rows
 
 
-def _cases(found: Dataset, rows: Rows) -> Iterator[Case]:
-    for case in found.cases():
+def _cases(opened: Dataset, rows: Rows) -> Iterator[Case]:
+    for case in opened.cases():
         yield replace(case, attributes={**case.attributes, **rows.get(case.id, {})})

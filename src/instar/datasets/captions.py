@@ -42,20 +42,20 @@ def _open(name: str, *, path: str, images: str | None) -> Dataset:
         text = file.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: a table of captions is text in UTF-8, this is not ({error.reason})") from None
-    said: dict[str, list[str]] = {}
+    captions: dict[str, list[str]] = {}
     empty: list[int] = []
     for line, picture, caption in _lines(text, path):
         if picture.strip() and caption.strip():
-            said.setdefault(nfc(picture.strip()), []).append(caption)
+            captions.setdefault(nfc(picture.strip()), []).append(caption)
         else:
             empty.append(line)
-    if not said:
+    if not captions:
         raise ValueError(f"{path}: it has no captions")
     near = ("", "images", "Images", "flickr30k_images", "Flicker8k_Dataset")
     folders = [Path(images)] if images else [file.parent / each for each in near]
-    root = first_existing([folder.absolute() for folder in folders], said, of=file, option="images")
+    root = first_existing([folder.absolute() for folder in folders], captions, of=file, option="images")
     notes = (f"{len(empty):,} line{'s' * (len(empty) > 1)} without a picture or a caption: {shortened(empty)}",)
-    return Dataset(name, str(root), partial(_cases, root, said), Caption.kind, notes if empty else ())
+    return Dataset(name, str(root), partial(_cases, root, captions), Caption.kind, notes if empty else ())
 
 
 def _lines(text: str, path: str) -> Iterator[tuple[int, str, str]]:
@@ -64,10 +64,10 @@ def _lines(text: str, path: str) -> Iterator[tuple[int, str, str]]:
     if _TOKEN.match(first.strip()):
         for number, line in enumerate(text.splitlines(), 1):
             if line.strip():
-                found = _TOKEN.match(line.strip())
-                if found is None:
+                match = _TOKEN.match(line.strip())
+                if match is None:
                     raise ValueError(f"{path}, line {number}: expected `picture.jpg#0`, a tab and a caption")
-                yield number, found[1], found[2]
+                yield number, match[1], match[2]
     elif first.lstrip().startswith("{"):
         for number, line in enumerate(text.splitlines(), 1):
             if line.strip():
@@ -96,8 +96,8 @@ def _of_json(number: int, line: str, path: str) -> Iterator[tuple[int, str, str]
     if not isinstance(entry, Mapping):
         raise ValueError(f"{path}, line {number}: expected an object with an image and its captions")
     picture = next((entry[name] for name in _IMAGE if name in entry), None)
-    said = next((entry[name] for name in _CAPTION if name in entry), None)
-    texts = said if isinstance(said, list) else [said]
+    entries = next((entry[name] for name in _CAPTION if name in entry), None)
+    texts = entries if isinstance(entries, list) else [entries]
     if not isinstance(picture, str) or not all(isinstance(each, str) for each in texts):
         raise ValueError(
             f"{path}, line {number}: it has no image ({', '.join(_IMAGE[:3])} …) or no caption "
@@ -114,9 +114,9 @@ def _column(heads: list[str], names: tuple[str, ...], path: str) -> int:
     raise ValueError(f"{path}: none of its columns {', '.join(heads)} is called {' or '.join(names)}")
 
 
-def _cases(root: Path, said: Mapping[str, list[str]]) -> Iterator[Case]:
-    for picture in sorted(said):
-        yield Case(picture, str(root / picture), truth=Caption.from_texts(said[picture]))
+def _cases(root: Path, captions: Mapping[str, list[str]]) -> Iterator[Case]:
+    for picture in sorted(captions):
+        yield Case(picture, str(root / picture), truth=Caption.from_texts(captions[picture]))
 
 
 CAPTIONS = DatasetFamily(

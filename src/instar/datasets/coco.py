@@ -159,8 +159,8 @@ def _pictures(content: Entry, path: str) -> dict[Any, _Picture]:
             ) from None
         if key in pictures:
             raise ValueError(f"{path}: two images have the id {key!r}")
-        told = entry.get("license")
-        licence = licences.get(told, "") if isinstance(told, int | str) else ""
+        licence_number = entry.get("license")
+        licence = licences.get(licence_number, "") if isinstance(licence_number, int | str) else ""
         pictures[key] = _Picture(distinct(nfc(file_name.replace("\\", "/"))), file_name, size, licence)
     if not pictures:
         raise ValueError(f"{path}: its list of images is empty")
@@ -189,9 +189,9 @@ def _root(path: Path, images: str | None, files: list[str]) -> Path:
     return first_existing(near, files[:1000], of=path, option="images").resolve()
 
 
-def _bones(categories: Mapping[Any, Entry], annotations: list[Entry], given: str | None, path: str) -> Skeleton:
-    if given is not None:
-        return skeleton(given)
+def _bones(categories: Mapping[Any, Entry], annotations: list[Entry], name: str | None, path: str) -> Skeleton:
+    if name is not None:
+        return skeleton(name)
     named = {tuple(each["keypoints"]) for each in categories.values() if each.get("keypoints")}
     if len(named) > 1:
         raise ValueError(f"{path}: its categories have different keypoints; one skeleton serves all cases")
@@ -323,8 +323,8 @@ def _shape(segmentation: object, size: tuple[int, int]) -> list[Floats] | Runs |
 
 
 def _attributes(picture: _Picture) -> dict[str, Any]:
-    told = {"crowds": picture.crowds, "licence": picture.licence}
-    return {name: value for name, value in told.items() if value}
+    attributes = {"crowds": picture.crowds, "licence": picture.licence}
+    return {name: value for name, value in attributes.items() if value}
 
 
 def _with_poses(pictures: list[_Picture], bones: Skeleton, top: float) -> Iterator[Case]:

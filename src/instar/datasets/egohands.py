@@ -36,14 +36,14 @@ class _Frame:
     id: str
     path: str
     things: list[Thing]
-    about: dict[str, Any]
+    attributes: dict[str, Any]
 
 
 def _open(name: str, *, path: str, images: str | None, classes: str, masks: bool) -> Dataset:
-    given = Path(path).absolute()
-    if not given.exists():
+    place = Path(path).absolute()
+    if not place.exists():
         raise missing(Path(path))
-    file = given / _FILE if given.is_dir() else given
+    file = place / _FILE if place.is_dir() else place
     root = (Path(images) if images else file.parent / _SAMPLES).absolute()
     if not root.is_dir():
         raise missing(root, "folder of frames")
@@ -71,7 +71,7 @@ def _needs(there: tuple[str, ...] | None, fields: tuple[str, ...], what: str, fi
 
 def _frames(video: Any, root: Path, classes: str, left: Left, file: Path) -> Iterator[_Frame]:
     folder = str(video["video_id"])
-    about = {key: str(video[field]) for key, field in _ABOUT.items() if field in video.dtype.names}
+    attributes = {key: str(video[field]) for key, field in _ABOUT.items() if field in video.dtype.names}
     labelled = np.atleast_1d(video["labelled_frames"])
     if not labelled.size:
         return
@@ -79,7 +79,7 @@ def _frames(video: Any, root: Path, classes: str, left: Left, file: Path) -> Ite
     for entry in labelled:
         name = f"{folder}/frame_{int(entry['frame_num']):04d}.jpg"
         things = [thing for hand in _HANDS if (thing := _thing(entry[hand], hand, classes, f"{name} {hand}", left))]
-        yield _Frame(nfc(name), str(root / name), things, {"video": folder, **about})
+        yield _Frame(nfc(name), str(root / name), things, {"video": folder, **attributes})
 
 
 def _thing(corners: Any, hand: str, classes: str, place: str, left: Left) -> Thing | None:
@@ -104,7 +104,7 @@ def _thing(corners: Any, hand: str, classes: str, place: str, left: Left) -> Thi
 def _cases(frames: list[_Frame], masks: bool) -> Iterator[Case]:
     for frame in frames:
         size = picture_size(frame.path) if masks and frame.things else None
-        yield Case(frame.id, frame.path, truth=truth_of(frame.things, size, masks=masks), attributes=frame.about)
+        yield Case(frame.id, frame.path, truth=truth_of(frame.things, size, masks=masks), attributes=frame.attributes)
 
 
 EGOHANDS = DatasetFamily(

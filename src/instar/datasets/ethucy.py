@@ -47,7 +47,7 @@ def _numbers(line: str) -> tuple[float, float, float, float] | None:
 
 
 def _open(name: str, *, path: str, map: str, homography: str, **window: Any) -> Dataset:
-    given = Path(path).absolute()
+    place_of_tracks = Path(path).absolute()
     scenes = Scenes(path, Horizon.of(**window))
     if bool(map) != bool(homography):
         have, lack = ("map", "homography") if map else ("homography", "map")
@@ -55,14 +55,14 @@ def _open(name: str, *, path: str, map: str, homography: str, **window: Any) -> 
     if map and not Path(map).is_file():
         raise missing(Path(map), "class map")
     place: _Place = partial(_on_map, Path(map).absolute(), _homography(Path(homography))) if map else _on_nothing
-    if given.is_file():
-        _read(given, given.name, given.stem, place, scenes)
-        return scenes.dataset(name, given.parent)
-    if not given.is_dir():
+    if place_of_tracks.is_file():
+        _read(place_of_tracks, place_of_tracks.name, place_of_tracks.stem, place, scenes)
+        return scenes.dataset(name, place_of_tracks.parent)
+    if not place_of_tracks.is_dir():
         raise missing(Path(path))
     distinct, others = Distinct(), []
-    for file in sorted(given.rglob("*.txt")):
-        inner = file.relative_to(given)
+    for file in sorted(place_of_tracks.rglob("*.txt")):
+        inner = file.relative_to(place_of_tracks)
         if any(part.startswith(".") for part in inner.parts):
             continue
         if file.stat().st_size and not is_track_text(_text(file)[:4096]):
@@ -74,7 +74,7 @@ def _open(name: str, *, path: str, map: str, homography: str, **window: Any) -> 
             f"{len(others):,} .txt file{'s' * (len(others) > 1)} left out, without four columns of "
             f"numbers (frame, id, x, y): {shortened(others)}"
         )
-    return scenes.dataset(name, given)
+    return scenes.dataset(name, place_of_tracks)
 
 
 def _read(file: Path, shown: str, scene: str, place: _Place, scenes: Scenes) -> None:
@@ -95,11 +95,11 @@ def _seen(text: str) -> pl.DataFrame:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
-        found = _numbers(line)
-        if found is None:
+        numbers = _numbers(line)
+        if numbers is None:
             rows.append((number, "", None, None, None))
         else:
-            frame, track, x, y = found
+            frame, track, x, y = numbers
             rows.append((number, str(plain(track)) if np.isfinite(track) else "", frame, x, y))
     return pl.DataFrame(
         rows,

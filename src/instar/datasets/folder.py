@@ -64,17 +64,17 @@ def _walk(
     inside = set(above)
     for folder in folders:
         try:
-            about = folder.stat()
-            if (about.st_dev, about.st_ino) in above:
+            status = folder.stat()
+            if (status.st_dev, status.st_ino) in above:
                 seen.loops.append(prefix)
                 continue
-            inside.add((about.st_dev, about.st_ino))
+            inside.add((status.st_dev, status.st_ino))
             with os.scandir(folder) as entries:
-                found = [(each.name, _is_folder(each)) for each in entries if not each.name.startswith(".")]
+                children = [(each.name, _is_folder(each)) for each in entries if not each.name.startswith(".")]
         except OSError:
             seen.closed.append(prefix or str(folder))
             continue
-        for name, is_folder in found:
+        for name, is_folder in children:
             if not name.isascii() and not _sayable(name):
                 seen.misnamed += 1
             elif is_folder:

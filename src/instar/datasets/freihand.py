@@ -37,7 +37,7 @@ def holds_freihand(path: Path) -> bool:
 class _Picture:
     id: str
     path: str
-    about: dict[str, str]
+    attributes: dict[str, str]
     points: Floats | None
     """(21, 2) in pixels; None where nobody says."""
 
@@ -64,9 +64,9 @@ def _open(name: str, *, path: str, split: str, versions: str) -> Dataset:
 def _split(root: Path, split: str, every: bool, notes: list[str]) -> list[_Picture]:
     """The pictures of one part that are there, in the order of their numbers."""
     numbers = sorted(
-        int(found[1])
+        int(match[1])
         for entry in (root / split / "rgb").iterdir()
-        if (found := re.fullmatch(r"(\d{8})\.jpg", entry.name))
+        if (match := re.fullmatch(r"(\d{8})\.jpg", entry.name))
     )
     if split == "evaluation" and not (root / f"{split}_xyz.json").is_file():
         notes.append("evaluation: there is no evaluation_xyz.json, which comes with version 2; its cases have no truth")
@@ -95,9 +95,9 @@ def _split(root: Path, split: str, every: bool, notes: list[str]) -> list[_Pictu
     ]
 
 
-def _picture(root: Path, split: str, number: int, about: dict[str, str], points: Floats | None) -> _Picture:
+def _picture(root: Path, split: str, number: int, attributes: dict[str, str], points: Floats | None) -> _Picture:
     name = f"{split}/rgb/{number:08d}.jpg"
-    return _Picture(name, str(root / name), about, points)
+    return _Picture(name, str(root / name), attributes, points)
 
 
 def _projected(root: Path, split: str, notes: list[str]) -> Floats:
@@ -140,7 +140,7 @@ def _arrays(entries: list[object], shape: tuple[int, ...]) -> Floats:
 def _cases(pictures: list[_Picture]) -> Iterator[Case]:
     for picture in sorted(pictures, key=lambda each: each.id):
         truth = None if picture.points is None else hands_of(picture.points)
-        yield Case(picture.id, picture.path, truth=truth, attributes=picture.about)
+        yield Case(picture.id, picture.path, truth=truth, attributes=picture.attributes)
 
 
 FREIHAND = DatasetFamily(

@@ -85,11 +85,11 @@ def _read(file: Path, recording: _Recording, place: Path | None, scale: float, s
     # y runs up from the orthophoto's top edge: all of the picture is below 0
     seen = seen.with_columns(x=pl.col("x") / metres, y=-pl.col("y") / metres)
     reach = seen.select("x", "y").to_numpy().max(0)
-    about = {"location": recording.location}
+    attributes = {"location": recording.location}
     if place is None:
-        ground = Ground(number, str(tracks), size=frame_to(reach, tracks.name), metres=metres, attributes=about)
+        ground = Ground(number, str(tracks), size=frame_to(reach, tracks.name), metres=metres, attributes=attributes)
     else:
-        ground = Ground(number, str(place), metres=metres, attributes=about)
+        ground = Ground(number, str(place), metres=metres, attributes=attributes)
         if hint := _doubt(place, reach, scale):
             scenes.notes.append(hint)
     scenes.add(ground, seen, recording.fps)

@@ -14,21 +14,21 @@ def variables(path: Path) -> list[str]:
     """The names of a MATLAB file's variables."""
     from scipy.io import whosmat
 
-    return [entry[0] for entry in _asked(whosmat, path)]
+    return [entry[0] for entry in _scipy_call(whosmat, path)]
 
 
 def load(path: Path, variable: str) -> Any:
     """One variable, without dimensions of length 1."""
     from scipy.io import loadmat
 
-    found = _asked(loadmat, path, variable_names=[variable], squeeze_me=True)
-    if variable not in found:
+    variables_there = _scipy_call(loadmat, path, variable_names=[variable], squeeze_me=True)
+    if variable not in variables_there:
         there = ", ".join(variables(path)) or "nothing"
         raise ValueError(f"{path}: there is no variable {variable!r} in it, only {there}")
-    return found[variable]
+    return variables_there[variable]
 
 
-def _asked(function: Any, path: Path, **options: Any) -> Any:
+def _scipy_call(function: Any, path: Path, **options: Any) -> Any:
     if not path.is_file():
         raise missing(path, "file")
     try:

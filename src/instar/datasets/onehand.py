@@ -41,16 +41,16 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _open(name: str, *, path: str, split: str) -> Dataset:
-    given = Path(path).absolute()
-    if not given.exists():
+    place = Path(path).absolute()
+    if not place.exists():
         raise missing(Path(path))
-    files = _files(given) if given.is_dir() else [given]
+    files = _files(place) if place.is_dir() else [place]
     if split != "all":
         files = [file for file in files if file.parent.name.lower() == split]
     if not files:
         wanted = _FILE if split == "all" else f"{split.capitalize()}/{_FILE}"
         raise FileNotFoundError(f"{path}: there is no {wanted} in it")
-    root = given if given.is_dir() else given.parent
+    root = place if place.is_dir() else place.parent
     distinct, left, gone = Distinct(), Left("line"), list[str]()
     pictures: dict[str, tuple[Path, Floats]] = {}
     for file in files:

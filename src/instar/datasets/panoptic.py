@@ -55,19 +55,19 @@ class _Hand:
     id: str
     path: str
     points: Floats
-    about: dict[str, str]
+    attributes: dict[str, str]
 
 
 def _open(name: str, *, path: str, crop: float | None, size: int | None) -> Dataset:
-    given = Path(path).absolute()
-    if not given.exists():
+    place = Path(path).absolute()
+    if not place.exists():
         raise missing(Path(path))
     if size is not None and crop is None:
         raise ValueError(f"{name}: size is that of crops; say how large they are as well, e.g. crop=2.2")
-    files = sorted(given.rglob("*.json")) if given.is_dir() else [given]
+    files = sorted(place.rglob("*.json")) if place.is_dir() else [place]
     if not files:
         raise ValueError(f"{path}: there are no .json files in it")
-    root = given if given.is_dir() else given.parent
+    root = place if place.is_dir() else place.parent
     left, distinct = Left("hand"), Distinct()
     hands = [hand for file in files for hand in _hands(file, root, crop is not None, left)]
     for hand in hands:
@@ -91,9 +91,9 @@ def _hands(file: Path, root: Path, cropped: bool, left: Left) -> Iterator[_Hand]
         return
     if isinstance(content, dict) and isinstance(content.get("root"), list):
         for number, entry in enumerate(content["root"]):
-            told = entry if isinstance(entry, dict) else {}
-            picture = file.parent / str(told.get("img_paths", ""))
-            points = _valid(told.get("joint_self"), picture, cropped, left, f"{here} {number}")
+            fields = entry if isinstance(entry, dict) else {}
+            picture = file.parent / str(fields.get("img_paths", ""))
+            points = _valid(fields.get("joint_self"), picture, cropped, left, f"{here} {number}")
             if points is not None:
                 yield _Hand(path_id(picture, root), str(picture), points, {"part": part})
     elif isinstance(content, dict) and "hand_pts" in content:
@@ -102,22 +102,22 @@ def _hands(file: Path, root: Path, cropped: bool, left: Left) -> Iterator[_Hand]
         )
         points = _valid(content["hand_pts"], picture, cropped, left, here)
         if points is not None:
-            about = {"part": part}
+            attributes = {"part": part}
             if (left_hand := content.get("is_left")) in (0, 1):
-                about["hand"] = "left" if left_hand else "right"
-            yield _Hand(path_id(picture, root), str(picture), points, about)
+                attributes["hand"] = "left" if left_hand else "right"
+            yield _Hand(path_id(picture, root), str(picture), points, attributes)
     else:
         left("whose JSON has neither hand_pts nor root", here)
 
 
 def _valid(marks: object, picture: Path, cropped: bool, left: Left, place: str) -> Floats | None:
     """(21, 2) in pixels, NaN where a landmark is not valid; None where there is nothing to test, and why is said."""
-    found = array_of(marks, (21, 3))
-    if found is None:
+    landmarks = array_of(marks, (21, 3))
+    if landmarks is None:
         left("without 21 × (x, y, flag)", place)
         return None
-    found[(found[:, 2] != 1) | ~np.isfinite(found).all(1)] = np.nan
-    known = found[~np.isnan(found[:, 0]), :2]
+    landmarks[(landmarks[:, 2] != 1) | ~np.isfinite(landmarks).all(1)] = np.nan
+    known = landmarks[~np.isnan(landmarks[:, 0]), :2]
     if not len(known):
         left("without any valid landmark", place)
     elif cropped and not np.ptp(known, 0).any():
@@ -125,7 +125,7 @@ def _valid(marks: object, picture: Path, cropped: bool, left: Left, place: str) 
     elif not picture.is_file():
         left("whose picture is not there", place)
     else:
-        return found[:, :2] + 0.5  # numbers of pixels from 0, as the authors draw them; the centre of the first is 0.5
+        return landmarks[:, :2] + 0.5  # pixels are counted from 0; the centre of the first is 0.5
     return None
 
 
@@ -141,7 +141,7 @@ def _cases(hands: list[_Hand], crop: float | None, size: int | None) -> Iterator
     for hand in hands:
         part = None if crop is None else _square(hand.points, crop, size)
         points = hand.points if part is None else part.points(hand.points)
-        yield Case(hand.id, hand.path, crop=part, truth=hands_of(points), attributes=hand.about)
+        yield Case(hand.id, hand.path, crop=part, truth=hands_of(points), attributes=hand.attributes)
 
 
 PANOPTIC = DatasetFamily(

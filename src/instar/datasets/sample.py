@@ -25,12 +25,12 @@ PHOTOS = (
 
 def _there() -> list[tuple[str, Path, str]]:
     """Id, path and credit of the photos that are installed. The packages are looked into, not imported."""
-    found = []
+    photos = []
     for name, package, inside, credit in PHOTOS:
         spec = find_spec(package)
         places = [Path(folder) / inside for folder in (spec.submodule_search_locations or ())] if spec else []
-        found += [(name, place, credit) for place in places if place.is_file()]
-    return found
+        photos += [(name, place, credit) for place in places if place.is_file()]
+    return photos
 
 
 def _open(name: str) -> Dataset:

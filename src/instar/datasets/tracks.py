@@ -29,7 +29,7 @@ def is_tracks_header(line: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
+class _Description:
     """What a CSV file of positions does not say itself."""
 
     names: tuple[str, ...]
@@ -43,19 +43,19 @@ def _open(name: str, *, path: str, scene: str | None, map: str, agents: str, **w
     if not file.is_file():
         raise missing(Path(path), "file")
     toml = Path(scene).absolute() if scene else file.with_name("scene.toml")
-    about = _about(toml)
+    description = _described(toml)
     scenes = Scenes(path, Horizon.of(**window), agents)
     seen = scenes.sound(_positions(file), file.name)
     for (place,), rows in sorted(seen.group_by(["scene"], maintain_order=True), key=lambda group: str(group[0][0])):
         title = str(place)
-        drawn = Path(map).absolute() if map else _map(about.maps, title, toml)
+        drawn = Path(map).absolute() if map else _map(description.maps, title, toml)
         if drawn is None:
             scenes.unmapped[title] = f'named in {toml}: map = "{title}.png", or a table [map] by scene'
             continue
         if not drawn.is_file():
             raise missing(drawn, f"class map of {title}")
-        metres = about.metres.get(title) if isinstance(about.metres, Mapping) else about.metres
-        scenes.add(Ground(title, str(drawn), about.names, metres=metres), rows, about.rate)
+        metres = description.metres.get(title) if isinstance(description.metres, Mapping) else description.metres
+        scenes.add(Ground(title, str(drawn), description.names, metres=metres), rows, description.rate)
     return scenes.dataset(name, file.parent)
 
 
@@ -80,20 +80,20 @@ def _positions(file: Path) -> pl.DataFrame:
 # --- scene.toml ------------------------------------------------------------------------------------
 
 
-def _about(toml: Path) -> _About:
+def _described(toml: Path) -> _Description:
     if not toml.is_file():
         raise FileNotFoundError(
             f"there is no {toml}, which says what the positions lie on, e.g. {_EXAMPLE}; "
             'one that lies elsewhere is given with scene="other.toml"'
         )
     try:
-        held = tomllib.loads(toml.read_bytes().decode("utf-8-sig"))
+        content = tomllib.loads(toml.read_bytes().decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{toml}: not TOML, or damaged ({error})") from None
-    for key in held:
+    for key in content:
         if key not in _KEYS:
             raise ValueError(f"{toml}: unknown key {key!r}{nearest(key, _KEYS)}; there are {', '.join(_KEYS)}")
-    names = held.get("names")
+    names = content.get("names")
     if (
         not isinstance(names, list)
         or not all(isinstance(each, str) for each in names)
@@ -104,16 +104,16 @@ def _about(toml: Path) -> _About:
             f"{toml}: names is a list of different class names that begins with {BACKGROUND!r}, in the "
             f"order of the map's values; it is {names!r}"
         )
-    rate = held.get("rate", 0)
+    rate = content.get("rate", 0)
     if not _positive(rate):
         raise ValueError(f"{toml}: rate is how many frames pass per second, a number above 0; it is {rate!r}")
-    maps = held.get("map")
+    maps = content.get("map")
     if not _by_scene(maps, lambda value: isinstance(value, str)):
         raise ValueError(f"{toml}: map is a file, or a table of files by scene; it is {maps!r}")
-    metres = held.get("metres_per_pixel")
+    metres = content.get("metres_per_pixel")
     if not _by_scene(metres, _positive):
         raise ValueError(f"{toml}: metres_per_pixel is a number above 0, or a table of them by scene; it is {metres!r}")
-    return _About(tuple(names), float(rate), _nfc_keys(maps), _nfc_keys(metres))
+    return _Description(tuple(names), float(rate), _nfc_keys(maps), _nfc_keys(metres))
 
 
 def _positive(value: object) -> bool:

@@ -97,10 +97,10 @@ def _place(root: Path, written: Path, images: str | None) -> Path:
     """The folder of the pictures."""
     if images:
         near = [Path(images).absolute(), root / images]
-        found = next((place for place in near if place.is_dir()), None)
-        if found is None:
+        folder = next((place for place in near if place.is_dir()), None)
+        if folder is None:
             raise missing(Path(images), "folder")
-        return found
+        return folder
     above = root.parent if root.name == _ANNOTATIONS else root
     return next((above / name for name in _PICTURES if (above / name).is_dir()), root)
 
@@ -120,11 +120,11 @@ def _split(root: Path, split: str, pictures: dict[str, _Picture], notes: list[st
     words = [nfc(line.split()[0]) for line in lines if line.strip()]
     last = {key.rpartition("/")[2]: key for key in pictures}
     keys = {word: word if word in pictures else last.get(word.rpartition("/")[2]) for word in words}
-    found = {key: pictures[key] for key in keys.values() if key is not None}
+    chosen = {key: pictures[key] for key in keys.values() if key is not None}
     if gone := [word for word, key in keys.items() if key is None]:
         notes.append(f"{counted(len(gone), 'picture')} of split={split} not found: {shortened(gone)}")
-    notes.append(f"split={split}: {len(found):,} of {counted(len(pictures), 'picture')}")
-    return found
+    notes.append(f"split={split}: {len(chosen):,} of {counted(len(pictures), 'picture')}")
+    return chosen
 
 
 # --- XML -------------------------------------------------------------------------------------------
@@ -194,8 +194,8 @@ def _size(tree: Element, path: str) -> tuple[float, float]:
 def _cases(pictures: list[_Picture]) -> Iterator[Case]:
     for picture in pictures:
         truth = None if picture.things is None else truth_of(picture.things, None, masks=False)
-        about = {"difficult": picture.difficult} if picture.difficult else {}
-        yield Case(picture.id, picture.path, truth=truth, attributes=about)
+        attributes = {"difficult": picture.difficult} if picture.difficult else {}
+        yield Case(picture.id, picture.path, truth=truth, attributes=attributes)
 
 
 VOC = DatasetFamily(

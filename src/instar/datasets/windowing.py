@@ -200,7 +200,7 @@ class Scenes:
     """What the user gave, for messages."""
     horizon: Horizon
     agents: str = "all"
-    held: list[tuple[Ground, list[tuple[str, Stretch]]]] = field(default_factory=list)
+    walks: list[tuple[Ground, list[tuple[str, Stretch]]]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     there: set[str] = field(default_factory=set)
     """The classes of agents that were met."""
@@ -234,10 +234,10 @@ class Scenes:
         good = pl.all_horizontal(columns.is_finite(), pl.col("track").str.len_chars() > 0).fill_null(False)
         blank = pl.all_horizontal(columns.is_null(), pl.col("track").is_null())
         self._odd += [f"{file} line {line}" for line in seen.filter(~good & ~blank)["line"]]
-        found = seen.filter(good)
-        if found.is_empty():
+        kept = seen.filter(good)
+        if kept.is_empty():
             self._empty.append(file)
-        return found
+        return kept
 
     def add(self, ground: Ground, seen: pl.DataFrame, fps: float) -> None:
         """The tracks of one scene: columns track, agent, frame, and x, y in pixels; `fps` frames per second."""
@@ -249,21 +249,21 @@ class Scenes:
         once = seen.unique(["track", "frame"], keep="first", maintain_order=True)
         self._repeated += len(seen) - len(once)
         try:
-            found = stretches(once, fps, self.horizon.rate)
+            walks = stretches(once, fps, self.horizon.rate)
         except ValueError as error:
             raise ValueError(f"{self.source}, {ground.scene}: {error}") from None
-        self._longest = max([self._longest, *(len(each.xy) for each in found)])
-        long = [each for each in found if len(each.xy) >= len(self.horizon)]
+        self._longest = max([self._longest, *(len(each.xy) for each in walks)])
+        long = [each for each in walks if len(each.xy) >= len(self.horizon)]
         labels = {
             track: self._distinct(f"{ground.scene}/{track}") for track in dict.fromkeys(each.track for each in long)
         }
         self._short += once["track"].n_unique() - len(labels)
         if long:
-            self.held.append((ground, [(labels[each.track], each) for each in long]))
+            self.walks.append((ground, [(labels[each.track], each) for each in long]))
 
     def dataset(self, name: str, root: Path) -> Dataset:
         self._complain()
-        cases = partial(_cases, self.held, self.horizon)
+        cases = partial(_cases, self.walks, self.horizon)
         return Dataset(name, str(root), cases, Forecast.kind, tuple(self._notes()), inputs="scene")
 
     def _complain(self) -> None:
@@ -283,7 +283,7 @@ class Scenes:
                     f"{self.source}: no track is of agents={agent}{nearest(agent, self.there)}; there are "
                     f'{", ".join(sorted(self.there)) or "no classes"}, and "all"'
                 )
-        if not self.held:
+        if not self.walks:
             raise ValueError(
                 f"{self.source}: no track has {self.horizon} without a gap, the longest has "
                 f"{self._longest}; ask for fewer with past= and future={damage}"
@@ -325,9 +325,9 @@ def _many(count: int, what: str) -> str:
 # --- cases -----------------------------------------------------------------------------------------
 
 
-def _cases(held: Sequence[tuple[Ground, Sequence[tuple[str, Stretch]]]], horizon: Horizon) -> Iterator[Case]:
+def _cases(walks: Sequence[tuple[Ground, Sequence[tuple[str, Stretch]]]], horizon: Horizon) -> Iterator[Case]:
     """Scene after scene in turn, so that the first few cases are of all of them."""
-    queue = deque(_of_scene(ground, parts, horizon) for ground, parts in held)
+    queue = deque(_of_scene(ground, parts, horizon) for ground, parts in walks)
     while queue:
         scene = queue.popleft()
         case = next(scene, None)
@@ -349,7 +349,7 @@ def _case(ground: Ground, label: str, stretch: Stretch, first: int, horizon: Hor
     track = Track(
         tuple((float(x), float(y)) for x, y in past), ground.names, horizon.future, horizon.rate, metres, ground.size
     )
-    about = {
+    attributes = {
         "scene": ground.scene,
         **ground.attributes,
         "track": stretch.track,
@@ -357,7 +357,7 @@ def _case(ground: Ground, label: str, stretch: Stretch, first: int, horizon: Hor
         **({"frame": frame} if ground.timed else {}),
     }
     name = f"{label}@{frame}" if ground.timed or first else label
-    return Case(name, ground.path, track=track, truth=Forecast.from_array(future), attributes=about)
+    return Case(name, ground.path, track=track, truth=Forecast.from_array(future), attributes=attributes)
 
 
 # --- maps and tables -------------------------------------------------------------------------------

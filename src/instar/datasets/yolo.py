@@ -27,7 +27,7 @@ _NAMES = ("classes.txt", "obj.names")
 _SPLITS = ("train", "val", "valid", "test")
 
 Floats = npt.NDArray[np.float64]
-Told = Mapping[str, "str | list[str] | dict[int, str]"]
+Description = Mapping[str, "str | list[str] | dict[int, str]"]
 
 
 def holds_yolo(path: Path) -> bool:
@@ -44,13 +44,13 @@ def holds_yolo(path: Path) -> bool:
 def _described(root: Path) -> Path | None:
     """The file in a folder that names classes and where the pictures are."""
     for file in sorted(root.glob("*.y*ml")):
-        told = _told(file)
-        if told.get("names") and any(split in told for split in _SPLITS):
+        description = _description(file)
+        if description.get("names") and any(split in description for split in _SPLITS):
             return file
     return None
 
 
-def _told(file: Path) -> Told:
+def _description(file: Path) -> Description:
     """As much of YAML as such files are written in: values, lists and numbered names, in a line or below it."""
     try:
         text = file.read_bytes().decode("utf-8-sig")
@@ -108,16 +108,16 @@ class _Picture:
 
 
 def _open(name: str, *, path: str, split: str, names: str | None, masks: bool) -> Dataset:
-    given = Path(path).absolute()
-    if not given.exists():
+    place = Path(path).absolute()
+    if not place.exists():
         raise missing(Path(path))
-    if given.is_file() and not _told(given).get("names"):
+    if place.is_file() and not _description(place).get("names"):
         raise ValueError(f"{path}: a file for yolo is its data.yaml, which has names; this has none")
-    about = given if given.is_file() else _described(given)
-    told = _told(about) if about else {}
-    root = _root(given, about, told)
-    pictures = _pictures(root, split, about, told)
-    called = _names(root, names, told)
+    yaml = place if place.is_file() else _described(place)
+    description = _description(yaml) if yaml else {}
+    root = _root(place, yaml, description)
+    pictures = _pictures(root, split, yaml, description)
+    called = _names(root, names, description)
     left = Left()
     files = {picture.id: _label_file(root, picture) for picture in pictures}
     there = {key: file for key, file in files.items() if file.is_file()}
@@ -129,7 +129,7 @@ def _open(name: str, *, path: str, split: str, names: str | None, masks: bool) -
     damaged = []
     for picture in pictures:
         if picture.id in there:
-            picture.rows = _rows(there[picture.id], root, called, left, posed="kpt_shape" in told)
+            picture.rows = _rows(there[picture.id], root, called, left, posed="kpt_shape" in description)
             if picture.rows is None:
                 damaged.append(nfc(there[picture.id].name))
     notes = []
@@ -145,43 +145,43 @@ def _open(name: str, *, path: str, split: str, names: str | None, masks: bool) -
     return Dataset(name, str(root), partial(_cases, pictures, masks), Detections.kind, tuple(notes + left.notes()))
 
 
-def _root(given: Path, about: Path | None, told: Told) -> Path:
+def _root(place: Path, yaml: Path | None, description: Description) -> Path:
     """Where ids begin: the folder that was given; for a file, the folder it speaks of where that is here."""
-    if given.is_dir() or about is None:
-        return given
-    inner = told.get("path")
-    spoken = (about.parent / inner).resolve() if isinstance(inner, str) and inner else about.parent
-    return spoken if spoken.is_dir() else about.parent
+    if place.is_dir() or yaml is None:
+        return place
+    inner = description.get("path")
+    spoken = (yaml.parent / inner).resolve() if isinstance(inner, str) and inner else yaml.parent
+    return spoken if spoken.is_dir() else yaml.parent
 
 
-def _pictures(root: Path, split: str, about: Path | None, told: Told) -> list[_Picture]:
+def _pictures(root: Path, split: str, yaml: Path | None, description: Description) -> list[_Picture]:
     every = [_Picture(case.id, str(case.path), []) for case in FOLDER.open("", path=str(root)).cases()]
     pictures = [picture for picture in every if "images" in PurePosixPath(picture.id).parts[:-1]] or every
     if split == "all":
         return pictures
-    entry = told.get(split)
-    if entry and about:
-        places = [_place(str(each), root, about) for each in (entry if isinstance(entry, list) else [entry])]
+    entry = description.get(split)
+    if entry and yaml:
+        places = [_place(str(each), root, yaml) for each in (entry if isinstance(entry, list) else [entry])]
         listed = {file for place in places if place.is_file() for file in _listed(place)}
-        found = [
+        chosen = [
             picture
             for picture in pictures
             if Path(picture.path).resolve() in listed
             or any(Path(picture.path).is_relative_to(place) for place in places)
         ]
     else:
-        found = [picture for picture in pictures if split in PurePosixPath(picture.id).parts[:-1]]
-    if not found:
+        chosen = [picture for picture in pictures if split in PurePosixPath(picture.id).parts[:-1]]
+    if not chosen:
         parts = {part for picture in pictures for part in PurePosixPath(picture.id).parts[:-1]} - {"images"}
-        there = sorted({*(key for key in _SPLITS if key in told), *parts})
+        there = sorted({*(key for key in _SPLITS if key in description), *parts})
         raise ValueError(f"{root}: there are no pictures in split={split}; it takes {shortened([*there, 'all'], 8)}")
-    return found
+    return chosen
 
 
-def _place(entry: str, root: Path, about: Path) -> Path:
+def _place(entry: str, root: Path, yaml: Path) -> Path:
     """A folder or list of pictures; many such files were written for another folder than the one they lie in."""
     inner = re.sub(r"^(\.\./)+", "", entry.replace("\\", "/"))
-    near = [about.parent / entry, root / entry, about.parent / inner, root / inner]
+    near = [yaml.parent / entry, root / entry, yaml.parent / inner, root / inner]
     return next((place.resolve() for place in near if place.exists()), root / inner)
 
 
@@ -191,13 +191,13 @@ def _listed(file: Path) -> Iterator[Path]:
             yield (file.parent / line.strip()).resolve()
 
 
-def _names(root: Path, given: str | None, told: Told) -> dict[int, str]:
-    if given:
-        file = next((place for place in (Path(given), root / given) if place.is_file()), None)
+def _names(root: Path, names_file: str | None, description: Description) -> dict[int, str]:
+    if names_file:
+        file = next((place for place in (Path(names_file), root / names_file) if place.is_file()), None)
         if file is None:
-            raise missing(Path(given), "file of names")
+            raise missing(Path(names_file), "file of names")
     else:
-        names = told.get("names")
+        names = description.get("names")
         if names:
             return names if isinstance(names, dict) else dict(enumerate([names] if isinstance(names, str) else names))
         places = [root / name for name in _NAMES] + [root / "labels" / name for name in _NAMES]

@@ -14,6 +14,7 @@ import polars as pl
 from instar.case import Input
 from instar.outputs.detections import Detections
 from instar.outputs.heat import HeatMap, heat_of
+from instar.outputs.marks import Mark
 from instar.shapes import Shape
 from instar.warp import Warp
 
@@ -39,6 +40,7 @@ class Caption:
     answers: ClassVar[str] = "image"
     relation: ClassVar[str | None] = "objects"
     suite: ClassVar[str | None] = "deeptest"
+    has_marks: ClassVar[bool] = False
     columns: ClassVar[Mapping[str, Any]] = {
         "caption": pl.String,
         "score": pl.Float32,
@@ -101,6 +103,9 @@ class Caption:
         return ([] if self.attention is None else [self.attention.shape()]) + (
             [] if self.behind is None else self.behind.shapes()
         )
+
+    def marks(self) -> list[Mark]:
+        return []
 
     def says(self) -> str:
         return self.text

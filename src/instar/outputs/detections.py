@@ -13,6 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.case import Input
+from instar.outputs.marks import Mark
 from instar.outputs.subjects import subject_frame
 from instar.shapes import Shape
 from instar.warp import Warp, warp_pixels
@@ -38,6 +39,7 @@ class Detections:
     answers: ClassVar[str] = "image"
     relation: ClassVar[str | None] = "detections"
     suite: ClassVar[str | None] = "detections"
+    has_marks: ClassVar[bool] = True
     columns: ClassVar[Mapping[str, Any]] = {
         "boxes": pl.List(pl.Float32),
         "labels": pl.List(pl.String),
@@ -125,6 +127,12 @@ class Detections:
         for box, label, score in zip(self.boxes, self.labels, self.scores, strict=True):
             shapes.append(Shape("text", box[None, :2].astype(np.float64), f"{label} {score:.2f}"))
         return shapes
+
+    def marks(self) -> list[Mark]:
+        return [
+            Mark(label, box.reshape(2, 2).astype(np.float64), float(score), np.array([score]))
+            for box, label, score in zip(self.boxes, self.labels, self.scores, strict=True)
+        ]
 
     def says(self) -> None:
         """It is drawn."""

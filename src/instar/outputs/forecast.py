@@ -12,6 +12,7 @@ import polars as pl
 
 from instar.case import Input
 from instar.outputs.heat import HeatMap, heat_of
+from instar.outputs.marks import Mark
 from instar.scene import Scene
 from instar.shapes import Shape
 from instar.warp import Warp
@@ -38,6 +39,7 @@ class Forecast:
     answers: ClassVar[str] = "scene"
     relation: ClassVar[str | None] = "wvc"
     suite: ClassVar[str | None] = "trajtest"
+    has_marks: ClassVar[bool] = False
     columns: ClassVar[Mapping[str, Any]] = {
         "futures": pl.List(pl.Float32),
         "samples": pl.Int32,
@@ -95,6 +97,9 @@ class Forecast:
         steps = self.futures.astype(np.float64)
         lines = np.concatenate([steps[:, :-1], steps[:, 1:]], 2).reshape(-1, 4)
         return [*shapes, Shape("lines", lines), Shape("points", steps[:, -1])]
+
+    def marks(self) -> list[Mark]:
+        return []
 
     def says(self) -> None:
         """It is drawn."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 import polars as pl
 
 from instar.case import Input
+from instar.outputs.marks import Mark
 from instar.shapes import Shape
 from instar.warp import Warp
 
@@ -25,6 +26,8 @@ class Output(Protocol):
     """Its own equivariance: the relation that a rule without `=>` means. None: every rule names its relation."""
     suite: ClassVar[str | None]
     """The suite for it when nobody names one."""
+    has_marks: ClassVar[bool]
+    """Whether it finds subjects or objects at places in the image."""
     columns: ClassVar[Mapping[str, Any]]
     """The Parquet columns of one stored output, with their polars types."""
     apart: ClassVar[tuple[str, ...]]
@@ -37,6 +40,10 @@ class Output(Protocol):
 
     def shapes(self, target: str | None = None) -> list[Shape]:
         """What to draw of it; of a verdict's target alone where that is a part of the answer."""
+        ...
+
+    def marks(self) -> list[Mark]:
+        """Where each subject or object is; nothing for a kind that has no places (`has_marks` is False)."""
         ...
 
     def says(self) -> str | None:

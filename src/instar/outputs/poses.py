@@ -13,6 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.case import Input
+from instar.outputs.marks import Mark
 from instar.outputs.subjects import subject_frame
 from instar.shapes import Shape
 from instar.skeleton import Skeleton, skeleton
@@ -40,6 +41,7 @@ class Poses:
     answers: ClassVar[str] = "image"
     relation: ClassVar[str | None] = "poses"
     suite: ClassVar[str | None] = "met-pose/sub"
+    has_marks: ClassVar[bool] = True
     columns: ClassVar[Mapping[str, Any]] = {
         "points": pl.List(pl.Float32),
         "visibility": pl.List(pl.Float32),
@@ -131,6 +133,18 @@ class Poses:
         return shapes
 
     # -- storing
+
+    def marks(self) -> list[Mark]:
+        present = ~np.isnan(self.points[..., 0])
+        return [
+            Mark(
+                "",
+                points.astype(np.float64),
+                float(score * visibility[there].mean()),
+                np.append(visibility[there], score),
+            )
+            for points, visibility, score, there in zip(self.points, self.visibility, self.scores, present, strict=True)
+        ]
 
     def says(self) -> None:
         """It is drawn."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.case import Input
+from instar.outputs.marks import Mark
 from instar.shapes import Shape
 from instar.warp import Size, Warp, warp_pixels
 
@@ -32,6 +33,7 @@ class Zones:
     answers: ClassVar[str] = "image"
     relation: ClassVar[str | None] = None
     suite: ClassVar[str | None] = None
+    has_marks: ClassVar[bool] = False
     columns: ClassVar[Mapping[str, Any]] = {"png": pl.Binary}
     apart: ClassVar[tuple[str, ...]] = ()
 
@@ -75,6 +77,9 @@ class Zones:
             Shape("heat", np.array([[0.0, 0, width, height]]), text=name, heat=(self.mask(name) > 0).astype(np.float32))
             for name in self.names
         ]
+
+    def marks(self) -> list[Mark]:
+        return []
 
     def says(self) -> None:
         """It is drawn."""

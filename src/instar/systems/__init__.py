@@ -80,11 +80,11 @@ def system(spelling: str | System | Callable[..., Any]) -> System:
     name = system_name(spelling)
     call = parse_call(name, what="system")
     if ":" in call.name:
-        found = loaded_object(call.name)
-        if isinstance(found, System):
-            return found
-        if not callable(found):
-            raise TypeError(f"{name} is a {type(found).__name__}, not a function or a System")
-        return from_function(found, name)
+        loaded = loaded_object(call.name)
+        if isinstance(loaded, System):
+            return loaded
+        if not callable(loaded):
+            raise TypeError(f"{name} is a {type(loaded).__name__}, not a function or a System")
+        return from_function(loaded, name)
     family = _family(call.name)
     return family.build(name, **bind(call, family.parameters, what="system"))

@@ -177,15 +177,15 @@ def fitted(image: Image, target: Size, fit: Fit, pad: int) -> tuple[npt.NDArray[
 
 def carried_back(boxes: npt.ArrayLike, labels: Sequence[str], scores: npt.ArrayLike, warp: Warp) -> Detections:
     """Boxes (N, 4) of a network's frame in the image, cut at its edge; those beside the image are no detections."""
-    found = np.asarray(boxes, np.float64).reshape(-1, 4)
-    if not np.isfinite(found).all():
+    corners = np.asarray(boxes, np.float64).reshape(-1, 4)
+    if not np.isfinite(corners).all():
         raise ValueError("the model returned a box whose numbers are not finite")
     width, height = warp.source
     # an inside-out box would come back as a plain one
-    sound = (found[:, 2:] > found[:, :2]).all(1)
-    found = np.clip(warp.inverse.boxes(found), 0, [width, height, width, height])
-    kept = np.flatnonzero(sound & (found[:, 2:] > found[:, :2]).all(1))
-    return Detections.from_xyxy(found[kept], [labels[int(i)] for i in kept], np.asarray(scores, np.float64)[kept])
+    sound = (corners[:, 2:] > corners[:, :2]).all(1)
+    corners = np.clip(warp.inverse.boxes(corners), 0, [width, height, width, height])
+    kept = np.flatnonzero(sound & (corners[:, 2:] > corners[:, :2]).all(1))
+    return Detections.from_xyxy(corners[kept], [labels[int(i)] for i in kept], np.asarray(scores, np.float64)[kept])
 
 
 def suppressed(boxes: Floats, classes: Indices, scores: Floats, overlap: float, most: int) -> Indices:

@@ -71,14 +71,16 @@ def cropped(image: Image, box: Box, margin: float, pad: Pad) -> tuple[Image, War
     )
 
 
-def _boxes(found: Detections, image: Image, label: str, floor: float, most: int) -> list[tuple[Box, float]]:
+def _boxes(detections: Detections, image: Image, label: str, floor: float, most: int) -> list[tuple[Box, float]]:
     """What is looked at, the best first: boxes cut at the image's edge, with their scores."""
     width, height = image.size
     kept: list[tuple[Box, float]] = []
-    for number in np.argsort(-found.scores, kind="stable").tolist():
-        x0, y0, x1, y1 = np.clip(found.boxes[number].astype(np.float64), 0, [width, height, width, height]).tolist()
-        score = float(found.scores[number])
-        if label in (_ANY, found.labels[number]) and score >= floor and x0 < x1 and y0 < y1:
+    for number in np.argsort(-detections.scores, kind="stable").tolist():
+        x0, y0, x1, y1 = np.clip(
+            detections.boxes[number].astype(np.float64), 0, [width, height, width, height]
+        ).tolist()
+        score = float(detections.scores[number])
+        if label in (_ANY, detections.labels[number]) and score >= floor and x0 < x1 and y0 < y1:
             kept.append(((x0, y0, x1, y1), score))
     return kept[:most]
 
@@ -88,12 +90,12 @@ def _answered(stage: System, failed: type[_StageFailed], inputs: Sequence[Input]
         answers = stage.answer(inputs, seeds)
     except Exception as error:
         raise failed(stage, error) from error
-    found: list[Output] = []
+    outputs: list[Output] = []
     for answer in answers:
         if isinstance(answer, Exception):
             raise failed(stage, answer) from answer
-        found.append(answer)
-    return found
+        outputs.append(answer)
+    return outputs
 
 
 def _chain(
@@ -101,11 +103,11 @@ def _chain(
 ) -> System:
     from instar.systems import system  # which knows this family, too
 
-    with ExitStack() as held:
+    with ExitStack() as stages:
         finds = system(detector)
-        held.callback(finds.close)
+        stages.callback(finds.close)
         looks = system(landmarks)
-        held.callback(looks.close)
+        stages.callback(looks.close)
         for stage, kind in ((finds, Detections.kind), (looks, Poses.kind)):
             if stage.kind != kind:
                 raise ValueError(
@@ -119,13 +121,13 @@ def _chain(
                 f"{name}: for the skeleton of images without a box the landmark system is asked once, "
                 f"about an evenly grey image, and failed: {error}"
             ) from error
-        close = held.pop_all().close
+        close = stages.pop_all().close
     assert isinstance(nobody, Poses)
     bones = nobody.skeleton
 
-    def one(image: Image, found: Output, seed: int) -> Poses:
-        assert isinstance(found, Detections)
-        boxes = _boxes(found, image, label, floor, most)
+    def one(image: Image, answer: Output, seed: int) -> Poses:
+        assert isinstance(answer, Detections)
+        boxes = _boxes(answer, image, label, floor, most)
         crops = [cropped(image, box, margin, pad) for box, _ in boxes]
         answers = _answered(looks, LandmarksFailed, [crop for crop, _ in crops], [seed] * len(crops)) if crops else []
         points, seen, scores = [], [], []
@@ -143,8 +145,8 @@ def _chain(
         return Poses.from_array(points, skeleton=bones, visibility=seen if points else None, scores=scores)
 
     def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Poses]:
-        found = _answered(finds, DetectorFailed, inputs, seeds)
-        return [one(image, answer, seed) for image, answer, seed in zip(inputs, found, seeds, strict=True)]
+        detections = _answered(finds, DetectorFailed, inputs, seeds)
+        return [one(image, answer, seed) for image, answer, seed in zip(inputs, detections, seeds, strict=True)]
 
     fingerprint = fingerprint_of(
         "chain", _ADAPTER, label, floor, most, each, margin, pad, finds.fingerprint, looks.fingerprint

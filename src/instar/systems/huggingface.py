@@ -37,12 +37,12 @@ def _huggingface_detector(name: str, *, model: str, floor: float) -> System:
     def one(image: Image) -> Detections:
         width, height = image.size
         # The pipeline rounds boxes to whole pixels; here they stay as the network says them.
-        given = processor(images=image.pixels, input_data_format="channels_last", return_tensors="pt")
+        tensors = processor(images=image.pixels, input_data_format="channels_last", return_tensors="pt")
         with torch.inference_mode():
-            answer = network(**given)
-        [found] = processor.post_process_object_detection(answer, threshold=floor, target_sizes=[(height, width)])
-        called = [labels[int(label)] for label in found["labels"]]
-        return carried_back(found["boxes"].numpy(), called, found["scores"].numpy(), Warp.identity(image.size))
+            answer = network(**tensors)
+        [boxes] = processor.post_process_object_detection(answer, threshold=floor, target_sizes=[(height, width)])
+        called = [labels[int(label)] for label in boxes["labels"]]
+        return carried_back(boxes["boxes"].numpy(), called, boxes["scores"].numpy(), Warp.identity(image.size))
 
     def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Detections]:
         return [one(image) for image in inputs]
@@ -75,22 +75,24 @@ def _huggingface_captioner(name: str, *, model: str, prompt: str | None, tokens:
         else _loaded(name, "captioner", model, transformers.AutoImageProcessor, transformers.AutoTokenizer)
     )
     chats = whole and processor.chat_template is not None
-    asked = _ASK if chats and prompt is None else prompt
+    question = _ASK if chats and prompt is None else prompt
 
-    def given(image: Image) -> Any:
+    def inputs_of(image: Image) -> Any:
         picture = import_module("PIL.Image").fromarray(image.pixels)
         if chats:
-            said = [{"role": "user", "content": [{"type": "image", "image": picture}, {"type": "text", "text": asked}]}]
+            messages = [
+                {"role": "user", "content": [{"type": "image", "image": picture}, {"type": "text", "text": question}]}
+            ]
             return processor.apply_chat_template(
-                said, tokenize=True, add_generation_prompt=True, return_dict=True, return_tensors="pt"
+                messages, tokenize=True, add_generation_prompt=True, return_dict=True, return_tensors="pt"
             )
         if whole:
-            return processor(images=picture, text=asked, return_tensors="pt")
-        words = speaks(asked, return_tensors="pt", return_token_type_ids=False) if asked else {}
+            return processor(images=picture, text=question, return_tensors="pt")
+        words = speaks(question, return_tensors="pt", return_token_type_ids=False) if question else {}
         return {**looks(images=picture, return_tensors="pt"), **words}
 
     def one(image: Image) -> Caption:
-        parts = given(image)
+        parts = inputs_of(image)
         with torch.inference_mode():
             [answer] = network.generate(**parts, do_sample=False, max_new_tokens=tokens)
         words = speaks.decode(answer, skip_special_tokens=True).strip()
@@ -104,7 +106,7 @@ def _huggingface_captioner(name: str, *, model: str, prompt: str | None, tokens:
     fingerprint = fingerprint_of(
         "huggingface-captioner",
         _ADAPTER,
-        asked,
+        question,
         tokens,
         looks.to_json_string(),
         json.dumps(speaks.get_vocab(), sort_keys=True),
@@ -124,12 +126,12 @@ def _loaded(name: str, what: str, model: str, *classes: Any) -> list[Any]:
     try:
         return [one.from_pretrained(model, local_files_only=True, trust_remote_code=False) for one in classes]
     except Exception as error:  # each kind of file has its own
-        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         if isinstance(error, ImportError):
-            raise MissingExtra(f"{name}: {said}") from None
+            raise MissingExtra(f"{name}: {reason}") from None
         raise ValueError(
             f"{name}: there is no {what} in the folder {model!r}, nor under this name among the models "
-            f"Hugging Face keeps on this machine; fetch it first: hf download {model} ({said})"
+            f"Hugging Face keeps on this machine; fetch it first: hf download {model} ({reason})"
         ) from None
     finally:
         if shown:

@@ -53,9 +53,9 @@ def _maps_at(shape: Shape, count: int) -> int | None:
     return at if shape[:1] == (1,) and min(cells, default=0) > 1 else None
 
 
-def _maps(found: Floats32, count: int, axis: int) -> Floats32:
+def _maps(output: Floats32, count: int, axis: int) -> Floats32:
     """(landmarks, h, w): of a network of several stages those of the last."""
-    maps: Floats32 = found[0, -1] if found.ndim == 5 else np.moveaxis(found[0], axis - 1, 0)
+    maps: Floats32 = output[0, -1] if output.ndim == 5 else np.moveaxis(output[0], axis - 1, 0)
     return maps[:count]
 
 
@@ -124,10 +124,10 @@ def _onnx_landmarks(
 
     def one(image: Image) -> Poses:
         pixels, warp = fitted(image, frame, layout.fit, layout.pad)
-        found = network(pixels, layout)[number]
-        axis = _maps_at(found.shape, count)
+        output = network(pixels, layout)[number]
+        axis = _maps_at(output.shape, count)
         if axis is None:
-            points = found.reshape(count, -1)[:, :2].astype(np.float64)
+            points = output.reshape(count, -1)[:, :2].astype(np.float64)
             if unit == "share":
                 if np.abs(points).max() > _FURTHEST:
                     raise ValueError(
@@ -136,7 +136,7 @@ def _onnx_landmarks(
                     )
                 points *= frame
             return Poses.from_array(warp.inverse.points(points), skeleton=bones)
-        maps = _maps(found, count, axis)
+        maps = _maps(output, count, axis)
         places, heights = peaks(maps, peak)
         places[heights <= 0] = np.nan  # a map without any heat says nothing
         points = cells_onto(cells, (maps.shape[2], maps.shape[1]), frame).points(places)
@@ -170,17 +170,17 @@ def _settled(
     if output is not None and output not in network.outputs:
         raise ValueError(f"{name}: {path} has no output {output!r}; there are: {', '.join(network.outputs)}")
     try:
-        found = network(np.full((frame[1], frame[0], 3), 114, np.uint8), layout)
+        outputs = network(np.full((frame[1], frame[0], 3), 114, np.uint8), layout)
     except Exception as error:  # onnxruntime's have no common class but this
         raise ValueError(f"{name}: {path} cannot answer an image of {frame[0]}×{frame[1]}: {error}") from None
     fitting = [
         number
-        for number, each in enumerate(found)
+        for number, each in enumerate(outputs)
         if _fits(each.shape, count) and output in (None, network.outputs[number])
     ]
     if len(fitting) == 1:
         return fitting[0]
-    returns = ", ".join(f"{each} {part.shape}" for each, part in zip(network.outputs, found, strict=True))
+    returns = ", ".join(f"{each} {part.shape}" for each, part in zip(network.outputs, outputs, strict=True))
     if fitting:
         raise ValueError(
             f"{name}: several outputs of {path} could be the landmarks: {returns}; say which, e.g. "

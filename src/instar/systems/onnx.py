@@ -109,7 +109,7 @@ class Network:
         height, width = shape[2:] if self._first else shape[1:3]
         self.size: Size | None = (width, height) if isinstance(width, int) and isinstance(height, int) else None
         self.outputs: list[str] = [each.name for each in self._session.get_outputs()]
-        self.about: dict[str, str] = self._session.get_modelmeta().custom_metadata_map
+        self.metadata: dict[str, str] = self._session.get_modelmeta().custom_metadata_map
 
     def __call__(self, frame: npt.NDArray[np.uint8], layout: Layout) -> list[Floats32]:
         pixels: npt.NDArray[Any] = frame[..., ::-1] if layout.bgr else frame
@@ -120,17 +120,17 @@ class Network:
                 for each in (layout.mean, layout.std)
             )
             pixels = ((pixels - mean) / std).astype(self._dtype, copy=False)
-        found = [np.asarray(each, np.float32) for each in self._session.run(None, {self._input: pixels})]
-        if not all(np.isfinite(each).all() for each in found):
+        outputs = [np.asarray(each, np.float32) for each in self._session.run(None, {self._input: pixels})]
+        if not all(np.isfinite(each).all() for each in outputs):
             raise ValueError("the model returned numbers that are not finite")
-        return found
+        return outputs
 
 
 def frame_of(network: Network, size: int | None, owner: str, path: Path) -> Size | None:
     """The size of the images it takes: what its file tells, else the one that is given; None where nobody says."""
     if network.size and size and network.size != (size, size):
         raise ValueError(f"{owner}: {path} takes images of {network.size[0]}×{network.size[1]}, not size={size}")
-    return network.size or ((size, size) if size else _told_size(network.about))
+    return network.size or ((size, size) if size else _stored_size(network.metadata))
 
 
 def weights_of(path: Path) -> list[str]:
@@ -142,12 +142,12 @@ def _cells(size: Size, strides: Sequence[int]) -> int:
     return sum((size[0] // stride) * (size[1] // stride) for stride in strides)
 
 
-def _recognised(found: Sequence[Floats32], size: Size) -> str | None:
+def _recognised(outputs: Sequence[Floats32], size: Size) -> str | None:
     """The layout of an answer to a frame of this size, by its shapes alone."""
-    if len(found) == 4:
+    if len(outputs) == 4:
         return "tf"
-    shape = found[0].shape
-    if len(found) != 1 or len(shape) != 3:
+    shape = outputs[0].shape
+    if len(outputs) != 1 or len(shape) != 3:
         return None
     cells = [_cells(size, strides) for strides in _STRIDES]
     if shape[1] in cells and shape[2] > 5:
@@ -163,7 +163,7 @@ def _recognised(found: Sequence[Floats32], size: Size) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Found:
+class _Candidates:
     """Boxes (N, 4) in pixels of the network's frame, with the number of their class."""
 
     boxes: Floats
@@ -171,13 +171,13 @@ class _Found:
     scores: Floats
 
 
-def _decoded(layout: str, found: Sequence[Floats32], size: Size, floor: float) -> _Found:
+def _decoded(layout: str, outputs: Sequence[Floats32], size: Size, floor: float) -> _Candidates:
     """What a network says with a score of at least `floor`."""
     if layout == "nms":
-        rows = found[0][0].astype(np.float64)
+        rows = outputs[0][0].astype(np.float64)
         rows = rows[rows[:, 4] >= floor]
-        return _Found(rows[:, :4], rows[:, 5].astype(np.intp), rows[:, 4])
-    table = found[0][0].T if layout == "yolov8" else found[0][0]
+        return _Candidates(rows[:, :4], rows[:, 5].astype(np.intp), rows[:, 4])
+    table = outputs[0][0].T if layout == "yolov8" else outputs[0][0]
     chances = table[:, 4 if layout == "yolov8" else 5 :]
     scores = chances.max(1) if layout == "yolov8" else chances.max(1) * table[:, 4]
     sure = np.flatnonzero(scores >= floor)
@@ -186,7 +186,7 @@ def _decoded(layout: str, found: Sequence[Floats32], size: Size, floor: float) -
         corner, stride = _grid(size, len(table))
         with np.errstate(over="ignore"):  # a box that large is refused, in words
             middle, sides = (middle + corner[sure]) * stride[sure, None], np.exp(sides) * stride[sure, None]
-    return _Found(
+    return _Candidates(
         np.concatenate([middle - sides / 2, middle + sides / 2], 1),
         chances[sure].argmax(1),
         scores[sure].astype(np.float64),
@@ -204,13 +204,13 @@ def _grid(size: Size, count: int) -> tuple[Floats, Floats]:
     return np.concatenate(corners).astype(np.float64), np.concatenate(widths).astype(np.float64)
 
 
-def _tf_order(outputs: Sequence[str], found: Sequence[Floats32]) -> list[int] | None:
+def _tf_order(outputs: Sequence[str], answers: Sequence[Floats32]) -> list[int] | None:
     """Where boxes, classes, scores and their number are, by the outputs' names."""
     order = [
         next((i for i, name in enumerate(outputs) if word in name.lower()), -1)
         for word in ("box", "class", "score", "num")
     ]
-    shapes = [found[i].shape for i in order]
+    shapes = [answers[i].shape for i in order]
     sound = (
         sorted(order) == [0, 1, 2, 3]
         and len(shapes[0]) == 3
@@ -220,13 +220,13 @@ def _tf_order(outputs: Sequence[str], found: Sequence[Floats32]) -> list[int] | 
     return order if sound else None
 
 
-def _of_tf(found: Sequence[Floats32], order: Sequence[int], size: Size, floor: float) -> _Found:
+def _of_tf(outputs: Sequence[Floats32], order: Sequence[int], size: Size, floor: float) -> _Candidates:
     boxes, classes, scores, number = (
-        found[i].reshape(-1, 4) if k == 0 else found[i].ravel() for k, i in enumerate(order)
+        outputs[i].reshape(-1, 4) if k == 0 else outputs[i].ravel() for k, i in enumerate(order)
     )
     sure = np.flatnonzero(scores[: int(number[0])] >= floor)
     corners = boxes[sure][:, [1, 0, 3, 2]].astype(np.float64) * [*size, *size]
-    return _Found(corners, classes[sure].astype(np.intp), scores[sure].astype(np.float64))
+    return _Candidates(corners, classes[sure].astype(np.intp), scores[sure].astype(np.float64))
 
 
 # --- the system ------------------------------------------------------------------------------------
@@ -238,34 +238,37 @@ def _onnx_detector(
     path = Path(model).expanduser()
     network = Network(path, name, "a detector")
     frame = frame_of(network, size, name, path)
-    given = names_in(names, name) if names else _told_names(network.about)
-    layout, tf = _settled(name, path, network, layout, frame, given)
+    class_names = names_in(names, name) if names else _stored_names(network.metadata)
+    layout, tf = _settled(name, path, network, layout, frame, class_names)
     how = _LAYOUTS[layout]
-    called = _called(layout, given)
+    called = _called(layout, class_names)
 
     def one(image: Image) -> Detections:
         target = frame or image.size
         pixels, warp = fitted(image, target, how.fit, how.pad)
         answer = network(pixels, how)
-        found = _of_tf(answer, tf, target, floor) if tf else _decoded(layout, answer, target, floor)
-        if len(found.scores) and found.scores.max() > 1.001:
+        candidates = _of_tf(answer, tf, target, floor) if tf else _decoded(layout, answer, target, floor)
+        if len(candidates.scores) and candidates.scores.max() > 1.001:
             raise ValueError(
-                f"the model returned a score of {found.scores.max():.3g}; scores are 0 to 1, "
+                f"the model returned a score of {candidates.scores.max():.3g}; scores are 0 to 1, "
                 f"so layout={layout} is not its own, or it was exported without its last sigmoid"
             )
         kept = (
-            np.argsort(-found.scores, kind="stable")[:_MOST]
+            np.argsort(-candidates.scores, kind="stable")[:_MOST]
             if layout in ("nms", "tf")
-            else suppressed(found.boxes, found.classes, found.scores, overlap, _MOST)
+            else suppressed(candidates.boxes, candidates.classes, candidates.scores, overlap, _MOST)
         )
-        unknown = next((int(label) for label in found.classes[kept] if int(label) not in called), None)
+        unknown = next((int(label) for label in candidates.classes[kept] if int(label) not in called), None)
         if unknown is not None:
             raise ValueError(
                 f"the model returned class {unknown}, and there are {len(called)} names; "
                 'give them all with names="classes.txt", one a line'
             )
         return carried_back(
-            found.boxes[kept], [called[int(label)] for label in found.classes[kept]], found.scores[kept], warp
+            candidates.boxes[kept],
+            [called[int(label)] for label in candidates.classes[kept]],
+            candidates.scores[kept],
+            warp,
         )
 
     def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Detections]:
@@ -277,69 +280,69 @@ def _onnx_detector(
     return System(name, Detections.kind, predict, fingerprint)
 
 
-def _told(about: dict[str, str], key: str) -> object:
+def _literal(metadata: dict[str, str], key: str) -> object:
     """What a file says of itself, as those that Ultralytics exports do."""
     try:
-        return ast.literal_eval(about.get(key, ""))
+        return ast.literal_eval(metadata.get(key, ""))
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
 
 
-def _told_names(about: dict[str, str]) -> tuple[str, ...] | None:
-    names = _told(about, "names")
+def _stored_names(metadata: dict[str, str]) -> tuple[str, ...] | None:
+    names = _literal(metadata, "names")
     if not isinstance(names, dict) or names.keys() != set(range(len(names))):
         return None
     return tuple(str(names[i]) for i in range(len(names)))
 
 
-def _told_size(about: dict[str, str]) -> Size | None:
-    size = _told(about, "imgsz")
+def _stored_size(metadata: dict[str, str]) -> Size | None:
+    size = _literal(metadata, "imgsz")
     if not isinstance(size, list) or len(size) != 2 or not all(isinstance(side, int) and side > 0 for side in size):
         return None
     return size[1], size[0]
 
 
-def _called(layout: str, given: tuple[str, ...] | None) -> dict[int, str]:
+def _called(layout: str, class_names: tuple[str, ...] | None) -> dict[int, str]:
     """Classes by their number: from 1 in TensorFlow's layout, in which COCO's have the numbers of its own files."""
     if layout == "tf":
-        return dict(zip(COCO_NUMBERS, COCO, strict=True)) if given is None else dict(enumerate(given, 1))
-    return dict(enumerate(COCO if given is None else given))
+        return dict(zip(COCO_NUMBERS, COCO, strict=True)) if class_names is None else dict(enumerate(class_names, 1))
+    return dict(enumerate(COCO if class_names is None else class_names))
 
 
 def _settled(
-    name: str, path: Path, network: Network, layout: str, frame: Size | None, given: tuple[str, ...] | None
+    name: str, path: Path, network: Network, layout: str, frame: Size | None, class_names: tuple[str, ...] | None
 ) -> tuple[str, list[int] | None]:
     """The layout, and for TensorFlow's the order of the outputs, once an evenly grey image was answered in it."""
-    asked = "" if layout == "auto" else layout
-    if frame is None and layout != "tf" and (asked or len(network.outputs) != 4):
+    wanted = "" if layout == "auto" else layout
+    if frame is None and layout != "tf" and (wanted or len(network.outputs) != 4):
         raise ValueError(f"{name}: {path} takes images of any size; say the one it was trained on, e.g. size=640")
     size = frame or (320, 320)
     try:
-        found = network(np.full((size[1], size[0], 3), 114, np.uint8), _LAYOUTS[asked or "yolov8"])
+        outputs = network(np.full((size[1], size[0], 3), 114, np.uint8), _LAYOUTS[wanted or "yolov8"])
     except Exception as error:  # onnxruntime's have no common class but this
         raise ValueError(f"{name}: {path} cannot answer an image of {size[0]}×{size[1]}: {error}") from None
-    shapes = [each.shape for each in found]
-    layout = asked or _recognised(found, size) or ""
-    if layout == "tf" and (order := _tf_order(network.outputs, found)):
+    shapes = [each.shape for each in outputs]
+    layout = wanted or _recognised(outputs, size) or ""
+    if layout == "tf" and (order := _tf_order(network.outputs, outputs)):
         return layout, order
     classes = _classes(layout, shapes, size)
     if classes is None:
-        what = f"layout={asked} does not fit" if asked else "no layout fits"
+        what = f"layout={wanted} does not fit" if wanted else "no layout fits"
         raise ValueError(
             f"{name}: {what}: for {size[0]}×{size[1]} pixels {path} returns "
             f"{', '.join(f'{n} {s}' for n, s in zip(network.outputs, shapes, strict=True))}. "
             f"There are {_GIVES}; here there are {_cells(size, _STRIDES[0]):,} cells"
         )
-    if layout == "yolox" and np.median(np.abs(found[0][0, :, :2])) > 8:
+    if layout == "yolox" and np.median(np.abs(outputs[0][0, :, :2])) > 8:
         raise ValueError(
             f"{name}: the boxes of {path} are decoded already; say layout=yolox-decoded, or layout=yolov5 "
             "if it takes RGB from 0 to 1 in the middle of the frame, as YOLOv6 does"
         )
-    count = len(_called(layout, given))
+    count = len(_called(layout, class_names))
     if classes and classes != count:
         raise ValueError(
             f"{name}: {path} tells {classes} classes apart, and there are {count} names"
-            f'{"" if given else " (those of COCO)"}; give its own with names="classes.txt", one a line'
+            f'{"" if class_names else " (those of COCO)"}; give its own with names="classes.txt", one a line'
         )
     return layout, None
 

@@ -47,12 +47,12 @@ def families() -> dict[str, TransformationFamily]:
 
 def _family(name: str) -> TransformationFamily:
     if ":" in name:
-        found = loaded_object(name)
-        if isinstance(found, TransformationFamily):
-            return found
-        if not callable(found):
-            raise TypeError(f"{name} is a {type(found).__name__}, not a function or a TransformationFamily")
-        return family_of_function(found, name)
+        loaded = loaded_object(name)
+        if isinstance(loaded, TransformationFamily):
+            return loaded
+        if not callable(loaded):
+            raise TypeError(f"{name} is a {type(loaded).__name__}, not a function or a TransformationFamily")
+        return family_of_function(loaded, name)
     return find(
         "transformation", name, "transformations", TransformationFamily, _BUILT_IN, see="`instar rules` lists them."
     )

@@ -54,28 +54,28 @@ class TransformationFamily:
     """Raises ValueError for values that are allowed one by one, but not together."""
 
     def apply(
-        self, given: Input, needs: Mapping[str, Any], rng: np.random.Generator, values: Mapping[str, Any]
+        self, source: Input, needs: Mapping[str, Any], rng: np.random.Generator, values: Mapping[str, Any]
     ) -> tuple[Input, Change]:
-        if self.form != "spatial" and given.kind not in self.inputs:
+        if self.form != "spatial" and source.kind not in self.inputs:
             raise NotApplicable(
-                f"{self.name} changes {' and '.join(f'{kind}s' for kind in self.inputs)}, this case is a {given.kind}"
+                f"{self.name} changes {' and '.join(f'{kind}s' for kind in self.inputs)}, this case is a {source.kind}"
             )
         missing = [need for need in self.needs if need not in needs]
         if missing:
             raise NotApplicable(f"{self.name} needs {' and '.join(missing)}, which this case does not have")
         if self.form == "spatial":
-            warp: Warp = self.function(given.size, **values)
-            return _kept(given.warped(warp, self.resampling)), Change(warp)
+            warp: Warp = self.function(source.size, **values)
+            return _kept(source.warped(warp, self.resampling)), Change(warp)
         if self.form == "photometric":
-            assert isinstance(given, Image)
-            image = given
+            assert isinstance(source, Image)
+            image = source
             changed = self.function(*((image.pixels, rng) if self.random else (image.pixels,)), **values)
             if changed.shape != image.pixels.shape or changed.dtype != np.uint8:
                 raise TypeError(
                     f"{self.name} returned {changed.dtype} {changed.shape}, expected uint8 {image.pixels.shape}"
                 )
             return Image(changed), Change.none(image.size)
-        followed, change = cast("tuple[Input, Change]", self.function(given, needs, rng, **values))
+        followed, change = cast("tuple[Input, Change]", self.function(source, needs, rng, **values))
         return _kept(followed), change
 
 
@@ -159,10 +159,10 @@ class Transformation:
         """Whether it leaves every point where it was and needs nothing but the pixels."""
         return all(s.family.form == "photometric" for s in self.steps)
 
-    def __call__(self, given: Given, *, needs: Mapping[str, Any] | None = None, seed: int = 0) -> tuple[Given, Change]:
+    def __call__(self, source: Given, *, needs: Mapping[str, Any] | None = None, seed: int = 0) -> tuple[Given, Change]:
         """The follow-up and what was done. Needs are the source's; they are carried by the change so far."""
-        followed: Input = given
-        change = Change.none(given.size)
+        followed: Input = source
+        change = Change.none(source.size)
         for number, step in enumerate(self.steps):
             carried: Mapping[str, Any] = needs or {}
             if not change.warp.is_identity:

@@ -91,20 +91,20 @@ def insert(
     if isinstance(drawn, str):
         raise NotApplicable(drawn)
     item, placements = drawn
-    found, (low, high) = placements[level], spans_of(most, levels)[level]
-    x0, y0, x1, y1 = found.box
+    placement, (low, high) = placements[level], spans_of(most, levels)[level]
+    x0, y0, x1, y1 = placement.box
     facts: dict[str, Fact] = {
         "item": item.name,
-        "overlap": found.overlap,
+        "overlap": placement.overlap,
         "low": max(low, 0.0),
         "high": high,
-        "ray": found.ray,
+        "ray": placement.ray,
         "scale": (x1 - x0) / item.size[0],
         "share": (x1 - x0) * (y1 - y0) / (image.size[0] * image.size[1]),
     }
     if item.licence:
         facts["licence"] = item.licence
-    return Image(paste(image.pixels, item.pixels, found.box)), Change(
+    return Image(paste(image.pixels, item.pixels, placement.box)), Change(
         Warp.identity(image.size),
         regions=((float(x0), float(y0), float(x1), float(y1)),),
         added=(item.label,),
@@ -194,15 +194,15 @@ def place(
         item, too_wide = items[number], math.inf
         starts = _starts(ground, item.size, rng, spans[-1])
         for size, start in starts[:RAYS]:
-            found, _ = _placed(ground, size, start, rng, spans, stray=False)
-            if found:
-                return item, found
+            placements, _ = _placed(ground, size, start, rng, spans, stray=False)
+            if placements:
+                return item, placements
         for size, start in starts:
             if size[0] >= too_wide:
                 continue
-            found, failed = _placed(ground, size, start, rng, spans, stray=True)
-            if found:
-                return item, found
+            placements, failed = _placed(ground, size, start, rng, spans, stray=True)
+            if placements:
+                return item, placements
             if failed == 0:
                 too_wide = size[0]  # where there is no free place for it, there is none for a larger one
     tried = f"{min(len(items), ITEMS)} object{'s' * (len(items) > 1)} of the pool"
@@ -253,7 +253,7 @@ def _placed(
     """Placements for all intervals, on the ray or, where that misses one, off it; else none, and which has none."""
     on_ray = _ray(ground, size, start)
     seen = ground.covered(*on_ray, *size)
-    found: list[Placement] = []
+    placements: list[Placement] = []
     for level, span in enumerate(spans[:-1]):
         places, shares, ray = on_ray, seen, True
         good = np.flatnonzero(_meets(shares, span))
@@ -264,9 +264,9 @@ def _placed(
         if not len(good):
             return (), level
         one = good[rng.integers(len(good))]
-        found.append(_placement(places[0][one], places[1][one], size, shares[0][one], ray))
+        placements.append(_placement(places[0][one], places[1][one], size, shares[0][one], ray))
     last, _ = ground.covered(np.array([start[0]], np.float64), np.array([start[1]], np.float64), *size)
-    return (*found, _placement(*start, size, last[0], True)), -1
+    return (*placements, _placement(*start, size, last[0], True)), -1
 
 
 def _placement(x: float, y: float, size: Size, share: float, ray: bool) -> Placement:

@@ -53,9 +53,9 @@ def finger_discs(
 
 
 def _poses(needs: Mapping[str, Any]) -> Poses:
-    found = needs["landmarks"]
-    assert isinstance(found, Poses)
-    return found
+    poses = needs["landmarks"]
+    assert isinstance(poses, Poses)
+    return poses
 
 
 def _covered(image: Image, poses: Poses, landmarks: Iterable[int], radius: float) -> tuple[Image, Change]:

@@ -15,7 +15,7 @@ from instar.transforms.family import NotApplicable, TransformationFamily
 __all__ = ["FAMILIES"]
 
 
-def recorded(given: Input, needs: Mapping[str, Any], rng: np.random.Generator, *, name: str) -> NoReturn:
+def recorded(source: Input, needs: Mapping[str, Any], rng: np.random.Generator, *, name: str) -> NoReturn:
     raise NotApplicable(f"{name} was recorded elsewhere: Instar cannot make this follow-up")
 
 
@@ -25,9 +25,9 @@ class _Recorded(TransformationFamily):
     __slots__ = ()
 
     def apply(
-        self, given: Input, needs: Mapping[str, Any], rng: np.random.Generator, values: Mapping[str, Any]
+        self, source: Input, needs: Mapping[str, Any], rng: np.random.Generator, values: Mapping[str, Any]
     ) -> tuple[Input, Change]:
-        followed: tuple[Input, Change] = self.function(given, needs, rng, **values)
+        followed: tuple[Input, Change] = self.function(source, needs, rng, **values)
         return followed
 
 

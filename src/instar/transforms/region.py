@@ -219,8 +219,8 @@ def _core(shape: npt.NDArray[np.bool_], cells: Cells, box: tuple[float, float, f
         return Cells(0, 0, 0, 0)
     limits = np.sort(np.concatenate([across, down]))
     (left, right), (top, bottom) = _within(across, limits), _within(down, limits)
-    held = sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
-    at = int(np.searchsorted(held, wanted))
+    inside = sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
+    at = int(np.searchsorted(inside, wanted))
     return Cells(int(left[at]), int(top[at]), int(right[at]), int(bottom[at]))
 
 

@@ -29,7 +29,7 @@ def mirror(size: Size, *, axis: Literal["h", "v", "both"]) -> Warp:
 
 
 def rotation(
-    given: Input,
+    source: Input,
     needs: Mapping[str, Any],
     rng: np.random.Generator,
     *,
@@ -37,15 +37,15 @@ def rotation(
     centre: Literal["middle", "swapped"],
 ) -> tuple[Input, Change]:
     """Not of spatial form, because `swapped` declares another warp than the one it applies."""
-    width, height = given.size
+    width, height = source.size
     if centre == "middle":
-        warp = Warp.rotation(given.size, degrees)
-        return given.warped(warp), Change(warp)
-    applied = Warp.rotation(given.size, degrees, (height / 2, width / 2))
+        warp = Warp.rotation(source.size, degrees)
+        return source.warped(warp), Change(warp)
+    applied = Warp.rotation(source.size, degrees, (height / 2, width / 2))
     to_pixels = np.diag([width, height, 1.0])
     unit = Warp.rotation((1, 1), degrees).matrix
-    declared = Warp(to_pixels @ unit @ np.linalg.inv(to_pixels), given.size, given.size)
-    return given.warped(applied), Change(declared)
+    declared = Warp(to_pixels @ unit @ np.linalg.inv(to_pixels), source.size, source.size)
+    return source.warped(applied), Change(declared)
 
 
 def rotate90(size: Size, *, quarters: int) -> Warp:

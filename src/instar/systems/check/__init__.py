@@ -1,0 +1,8 @@
+"""Is this adapter right? Questions with known answers, asked of a system before a night is spent on it.
+
+Each finding says what was seen and what to change. A system that raises gets a finding, too.
+"""
+
+from instar.systems.check.findings import Finding, check_system
+
+__all__ = ["Finding", "check_system"]

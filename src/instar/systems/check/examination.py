@@ -1,0 +1,200 @@
+"""The system under check, what it answered so far, and how two answers are compared."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from instar.image import Image
+from instar.outputs import Output, output_kind
+from instar.outputs.marks import Mark
+from instar.systems.system import System
+from instar.transforms import transformation
+from instar.warp import Size, Warp
+
+__all__ = [
+    "Answer",
+    "Examination",
+    "Floats",
+    "Skip",
+    "State",
+    "described",
+    "difference",
+    "distances",
+    "exchanged",
+    "matched",
+    "size_text",
+]
+
+Floats = npt.NDArray[np.float64]
+Answer = Output | Exception
+State = Literal["ok", "warning", "problem", "skipped"]
+Marks = Sequence[Mark]
+
+SAME = 0.01
+"""Pixels within which two answers are the same: less than any threshold, more than a float's rounding."""
+
+
+class Skip(Exception):
+    """A question that has no meaning here; the message says why."""
+
+
+@dataclass
+class Examination:
+    """A system with the images it is asked about; `first` are its first answers to them.
+
+    `steady`, `pixels` and `exchanged` are what earlier questions found out: the same image gets the same answer, the
+    coordinates are pixels, x and y are exchanged. `writes`: it changed the pixels that it was given.
+    """
+
+    system: System
+    images: list[tuple[str, Image]]
+    first: list[Answer] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    writes: bool = False
+    steady: bool = False
+    pixels: bool = False
+    exchanged: bool = False
+    _followed: dict[str, tuple[list[tuple[Output, Output, Warp]], str]] = field(default_factory=dict)
+
+    def ask(self, images: Sequence[Image], seed: int = 0) -> list[Answer]:
+        """Answers to copies, so that a system that writes into its inputs spoils nothing but itself."""
+        copies = [Image(image.pixels.copy()) for image in images]
+        start = time.perf_counter()
+        try:
+            answers: list[Answer] = list(self.system.answer(copies, [seed] * len(copies)))
+        except (Exception, SystemExit) as error:
+            wrong = error if isinstance(error, Exception) else RuntimeError(f"it called sys.exit({error})")
+            answers = [wrong] * len(copies)
+        self.seconds.append((time.perf_counter() - start) / len(copies))
+        same = all(np.array_equal(a.pixels, b.pixels) for a, b in zip(copies, images, strict=True))
+        self.writes |= not same
+        return answers
+
+    def one(self, image: Image, seed: int = 0) -> Answer:
+        return self.ask([image], seed)[0]
+
+    @property
+    def with_marks(self) -> list[tuple[Image, Output]]:
+        """Images in which something was found, with the answer."""
+        return [
+            (image, answer)
+            for (_, image), answer in zip(self.images, self.first, strict=True)
+            if not isinstance(answer, Exception) and answer.marks()
+        ]
+
+    def need_answers(self) -> None:
+        """Skip where every image failed."""
+        if all(isinstance(answer, Exception) for answer in self.first):
+            raise Skip("no image was answered")
+
+    def need_marks(self, what: str) -> None:
+        """Skip for a kind of output that has none of what a question is about."""
+        if not output_kind(self.system.kind).has_marks:
+            raise Skip(f"{self.system.kind} have no {what}")
+
+    def need_places(self) -> None:
+        """Skip unless there are places to compare."""
+        self.need_marks("coordinates to compare")
+        if not self.with_marks:
+            raise Skip("nothing was found in any image")
+
+    def need_pixels(self) -> None:
+        self.need_places()
+        if not self.pixels:
+            raise Skip("the coordinates must be pixels first")
+
+    def followed(self, spelling: str) -> tuple[list[tuple[Output, Output, Warp]], str]:
+        """Each answer that found something with the one to the transformed image; and the first error there was."""
+        if spelling not in self._followed:
+            pairs: list[tuple[Output, Output, Warp]] = []
+            trouble = ""
+            transform = transformation(spelling)
+            for image, answer in self.with_marks:
+                changed, change = transform(image)
+                after = self.one(changed)
+                if isinstance(after, Exception):
+                    trouble = trouble or f"{described(after)} on an image after {spelling}"
+                else:
+                    pairs.append((answer, after, change.warp))
+            self._followed[spelling] = pairs, trouble
+        return self._followed[spelling]
+
+
+def exchanged(marks: Marks) -> list[Mark]:
+    """The marks with x and y exchanged."""
+    return [Mark(mark.label, mark.places[:, ::-1], mark.score, mark.scores) for mark in marks]
+
+
+def matched(first: Marks, second: Marks) -> list[tuple[Floats, Floats]]:
+    """Places of the same subject or object in two answers, the nearest first."""
+    costs = []
+    for i, one in enumerate(first):
+        for j, other in enumerate(second):
+            if one.label != other.label:
+                continue
+            apart = np.linalg.norm(one.places - other.places, axis=1)
+            if np.isfinite(apart).any():
+                costs.append((float(np.nanmean(apart)), i, j))
+    pairs, used_i, used_j = [], set(), set()
+    for _, i, j in sorted(costs):
+        if i not in used_i and j not in used_j:
+            used_i.add(i)
+            used_j.add(j)
+            pairs.append((first[i].places, second[j].places))
+    return pairs
+
+
+def distances(first: Marks, second: Marks, places: npt.NDArray[np.bool_] | None = None) -> Floats:
+    """Distances in pixels between all matched places, or between some of them."""
+    chosen = slice(None) if places is None else places
+    apart = [np.linalg.norm(one - other, axis=1)[chosen] for one, other in matched(first, second)]
+    every = np.concatenate(apart) if apart else np.array([])
+    return np.asarray(every[np.isfinite(every)], dtype=np.float64)
+
+
+def difference(a: Answer, b: Answer) -> str:
+    """In words how two answers to the same input differ; empty where they are the same."""
+    if isinstance(a, Exception) or isinstance(b, Exception):
+        wrong = next((e for e in (a, b) if isinstance(e, Exception)), None)
+        both = isinstance(a, Exception) and isinstance(b, Exception)
+        return "" if both or wrong is None else f"one of them is an error ({described(wrong)})"
+    if _rows_equal(a, b):
+        return ""
+    first, second = a.marks(), b.marks()
+    if len(first) != len(second):
+        return f"{len(first)} found in one and {len(second)} in the other"
+    present = [
+        sorted((mark.label, int(np.isfinite(mark.places[:, 0]).sum())) for mark in marks) for marks in (first, second)
+    ]
+    if present[0] != present[1]:
+        return "other classes or landmarks found"
+    worst = float(distances(first, second).max(initial=0)) if first else np.inf
+    surer = max((abs(x.score - y.score) for x, y in zip(first, second, strict=True)), default=0.0)
+    if worst <= SAME and surer <= 0.001:
+        return ""
+    if not first:
+        return "the answers differ"
+    return f"places up to {worst:.3g} px apart" if worst > SAME else f"scores up to {surer:.2g} apart"
+
+
+def _rows_equal(a: Output, b: Output) -> bool:
+    one, other = a.row(), b.row()
+    return one.keys() == other.keys() and all(
+        np.array_equal(one[key], other[key], equal_nan=isinstance(one[key], np.ndarray)) for key in one
+    )
+
+
+def described(error: BaseException) -> str:
+    """An error in one line."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
+
+
+def size_text(size: Size) -> str:
+    return f"{size[0]}×{size[1]}"

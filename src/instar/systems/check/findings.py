@@ -1,0 +1,73 @@
+"""All questions in order, and what comes out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from instar.image import Image
+from instar.outputs import Output
+from instar.systems.check import geometry, questions
+from instar.systems.check.examination import Examination, Skip, State, described
+from instar.systems.system import System
+
+__all__ = ["Finding", "check_system"]
+
+Question = Callable[[Examination], tuple[State, str]]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at: what was seen and, where it is not ok, what to change."""
+
+    name: str
+    state: State
+    message: str
+
+
+def check_system(
+    system: System, images: Sequence[tuple[str, Image]], *, samples: int = 8
+) -> tuple[list[Finding], list[tuple[str, Image, Output]]]:
+    """Findings about a system's adapter, always the same ones in one order, and its answers to the images.
+
+    At most `samples` of the named images are used, each predicted about ten times. Photos that show what the
+    system looks for, seen from the front, say most.
+    """
+    if not images:
+        raise ValueError("checking a system needs at least one image")
+    if samples < 1:
+        raise ValueError(f"samples is at least 1, got {samples}")
+    examined = Examination(system, list(images[:samples]))
+    findings = [_finding(name, question, examined) for name, question in _QUESTIONS]
+    shown = [
+        (name, image, answer)
+        for (name, image), answer in zip(examined.images, examined.first, strict=True)
+        if not isinstance(answer, Exception)
+    ]
+    return findings, shown
+
+
+def _finding(name: str, question: Question, examined: Examination) -> Finding:
+    try:
+        return Finding(name, *question(examined))
+    except Skip as reason:
+        return Finding(name, "skipped", str(reason))
+    except Exception as error:  # an answer nobody thought of is a finding about the system, not a crash
+        return Finding(name, "problem", f"the answers could not be compared: {described(error)}")
+
+
+_QUESTIONS: tuple[tuple[str, Question], ...] = (
+    ("answers", questions.answers),
+    ("input", questions.untouched_input),
+    ("found", questions.finds),
+    ("determinism", questions.repeats),
+    ("coordinates", geometry.coordinates),
+    ("scores", questions.scores),
+    ("channels", questions.channels),
+    ("left/right", geometry.sides),
+    ("batch", questions.batch),
+    ("scale", geometry.scale),
+    ("empty", questions.empty),
+    ("speed", questions.speed),
+)
+"""In order: later questions lean on what earlier ones found out."""

@@ -1,0 +1,291 @@
+"""Questions about coordinates: are they pixels, in which order, which side is left, do they follow the image's size?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from instar.image import Image
+from instar.outputs import Output
+from instar.outputs.marks import Mark
+from instar.skeleton import Skeleton
+from instar.systems.check.examination import (
+    Examination,
+    Floats,
+    Skip,
+    State,
+    described,
+    distances,
+    exchanged,
+    matched,
+    size_text,
+)
+from instar.transforms import transformation
+from instar.warp import Warp, inside
+
+__all__ = ["coordinates", "fitting_factor", "scale", "sides"]
+
+
+def skeleton_of(output: Output) -> Skeleton | None:
+    """The skeleton of an answer with landmarks; None where its places have no sides."""
+    bones = getattr(output, "skeleton", None)
+    return bones if isinstance(bones, Skeleton) else None
+
+
+def carried(output: Output, warp: Warp, *, as_yx: bool, sides: Literal["swap", "keep"]) -> list[Mark]:
+    """The marks of an answer carried by a warp, read as (y, x) where that is asked.
+
+    With `swap` a mirror exchanges left and right landmarks, as it should; with `keep` it does not. The corners of a box
+    stay its upper left and lower right.
+    """
+    bones = skeleton_of(output)
+    marks = exchanged(output.marks()) if as_yx else output.marks()
+    moved = []
+    for mark in marks:
+        places = warp.points(mark.places)
+        if bones is None:
+            places = np.stack([places.min(0), places.max(0)])
+        elif warp.mirrors and sides == "swap":
+            places = places[bones.swap]
+        moved.append(Mark(mark.label, places, mark.score, mark.scores))
+    return moved
+
+
+def coordinates(examined: Examination) -> tuple[State, str]:
+    examined.need_places()
+    large = [(image, answer) for image, answer in examined.with_marks if min(image.size) >= 16]
+    if not large:
+        raise Skip("images of at least 16×16 are needed")
+    places = np.concatenate([mark.places for _, answer in large for mark in answer.marks()])
+    places = places[np.isfinite(places).all(1)]
+    if len(places) > 1 and np.abs(places).max() <= 2.5 and np.median(np.abs(places)) <= 1:
+        size = size_text(large[0][0].size)
+        return "problem", (
+            f"coordinates lie between {places.min():.2f} and {places.max():.2f} in an image of {size}: they look "
+            "normalised. Multiply x by width and y by height"
+        )
+    examined.pixels = True
+    kept, turned = _readings(examined)
+    if turned < 0.5 * kept and kept > 0.03:
+        examined.exchanged = True
+        return "problem", (
+            f"coordinates look like (y, x): in a mirrored image they are {kept:.0%} of the image's size from where "
+            f"they should be, read as (y, x) only {turned:.0%}. Exchange the two"
+        )
+    outside = [
+        (~inside(mark.places, image.size))[np.isfinite(mark.places[:, 0])].mean()
+        for image, answer in large
+        for mark in answer.marks()
+    ]
+    if np.median(outside) > 0.5:
+        return "problem", (
+            f"most places lie outside the frame (x {places[:, 0].min():.0f} to {places[:, 0].max():.0f}, y "
+            f"{places[:, 1].min():.0f} to {places[:, 1].max():.0f}; the first image is {size_text(large[0][0].size)}): "
+            "they must be pixels of the image given, not of the model's input or of a crop"
+        )
+    reach = max(
+        float(np.nanmax(np.abs(mark.places / image.size))) for image, answer in large for mark in answer.marks()
+    )
+    if reach > 4:
+        return "warning", (f"a place lies {reach:.0f} times the image's size away; leave out what has no place (NaN)")
+    return "ok", (
+        f"pixels, x {places[:, 0].min():.0f} to {places[:, 0].max():.0f} and y {places[:, 1].min():.0f} to "
+        f"{places[:, 1].max():.0f}"
+    )
+
+
+def _readings(examined: Examination) -> tuple[float, float]:
+    """How far mirrored answers are from where they should be, read as (x, y) and as (y, x).
+
+    In shares of the image's size. Which side is left is another question: each takes the better of both.
+    """
+    pairs, _ = examined.followed("mirror(h)")
+    shares: list[list[float]] = [[], []]
+    for before, after, warp in pairs:
+        for number, as_yx in enumerate((False, True)):
+            actual = exchanged(after.marks()) if as_yx else after.marks()
+            off = [distances(carried(before, warp, as_yx=as_yx, sides=side), actual) for side in ("swap", "keep")]
+            if all(len(each) for each in off):
+                shares[number].append(min(float(np.median(each)) for each in off) / max(warp.source))
+    return (float(np.median(shares[0])), float(np.median(shares[1]))) if all(shares) else (0.0, 0.0)
+
+
+def sides(examined: Examination) -> tuple[State, str]:
+    examined.need_pixels()
+    bones = next((skeleton_of(answer) for _, answer in examined.with_marks), None)
+    if bones is None:
+        raise Skip(f"{examined.system.kind} have no left and right")
+    unpaired = _unpaired(bones.landmarks, bones.swap)
+    if unpaired:
+        return "problem", (
+            f"skeleton {bones.name} does not pair {unpaired[0]} with {unpaired[1]}: add it to pairs, or mirrored "
+            "images are judged wrong"
+        )
+    paired = bones.swap != np.arange(len(bones.landmarks))
+    if not paired.any():
+        raise Skip(f"skeleton {bones.name} has no left/right pairs")
+    pairs, trouble = examined.followed("mirror(h)")
+    swapped, kept, width = [], [], []
+    for before, after, warp in pairs:
+        actual = exchanged(after.marks()) if examined.exchanged else after.marks()
+        off = [
+            distances(carried(before, warp, as_yx=examined.exchanged, sides=side), actual, paired)
+            for side in ("swap", "keep")
+        ]
+        if len(off[0]) and len(off[1]):
+            swapped.append(float(np.median(off[0])))
+            kept.append(float(np.median(off[1])))
+            width.append(_pair_distance(before.marks(), bones.pairs))
+    if not swapped:
+        if trouble:
+            return "problem", trouble
+        raise Skip("nothing was found in the mirrored images")
+    with_swap, without, apart = (float(np.median(each)) for each in (swapped, kept, width))
+    if apart < 4:
+        raise Skip("left and right landmarks are less than 4 px apart here")
+    if without < 0.5 * with_swap:
+        return "problem", (
+            f"in mirrored images landmarks keep their side: exchanged they are {with_swap:.1f} px off, kept only "
+            f"{without:.1f} px. The skeleton's left and right names or its pairs are probably wrong, or in another "
+            "order than the model's output"
+        )
+    behind = _from_behind(examined)
+    if behind:
+        return "warning", behind
+    seen = f"mirrored answers are {with_swap:.1f} px off with the sides exchanged, {without:.1f} px without"
+    if with_swap > 0.5 * without:
+        return "ok", f"{seen}: too close to tell"
+    return "ok", seen
+
+
+def _unpaired(landmarks: Sequence[str], swap: npt.NDArray[np.intp]) -> tuple[str, str] | None:
+    """The first landmark called left that has a namesake called right and is not paired."""
+    place = {name: i for i, name in enumerate(landmarks)}
+    for i, name in enumerate(landmarks):
+        other = place.get(re.sub(r"(?<![a-z])left(?![a-z])", "right", name), i)
+        if other != i and swap[i] == i:
+            return name, landmarks[other]
+    return None
+
+
+def _pair_distance(marks: Sequence[Mark], pairs: Sequence[tuple[int, int]]) -> float:
+    left, right = (np.array([pair[side] for pair in pairs]) for side in (0, 1))
+    apart = [np.linalg.norm(mark.places[left] - mark.places[right], axis=1) for mark in marks]
+    every = np.concatenate(apart)
+    every = every[np.isfinite(every)]
+    return float(np.median(every)) if len(every) else 0.0
+
+
+def _from_behind(examined: Examination) -> str:
+    """A remark where upright subjects all have their left at the image's left."""
+    votes = []
+    for _, answer in examined.with_marks:
+        bones = skeleton_of(answer)
+        if bones is None:
+            continue
+        plain = [name.rsplit(".", 1)[-1] for name in bones.landmarks]
+        top = next((plain.index(n) for n in ("nose", "head_top", "neck") if n in plain), None)
+        if top is None or "left_hip" not in plain:
+            return ""
+        hip = plain.index("left_hip")
+        for mark in exchanged(answer.marks()) if examined.exchanged else answer.marks():
+            upright = mark.places[hip, 1] > mark.places[top, 1]
+            lean = np.array([mark.places[a, 0] - mark.places[b, 0] for a, b in bones.pairs])
+            lean = lean[np.isfinite(lean)]
+            if upright and len(lean) and abs(lean.sum()) > 0.6 * np.abs(lean).sum():  # not seen from the side
+                votes.append(lean.sum() > 0)
+    if not votes or np.mean(votes) > 1 / 3:
+        return ""
+    return (
+        f"in {len(votes) - sum(votes)} of {len(votes)} subjects the left side is at the image's left, as of someone "
+        "seen from behind. If they face the camera, left and right are exchanged in the output: they are the "
+        "subject's own, not the viewer's"
+    )
+
+
+def scale(examined: Examination) -> tuple[State, str]:
+    examined.need_pixels()
+    if examined.exchanged:
+        raise Skip("x and y must be in order first")
+    shifts, fixed, moved = [], [], []
+    trouble = ""
+    for factor in sorted({fitting_factor(image, 2.0) for image, _ in examined.with_marks}):
+        how = transformation(f"rescale({factor:g})")
+        for image, answer in examined.with_marks:
+            if fitting_factor(image, 2.0) != factor:
+                continue
+            changed, change = how(image)
+            after = examined.one(changed)
+            if isinstance(after, Exception):
+                trouble = trouble or f"{described(after)} on an image after {how.id}"
+                continue
+            expected, actual = answer.warped(change.warp).marks(), after.marks()
+            far = distances(expected, actual)
+            if len(far):
+                moved.append(float(np.median(far)) / max(changed.size))
+                fixed.append(float(np.median(distances(answer.marks(), actual))) / max(changed.size))
+                shifts += [(b - a) / (1 - factor) for a, b in matched(expected, actual)]
+    if not shifts:
+        if trouble:
+            return "problem", trouble
+        raise Skip("nothing was found in the scaled images")
+    if np.median(moved) > 0.05:
+        if np.median(fixed) < 0.5 * np.median(moved):
+            return "problem", (
+                "in an image twice as large the answer stays at the same coordinates: they seem to be pixels of the "
+                "model's input. Multiply x by image width / input width, and y likewise"
+            )
+        return "warning", (
+            f"in a rescaled image places are {np.median(moved):.0%} of its size from where they should be: see "
+            "whether the coordinates go back through the same scaling and padding as the image"
+        )
+    mirrored, _ = examined.followed("mirror(h)")
+    flips = [
+        (b - a) / 2 for before, after, warp in mirrored for a, b in matched(before.warped(warp).marks(), after.marks())
+    ]
+    offset = [_offset(np.concatenate(shifts))]
+    if flips:
+        offset.append((_offset(np.concatenate(flips))[0], 0.0))  # a mirror says nothing about y
+    x, y = (max((each[axis] for each in offset), key=abs) for axis in (0, 1))
+    if x or y:
+        where = " and ".join(
+            words
+            for words in (
+                f"{abs(x):.2g} px too far {'right' if x > 0 else 'left'}" if x else "",
+                f"{abs(y):.2g} px too far {'down' if y > 0 else 'up'}" if y else "",
+            )
+            if words
+        )
+        return "warning", (
+            f"all places sit {where}. The centre of pixel (row i, column j) is (j + 0.5, i + 0.5): add 0.5 to pixel "
+            "indices, and resize without aligning corners"
+        )
+    return "ok", f"places follow the image's size, within {np.median(moved):.1%} of it"
+
+
+def _offset(shifts: Floats) -> tuple[float, float]:
+    """What all landmarks are off by in x and y, 0 where they do not agree.
+
+    A precise system shows half a pixel; one that is not must be off by more than one.
+    """
+    offsets = []
+    for axis in (0, 1):
+        every = shifts[:, axis][np.isfinite(shifts[:, axis])]
+        if len(every) < 4:
+            offsets.append(0.0)
+            continue
+        middle = float(np.median(every))
+        spread = float(np.median(np.abs(every - middle)))
+        agreed = float(np.mean(np.sign(every) == np.sign(middle)))
+        sure = (abs(middle) > 1 and spread < 0.5 * abs(middle) and agreed > 0.8) or (abs(middle) > 0.3 and spread < 0.1)
+        offsets.append(middle if sure else 0.0)
+    return offsets[0], offsets[1]
+
+
+def fitting_factor(image: Image, factor: float) -> float:
+    """The factor, or its inverse for images so large that enlarging them would only test memory."""
+    return factor if image.size[0] * image.size[1] <= 4_000_000 else 1 / factor

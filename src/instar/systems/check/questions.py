@@ -1,0 +1,210 @@
+"""Questions about answers as such: are there any, do they repeat, is a batch like single inputs, what costs it?"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from instar.systems.check.examination import Answer, Examination, Skip, State, described, difference, distances
+from instar.systems.check.geometry import fitting_factor
+from instar.transforms import transformation
+
+_READ_ONLY = re.compile(r"read-?only|writ(e)?able|WRITEABLE", re.IGNORECASE)
+
+
+def answers(examined: Examination) -> tuple[State, str]:
+    examined.first = [examined.one(image) for _, image in examined.images]
+    wrong = [
+        (name, answer)
+        for (name, _), answer in zip(examined.images, examined.first, strict=True)
+        if isinstance(answer, Exception)
+    ]
+    if not wrong:
+        return "ok", f"{len(examined.first)} of {len(examined.first)} images answered with {examined.system.kind}"
+    name, error = wrong[0]
+    message = f"{len(wrong)} of {len(examined.first)} images failed, first {name}: {described(error)}"
+    if re.search(r"^expected \w+|returned \d+ answers|not iterable", str(error)):
+        message += f"; return one output of kind {examined.system.kind} per image"
+    return "problem", message
+
+
+def untouched_input(examined: Examination) -> tuple[State, str]:
+    errors = [answer for answer in examined.first if isinstance(answer, Exception)]
+    if any(_READ_ONLY.search(str(error)) for error in errors):
+        return "problem", (
+            "the system writes into the image it is given, which is read-only; let it work on a copy: image = "
+            "image.copy()"
+        )
+    if examined.writes:
+        return "problem", (
+            "the system changed the pixels it was given; later rules would see a changed picture. Let it work on a "
+            "copy: image = image.copy()"
+        )
+    if len(errors) == len(examined.first):
+        raise Skip("no image was answered")
+    return "ok", "the pixels stay as they were"
+
+
+def finds(examined: Examination) -> tuple[State, str]:
+    examined.need_marks("subjects to count")
+    answered = sum(not isinstance(answer, Exception) for answer in examined.first)
+    if not answered:
+        raise Skip("no image was answered")
+    counts = [len(answer.marks()) for _, answer in examined.with_marks]
+    if not counts:
+        return "warning", (
+            f"nothing was found in any of {answered} images: use images that show what the system looks for, return "
+            "answers of low confidence too, and see whether the colour channels and the size of the input are what "
+            "it was trained on"
+        )
+    return "ok", f"something was found in {len(counts)} of {answered} images, {sum(counts)} in all"
+
+
+def repeats(examined: Examination) -> tuple[State, str]:
+    examined.need_answers()
+    pictures = [image for _, image in examined.images]
+    # Backwards and forwards again: a system that remembers the last image (tracking) shows itself.
+    again = [examined.one(image) for image in reversed(pictures)][::-1]
+    third = [examined.one(image) for image in pictures]
+    unlike = next(
+        (
+            words
+            for answers in (again, third)
+            for a, b in zip(examined.first, answers, strict=True)
+            if (words := difference(a, b))
+        ),
+        "",
+    )
+    examined.steady = not unlike
+    if examined.system.deterministic:
+        if unlike:
+            return "problem", (
+                f"declared deterministic, but the same image was answered differently: {unlike}. Switch off tracking "
+                "from image to image and anything random, or declare it with deterministic=False"
+            )
+        return "ok", "the same image gets the same answer, three times and in any order"
+    if examined.system.seedable and unlike:
+        return "problem", (
+            f"the same image with the same seed was answered differently: {unlike}. Hand the seed to every random "
+            "generator the model uses, or declare seedable=False"
+        )
+    other = [examined.one(image, seed) for seed in (1, 2) for image in pictures] if examined.system.seedable else []
+    varied = unlike or any(difference(a, b) for a, b in zip(examined.first * 2, other, strict=False))
+    if not varied:
+        seeds = ", whatever the seed" if examined.system.seedable else ""
+        return "warning", (
+            f"declared stochastic, but three predictions never differed{seeds}: declare deterministic=True and "
+            "repeats cost nothing"
+        )
+    if examined.system.seedable:
+        return "ok", "answers differ from seed to seed and repeat with the same seed"
+    return "ok", "answers differ from prediction to prediction, as declared"
+
+
+def scores(examined: Examination) -> tuple[State, str]:
+    examined.need_places()
+    scores = np.concatenate([mark.scores for _, answer in examined.with_marks for mark in answer.marks()])
+    low, high = float(scores.min()), float(scores.max())
+    if low < 0 or high > 1:
+        fix = "divide by 100" if low >= 0 and 1.5 < high <= 100 else "pass logits through a sigmoid, or clip"
+        return "problem", (f"scores or visibilities lie between {low:.3g} and {high:.3g}, they must be 0 to 1: {fix}")
+    if low == high:
+        return "ok", f"all are {low:.3g}: without scores of its own the system cannot be judged by confidence"
+    return "ok", f"between {low:.2g} and {high:.2g}"
+
+
+def channels(examined: Examination) -> tuple[State, str]:
+    examined.need_marks("scores to compare")
+    swap = transformation("colour_channels((1, 1, 1), encoding=bgr)")
+    of_rgb, of_bgr = [], []
+    for (_, image), answer in zip(examined.images, examined.first, strict=True):
+        other = examined.one(swap(image)[0])
+        if not isinstance(answer, Exception) and not isinstance(other, Exception):
+            of_rgb.append(sum(mark.score for mark in answer.marks()))
+            of_bgr.append(sum(mark.score for mark in other.marks()))
+    if not of_rgb:
+        raise Skip("no image was answered")
+    if not any(of_rgb) and not any(of_bgr):
+        raise Skip("nothing was found in any image, whichever way the channels are")
+    rgb, bgr = float(np.mean(of_rgb)), float(np.mean(of_bgr))
+    better = np.mean([b > a for a, b in zip(of_rgb, of_bgr, strict=True)])
+    if bgr > 1.2 * rgb and bgr - rgb > 0.1 and better >= 0.6:
+        return "warning", (
+            f"with red and blue exchanged the system finds more: its scores add up to {bgr:.2f} per image instead of "
+            f"{rgb:.2f}. Your model seems to expect BGR; images are RGB: image[..., ::-1]"
+        )
+    return "ok", f"scores add up to {rgb:.2f} per image, with red and blue exchanged to {bgr:.2f}"
+
+
+def batch(examined: Examination) -> tuple[State, str]:
+    examined.need_answers()
+    if not examined.steady or not (examined.system.deterministic or examined.system.seedable):
+        raise Skip("answers to the same image differ already, one by one")
+    pictures = [
+        image
+        for (_, image), answer in zip(examined.images, examined.first, strict=True)
+        if not isinstance(answer, Exception)
+    ]
+    alone: list[Answer] = [answer for answer in examined.first if not isinstance(answer, Exception)]
+    odd = transformation(f"stretch({fitting_factor(pictures[0], 1.5):g}, {fitting_factor(pictures[0], 1.25):g})")(
+        pictures[0]
+    )[0]
+    pictures.insert(1, odd)  # images of different sizes, whatever was given
+    alone.insert(1, examined.one(odd))
+    together = examined.ask(pictures)
+    failed = [
+        answer
+        for answer, single in zip(together, alone, strict=True)
+        if isinstance(answer, Exception) and not isinstance(single, Exception)
+    ]
+    if failed:
+        return "problem", (
+            f"{len(pictures)} images of different sizes at once: {described(failed[0])}. Bring them to the model's "
+            "size one by one before stacking them, or predict in a loop"
+        )
+    unlike = [words for a, b in zip(alone, together, strict=True) if (words := difference(a, b))]
+    far = max(
+        (
+            float(distances(a.marks(), b.marks()).max(initial=0))
+            for a, b in zip(alone, together, strict=True)
+            if not isinstance(a, Exception) and not isinstance(b, Exception)
+        ),
+        default=0.0,
+    )
+    if unlike and (far > 0.5 or any("found" in words for words in unlike)):
+        return "problem", (
+            f"{len(unlike)} of {len(pictures)} images are answered differently in a batch: {unlike[0]}. Answers must "
+            "not depend on the neighbours: scale each by its own size, keep the order, put normalisation layers in "
+            "evaluation mode"
+        )
+    if unlike:
+        return "ok", f"in a batch of {len(pictures)} nearly the same answers as one by one ({unlike[0]})"
+    return "ok", f"a batch of {len(pictures)} images of different sizes gets the same answers as one by one"
+
+
+def empty(examined: Examination) -> tuple[State, str]:
+    examined.need_marks("subjects to count")
+    flat, _ = transformation("colour_fill((128, 128, 128))")(examined.images[0][1])
+    answer = examined.one(flat)
+    if isinstance(answer, Exception):
+        if all(isinstance(each, Exception) for each in examined.first):
+            raise Skip("no image was answered")
+        return "problem", (
+            f"{described(answer)} on an evenly grey image: return an empty output where nothing is found"
+        )
+    scores = [mark.score for mark in answer.marks()]
+    if not scores:
+        return "ok", "nothing is found in an evenly grey image"
+    if max(scores) < 0.3:
+        return "ok", f"in an evenly grey image only weak answers, at most {max(scores):.2f}"
+    return "warning", (
+        f"{len(scores)} found in an evenly grey image, with scores up to {max(scores):.2f}: return the model's own "
+        "score, or nothing where it finds nothing"
+    )
+
+
+def speed(examined: Examination) -> tuple[State, str]:
+    examined.need_answers()
+    first, rest = examined.seconds[0], examined.seconds[1:] or examined.seconds
+    return "ok", f"{1000 * np.median(rest):.3g} ms per image (the first took {1000 * first:.3g} ms)"
