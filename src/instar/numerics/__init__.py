@@ -87,7 +87,7 @@ def _analysed(
         if kind is OTHER:
             inputs[name] = analysis.not_known("inputs", "not of a type that is analysed", name, kind, shape)
         elif name in spans:
-            inputs[name] = analysis.fresh(kind, shape, _held(name, spans[name], kind))
+            inputs[name] = analysis.fresh(kind, shape, _representable(name, spans[name], kind))
         elif name not in stored:
             if kind.real:
                 size = " × ".join("?" if n is None else str(n) for n in shape or ())
@@ -113,7 +113,7 @@ def _span(name: str, bounds: Bounds) -> Span:
     return Span(low, high)
 
 
-def _held(name: str, span: Span, kind: Kind) -> Span:
+def _representable(name: str, span: Span, kind: Kind) -> Span:
     """The numbers of a type in a range that was declared."""
     if (span.low < kind.least).any() or (span.high > kind.most).any():
         raise ValueError(f"range of {name!r}: {kind.name} goes from {kind.least:g} to {kind.most:g}")

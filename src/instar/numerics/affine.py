@@ -68,25 +68,25 @@ def _form(book: Book, number: int, depth: int) -> _Form:
         return _Form({}, value.span.low, zero)
     if not depth or not value.kind.real or value.span.nan or value.span.infinite:
         return alone
-    found: _Form | None = None
+    form: _Form | None = None
     if operator in ("Add", "Sub"):
         a, b = (_form(book, n, depth - 1) for n in record.operands)
-        found = _sum(a, b, -1.0 if operator == "Sub" else 1.0)
+        form = _sum(a, b, -1.0 if operator == "Sub" else 1.0)
     elif operator == "Neg":
-        found = _scaled(_form(book, record.operands[0], depth - 1), np.array(-1.0))
+        form = _scaled(_form(book, record.operands[0], depth - 1), np.array(-1.0))
     elif operator in ("Mul", "Div"):
         left, right = (book.records[n].value for n in record.operands)
         if right.span.constant and (operator == "Mul" or right.span.low.all()):
             factor = right.span.low if operator == "Mul" else 1 / right.span.low
-            found = _scaled(_form(book, left.number, depth - 1), factor)
+            form = _scaled(_form(book, left.number, depth - 1), factor)
         elif operator == "Mul" and left.span.constant:
-            found = _scaled(_form(book, right.number, depth - 1), left.span.low)
+            form = _scaled(_form(book, right.number, depth - 1), left.span.low)
     elif operator in MOVES and value.shape is not None:
-        found = _moved(book, record, _form(book, record.operands[0], depth - 1))
-    if found is None or not 0 < len(found.terms) <= _MOST_TERMS:
+        form = _moved(book, record, _form(book, record.operands[0], depth - 1))
+    if form is None or not 0 < len(form.terms) <= _MOST_TERMS:
         return alone
     rounding = np.zeros(()) if operator in MOVES else value.span.size * 2 * value.kind.unit + value.kind.tiny
-    return _Form(found.terms, found.constant, found.error + rounding)
+    return _Form(form.terms, form.constant, form.error + rounding)
 
 
 def _moved(book: Book, record: Record, form: _Form) -> _Form | None:

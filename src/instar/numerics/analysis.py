@@ -36,7 +36,7 @@ from instar.numerics.domain import (
 from instar.numerics.elementwise import ELEMENTWISE, result_kind
 from instar.numerics.hazards import danger, outcomes
 from instar.numerics.linear import WEIGHTED
-from instar.numerics.reading import GRAPHS, Model, call_of, held
+from instar.numerics.reading import GRAPHS, Model, call_of, stored_tensor
 from instar.numerics.rearrange import MOVES, moving, sections
 from instar.numerics.reductions import REDUCTIONS
 from instar.numerics.trace import Record, evaluated
@@ -120,7 +120,7 @@ class Analysis:
 
     def stored(self, tensor: Any, name: str) -> Value:
         try:
-            return self.constant(*held(tensor, self.model.folder), name)
+            return self.constant(*stored_tensor(tensor, self.model.folder), name)
         except NotKnown as reason:
             return self.not_known("constants", str(reason), name)
 
@@ -160,8 +160,8 @@ class Analysis:
         numbers = tuple(-1 if value is None else value.number for value in operands)
         key = call.operator, call.results, repr(sorted(call.attributes.items())), numbers
         if key not in self._numbers:
-            found = self._computed(call, operands, numbers, node, names)
-            self._numbers[key] = [value.number for value in found]
+            values = self._computed(call, operands, numbers, node, names)
+            self._numbers[key] = [value.number for value in values]
         return [self.records[number].value for number in self._numbers[key]]
 
     def _parts(self, call: Call, operands: Sequence[Value | None]) -> list[Value] | None:
@@ -197,9 +197,9 @@ class Analysis:
     def _computed(
         self, call: Call, operands: Sequence[Value | None], numbers: tuple[int, ...], node: str, names: Sequence[str]
     ) -> list[Value]:
-        given = [value for value in operands if value is not None]
-        tainted = frozenset[int]().union(*(value.taint for value in given))
-        layers = max((value.layers for value in given), default=-1)
+        present = [value for value in operands if value is not None]
+        tainted = frozenset[int]().union(*(value.taint for value in present))
+        layers = max((value.layers for value in present), default=-1)
         layers += layers >= 0 and call.operator in _MIXES
         results = self._transferred(call, operands)
         usual: list[Span] = []
@@ -222,7 +222,7 @@ class Analysis:
                 alone = sized(usual[index], shape) if tainted else span
                 taint = tainted | self._blame(call, operands, alone, kind, node, names, layers)
                 left = sized(finite(_one_sided(call, operands, alone), kind), shape)
-            elif call.operator not in _FORGETS and not kind.real and any(value.span.nan for value in given):
+            elif call.operator not in _FORGETS and not kind.real and any(value.span.nan for value in present):
                 taint = tainted  # decided by what may be NaN
             values.append(self.fresh(kind, shape, span, call, numbers, taint, layers, left))
         return values
@@ -275,20 +275,20 @@ class Analysis:
         if call.operator in MOVES or call.operator == "Where" or not (span.nan or span.infinite):
             return frozenset()
         spans = [None if value is None else value.finite() for value in operands]
-        found = danger(call, spans, kind)
-        if found.plain and any(value is not None and value.taint for value in operands):
+        hazard = danger(call, spans, kind)
+        if hazard.plain and any(value is not None and value.taint for value in operands):
             return frozenset()  # the operand is as large as numbers get already
-        name = names[found.operand] if found.operand < len(names) else ""
+        name = names[hazard.operand] if hazard.operand < len(names) else ""
         self.origins.append(
             Origin(
                 call.operator,
-                found.why,
+                hazard.why,
                 [node],
                 name,
-                found.low,
-                found.high,
+                hazard.low,
+                hazard.high,
                 outcomes(span, kind),
-                found.plain and layers > 1,
+                hazard.plain and layers > 1,
             )
         )
         return frozenset({len(self.origins) - 1})
@@ -325,8 +325,9 @@ class Analysis:
         """A tensor inside the graph whose range the user declared: believed."""
         if name not in self.ranges:
             return value
-        told = sized(self.ranges[name], value.shape)
-        span = Span(np.clip(value.span.low, told.low, told.high), np.clip(value.span.high, told.low, told.high))
+        believed = sized(self.ranges[name], value.shape)
+        low, high = (np.clip(side, believed.low, believed.high) for side in (value.span.low, value.span.high))
+        span = Span(low, high)
         return self.fresh(value.kind, value.shape, span)
 
     def _node(self, node: Any, operands: Sequence[Value | None], env: Mapping[str, Value]) -> list[Value]:

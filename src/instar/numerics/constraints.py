@@ -50,8 +50,8 @@ def _reduction(book: Book, number: int) -> tuple[str, int, tuple[int, ...]] | No
     if record.call.operator == "Expand":
         return _reduction(book, record.operands[0])
     if record.call.operator == "Unsqueeze":
-        held = _values(book, record)[1] if len(record.operands) > 1 else None
-        back = record.call.attributes.get("axes") or (held.whole() if held is not None else None)
+        axes_operand = _values(book, record)[1] if len(record.operands) > 1 else None
+        back = record.call.attributes.get("axes") or (axes_operand.whole() if axes_operand is not None else None)
         record = book.records[record.operands[0]]
     if not record.call.operator.startswith("Reduce"):
         return None
@@ -70,9 +70,9 @@ def _bounds(book: Book, number: int, reduction: str, choice: str) -> set[int]:
     record = book.records[number]
     if record.value.span.nan:  # what is the largest number and NaN?
         return set()
-    found = _reduction(book, number)
-    if found is not None and found[0] == reduction:
-        return {found[1]}
+    reduced = _reduction(book, number)
+    if reduced is not None and reduced[0] == reduction:
+        return {reduced[1]}
     if record.call.operator == choice:
         return {n for n in record.operands if n >= 0}
     if choice == "Max" and record.call.operator in ("Relu", "Abs"):
@@ -109,8 +109,8 @@ def _peak(book: Book, number: int, axes: tuple[int, ...]) -> float | None:
     record = book.records[number]
     operator, kind = record.call.operator, record.value.kind
     if operator == "Sub":
-        found = _reduction(book, record.operands[1])
-        return 0.0 if found == ("ReduceMax", record.operands[0], axes) else None
+        reduced = _reduction(book, record.operands[1])
+        return 0.0 if reduced == ("ReduceMax", record.operands[0], axes) else None
     if operator == "Softmax" and record.value.shape is not None and len(axes) == 1:
         size = record.value.shape[axes[0]]
         axis = record.call.attributes.get("axis", -1) % len(record.value.shape)
@@ -162,30 +162,30 @@ def _covering(book: Book, number: int, depth: int) -> dict[tuple[int, str], floa
     ("square") is at most this one times the factor."""
     record = book.records[number]
     operator, operands = record.call.operator, record.operands
-    found: dict[tuple[int, str], float] = {}
+    factors: dict[tuple[int, str], float] = {}
     if not depth or record.value.span.nan:
-        return found
+        return factors
     reduction = _reduction(book, number)
     if reduction is not None:
         name, x, axes = reduction
         value = book.records[x].value
         sizes = [value.shape[axis] for axis in axes] if value.shape is not None else [None]
         if None in sizes:
-            return found
+            return factors
         count = float(np.prod([n or 1 for n in sizes]))
         slack = 1 + count * 2.0**-22  # long sums are rounded often
         if name in ("ReduceL1", "ReduceL2", "ReduceSumSquare"):
-            found[x, {"1": "itself", "2": "root"}.get(name[-1], "square")] = slack
+            factors[x, {"1": "itself", "2": "root"}.get(name[-1], "square")] = slack
         elif name in ("ReduceSum", "ReduceMax", "ReduceMean") and (value.span.low >= 0).all():
             factor = count * slack if name == "ReduceMean" else slack
-            found |= {key: factor * one for key, one in _covering(book, x, depth - 1).items()}
-            found[x, "itself"] = factor
+            factors |= {key: factor * one for key, one in _covering(book, x, depth - 1).items()}
+            factors[x, "itself"] = factor
     elif operator == "Abs":
-        found[operands[0], "itself"] = 1.0
+        factors[operands[0], "itself"] = 1.0
     elif (operator == "Mul" and operands[0] == operands[1]) or (operator == "Pow" and _is(book, operands[1], 2)):
-        found[operands[0], "square"] = 1.0
+        factors[operands[0], "square"] = 1.0
     elif operator == "Sqrt" or (operator == "Pow" and _is(book, operands[1], 0.5)):
-        found |= {
+        factors |= {
             (x, "root"): float(np.sqrt(one))
             for (x, way), one in _covering(book, operands[0], depth - 1).items()
             if way == "square"
@@ -194,12 +194,12 @@ def _covering(book: Book, number: int, depth: int) -> dict[tuple[int, str], floa
         operator == "Add" and not any((book.records[n].value.span.low < 0).any() for n in operands)
     ):
         for n in operands:
-            found |= _covering(book, n, depth - 1)
+            factors |= _covering(book, n, depth - 1)
     elif operator == "Expand" or (
         operator == "Clip" and (len(operands) < 3 or operands[2] < 0) and "max" not in record.call.attributes
     ):
-        found |= _covering(book, operands[0], depth - 1)
-    return found
+        factors |= _covering(book, operands[0], depth - 1)
+    return factors
 
 
 def _is(book: Book, number: int, wanted: float) -> bool:
@@ -217,20 +217,20 @@ def chosen(book: Book, values: Sequence[Value | None]) -> list[Span | None]:
     if condition is None:
         return spans
     record = book.records[condition.number]
-    held = _values(book, record)
+    operands_of = _values(book, record)
     for index, branch in enumerate(branches):
-        if branch is None or not held or held[0] is None:
+        if branch is None or not operands_of or operands_of[0] is None:
             continue
-        if record.call.operator in ("IsNaN", "IsInf") and branch.number == held[0].number and index == 1:
+        if record.call.operator in ("IsNaN", "IsInf") and branch.number == operands_of[0].number and index == 1:
             span = branch.span
             spans[2] = (
                 Span(span.low, span.high)
                 if record.call.operator == "IsNaN"
                 else Span(np.maximum(span.low, branch.kind.least), np.minimum(span.high, branch.kind.most), span.nan)
             )
-        elif record.call.operator in _TESTS and held[1] is not None:
-            for place, other in ((0, held[1]), (1, held[0])):
-                if branch.number == held[place].number:  # type: ignore[union-attr]
+        elif record.call.operator in _TESTS and operands_of[1] is not None:
+            for place, other in ((0, operands_of[1]), (1, operands_of[0])):
+                if branch.number == operands_of[place].number:  # type: ignore[union-attr]
                     rising, strict = _TESTS[record.call.operator]
                     wanted = rising == (place == 0) if index == 0 else rising != (place == 0)
                     spans[index + 1] = _side(branch, other.span, wanted, strict == (index == 0))

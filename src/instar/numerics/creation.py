@@ -25,13 +25,13 @@ from instar.numerics.domain import (
     divided,
     exactly,
     finite,
-    given,
     hull,
     inferred,
     joined,
     multiplied,
     needed,
     negated,
+    optional,
     sized,
     unbounded,
     widened,
@@ -146,22 +146,22 @@ def _concat(call: Call, operands: Operands) -> list[Result]:
 
 
 def _pad(call: Call, operands: Operands) -> list[Result]:
-    x, held, where = needed(operands, 0), given(operands, 2), given(operands, 1)
-    filled = held.span if held is not None else exactly(call.attributes.get("value", 0.0))
+    x, fill, where = needed(operands, 0), optional(operands, 2), optional(operands, 1)
+    filled = fill.span if fill is not None else exactly(call.attributes.get("value", 0.0))
     constant = call.attributes.get("mode", b"constant") == b"constant"
     pads = call.attributes.get("pads") or (where.whole() if where is not None else None)
-    if x.shape is None or pads is None or given(operands, 3) is not None or len(pads) != 2 * len(x.shape):
+    if x.shape is None or pads is None or optional(operands, 3) is not None or len(pads) != 2 * len(x.shape):
         one = hull(x.span, None)
         return [(x.kind, inferred(call), joined([one, hull(filled, None)]) if constant else one)]
     rank = len(x.shape)
-    found = hull(sized(x.span, x.shape), [axis for axis in range(rank) if pads[axis] or pads[axis + rank]])
+    span = hull(sized(x.span, x.shape), [axis for axis in range(rank) if pads[axis] or pads[axis + rank]])
     if constant and any(n > 0 for n in pads):
-        found = joined([found, hull(filled, None)])
+        span = joined([span, hull(filled, None)])
     return [
         (
             x.kind,
             tuple(None if n is None else n + pads[axis] + pads[axis + rank] for axis, n in enumerate(x.shape)),
-            found,
+            span,
         )
     ]
 
@@ -171,11 +171,11 @@ def _resize(call: Call, operands: Operands) -> list[Result]:
     x = needed(operands, 0)
     shape = _resized(call, operands)
     same = x.shape is not None and shape is not None and len(x.shape) > 2 and x.shape[:2] == shape[:2]
-    found = per_channel(x) if same else hull(x.span, None)
+    span = per_channel(x) if same else hull(x.span, None)
     mode = call.attributes.get("mode", b"nearest")
     if call.attributes.get("coordinate_transformation_mode") == b"tf_crop_and_resize":
-        found = joined([found, exactly(call.attributes.get("extrapolation_value", 0.0))])
-    return [(x.kind, shape, found if mode == b"nearest" else _between(found, x.kind, mode == b"cubic"))]
+        span = joined([span, exactly(call.attributes.get("extrapolation_value", 0.0))])
+    return [(x.kind, shape, span if mode == b"nearest" else _between(span, x.kind, mode == b"cubic"))]
 
 
 def _between(span: Span, kind: Kind, cubic: bool) -> Span:
@@ -195,9 +195,12 @@ def _resized(call: Call, operands: Operands) -> Shape | None:
     shape, guess = needed(operands, 0).shape, inferred(call)
     if shape is None or call.attributes.get("axes") or (guess is not None and None not in guess):
         return guess
-    sizes, factors = given(operands, 3), given(operands, 1 if call.operator == "Upsample" or call.version < 11 else 2)
-    if sizes is not None and (asked := _sizes(sizes)) is not None and len(asked) == len(shape):
-        return tuple(shape[axis] if n is None and axis < 2 else n for axis, n in enumerate(asked))
+    sizes, factors = (
+        optional(operands, 3),
+        optional(operands, 1 if call.operator == "Upsample" or call.version < 11 else 2),
+    )
+    if sizes is not None and (lengths := _sizes(sizes)) is not None and len(lengths) == len(shape):
+        return tuple(shape[axis] if n is None and axis < 2 else n for axis, n in enumerate(lengths))
     times = factors.constant() if factors is not None else None
     if times is not None and times.size == len(shape):
         return tuple(
@@ -210,8 +213,8 @@ def _resized(call: Call, operands: Operands) -> Shape | None:
 def _sampled(call: Call, operands: Operands) -> list[Result]:
     """GridSample and RoiAlign: between neighbours, 0 outside."""
     x, where = needed(operands, 0), needed(operands, 1).span
-    found = _between(joined([hull(x.span, None), exactly(0)]), x.kind, b"cubic" in call.attributes.get("mode", b""))
-    return [(x.kind, inferred(call), Span(found.low, found.high, found.nan or where.nan or where.infinite))]
+    span = _between(joined([hull(x.span, None), exactly(0)]), x.kind, b"cubic" in call.attributes.get("mode", b""))
+    return [(x.kind, inferred(call), Span(span.low, span.high, span.nan or where.nan or where.infinite))]
 
 
 def _triangle(call: Call, operands: Operands) -> list[Result]:
@@ -231,35 +234,37 @@ def _scattered(call: Call, operands: Operands) -> list[Result]:
 
 def _along(operands: Operands, index: int, call: Call) -> Span | None:
     """A scale or zero point: one number, or one per place of an axis."""
-    x, held = needed(operands, 0), given(operands, index)
-    if held is None:
+    x, operand = needed(operands, 0), optional(operands, index)
+    if operand is None:
         return None
-    if x.shape is None or held.shape is None or len(held.shape) != 1 or not x.shape:
-        return hull(held.span, None)
+    if x.shape is None or operand.shape is None or len(operand.shape) != 1 or not x.shape:
+        return hull(operand.span, None)
     axis = call.attributes.get("axis", 1) % len(x.shape)
     rank = len(x.shape)
-    return sized(held.span, held.shape).each(lambda side: side.reshape([-1 if a == axis else 1 for a in range(rank)]))
+    return sized(operand.span, operand.shape).each(
+        lambda side: side.reshape([-1 if a == axis else 1 for a in range(rank)])
+    )
 
 
 def _dequantised(call: Call, operands: Operands) -> list[Result]:
     x, scale, zero = needed(operands, 0), _along(operands, 1, call), _along(operands, 2, call)
     assert scale is not None
-    found = multiplied(x.span if zero is None else added(x.span, negated(zero)), scale)
-    return [(needed(operands, 1).kind, x.shape, widened(found, KINDS[1]))]
+    span = multiplied(x.span if zero is None else added(x.span, negated(zero)), scale)
+    return [(needed(operands, 1).kind, x.shape, widened(span, KINDS[1]))]
 
 
 def _quantised(call: Call, operands: Operands) -> list[Result]:
     """It saturates. Halves may be rounded either way, so one step of room."""
     x, scale, zero = needed(operands, 0), _along(operands, 1, call), _along(operands, 2, call)
-    held = given(operands, 2)
-    kind = held.kind if held is not None else KINDS.get(call.attributes.get("output_dtype", 0), KINDS[2])
+    zero_point = optional(operands, 2)
+    kind = zero_point.kind if zero_point is not None else KINDS.get(call.attributes.get("output_dtype", 0), KINDS[2])
     assert scale is not None
     if kind is OTHER or call.attributes.get("output_dtype", 2) not in KINDS:
         raise NotKnown("QuantizeLinear to a type that is not analysed")
-    found = divided(x.span, scale)
-    found = found if zero is None else added(found, zero)
-    near = finite(Span(np.floor(found.low) - 1.0, np.ceil(found.high) + 1.0), kind)
-    return [(kind, x.shape, Span(near.low, near.high, found.nan))]
+    span = divided(x.span, scale)
+    span = span if zero is None else added(span, zero)
+    near = finite(Span(np.floor(span.low) - 1.0, np.ceil(span.high) + 1.0), kind)
+    return [(kind, x.shape, Span(near.low, near.high, span.nan))]
 
 
 def _stored(number: int | None) -> Transfer:

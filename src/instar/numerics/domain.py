@@ -35,13 +35,13 @@ __all__ = [
     "exactly",
     "finite",
     "fit",
-    "given",
     "hull",
     "inferred",
     "joined",
     "multiplied",
     "needed",
     "negated",
+    "optional",
     "sized",
     "unbounded",
     "widened",
@@ -291,16 +291,16 @@ Result = tuple[Kind, "Shape | None", Span]
 Transfer = Callable[[Call, Operands], list[Result]]
 
 
-def given(operands: Operands, index: int) -> Value | None:
+def optional(operands: Operands, index: int) -> Value | None:
     return operands[index] if len(operands) > index else None
 
 
 def needed(operands: Operands, index: int) -> Value:
     """An operand that cannot be left out."""
-    held = given(operands, index)
-    if held is None:
+    operand = optional(operands, index)
+    if operand is None:
         raise ValueError(f"operand {index + 1} is missing")
-    return held
+    return operand
 
 
 def inferred(call: Call, index: int = 0) -> Shape | None:

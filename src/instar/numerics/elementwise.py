@@ -57,8 +57,8 @@ def _rising(
     def transfer(call: Call, kind: Kind, x: Span) -> Span:
         nan = x.nan or bool((x.low < start).any() or (x.high > end).any())
         ends = Span(curve(call, np.clip(x.low, start, end)), curve(call, np.clip(x.high, start, end)), nan)
-        found = ends if call.operator in EXACT else widened(ends, kind, scale)
-        return Span(np.clip(found.low, floor, ceiling), np.clip(found.high, floor, ceiling), nan)
+        span = ends if call.operator in EXACT else widened(ends, kind, scale)
+        return Span(np.clip(span.low, floor, ceiling), np.clip(span.high, floor, ceiling), nan)
 
     return transfer
 
@@ -78,9 +78,9 @@ def _valley(
         ends = curve(call, x.low), curve(call, x.high)
         least = curve(call, np.clip(np.asarray(bottom(call)), x.low, x.high))
         nan = x.nan or (vanishes and bool((x.low == -np.inf).any()))
-        found = Span(least, np.maximum(*ends), nan)
-        found = found if call.operator in EXACT else widened(found, kind, scale)
-        return found.each(lambda side: np.maximum(side, floor))
+        span = Span(least, np.maximum(*ends), nan)
+        span = span if call.operator in EXACT else widened(span, kind, scale)
+        return span.each(lambda side: np.maximum(side, floor))
 
     return transfer
 
@@ -175,10 +175,10 @@ def _cos(shift: float) -> Transfer:
             return (np.floor(turns[1]) >= np.ceil(turns[0])) | (x.size > 1e6)
 
         ends = np.cos(low - shift), np.cos(high - shift)
-        found = widened(Span(np.minimum(*ends), np.maximum(*ends)), kind, 1.0)
+        span = widened(Span(np.minimum(*ends), np.maximum(*ends)), kind, 1.0)
         return Span(
-            np.where(meets(shift + np.pi), -1.0, np.maximum(found.low, -1)),
-            np.where(meets(shift), 1.0, np.minimum(found.high, 1)),
+            np.where(meets(shift + np.pi), -1.0, np.maximum(span.low, -1)),
+            np.where(meets(shift), 1.0, np.minimum(span.high, 1)),
             x.nan or x.infinite,
         )
 
@@ -220,10 +220,10 @@ def _cast(call: Call, kind: Kind, x: Span) -> Span:
 
 
 def _total(call: Call, kind: Kind, *spans: Span) -> Span:
-    found = reduce(added, spans)
+    total = reduce(added, spans)
     if len(spans) < 3:
-        return found
-    wide = widened(found, kind, reduce(np.add, [s.size for s in spans]))
+        return total
+    wide = widened(total, kind, reduce(np.add, [s.size for s in spans]))
     positive = reduce(np.logical_and, [s.low >= 0 for s in spans])
     return Span(np.where(positive, np.maximum(wide.low, 0), wide.low), wide.high, wide.nan)
 
@@ -246,8 +246,8 @@ def _quotient(call: Call, kind: Kind, a: Span, b: Span) -> Span:
     zero = b.holds(0)
     left = Span(np.where(zero, np.minimum(b.low, -1), b.low), np.where(zero, -1.0, b.high))
     right = Span(np.where(zero, 1.0, b.low), np.where(zero, np.maximum(b.high, 1), b.high))
-    found = joined([divided(a, left), divided(a, right)])
-    return Span(np.trunc(found.low), np.trunc(found.high), found.nan or bool(zero.any()))
+    quotient = joined([divided(a, left), divided(a, right)])
+    return Span(np.trunc(quotient.low), np.trunc(quotient.high), quotient.nan or bool(zero.any()))
 
 
 def _power(call: Call, kind: Kind, base: Span, exponent: Span) -> Span:
@@ -256,12 +256,12 @@ def _power(call: Call, kind: Kind, base: Span, exponent: Span) -> Span:
         return _whole_power(kind, base, int(one))
     nan = base.nan or exponent.nan or bool((base.low < 0).any() and not _whole(exponent))
     positive = Span(np.maximum(base.low, 0), np.maximum(base.high, 0))
-    found = _corner_powers(positive, exponent)
+    power = _corner_powers(positive, exponent)
     if (base.low < 0).any():
         mirrored = _corner_powers(Span(np.maximum(-base.high, 0), np.maximum(-base.low, 0)), exponent)
-        both = joined([found, mirrored, negated(mirrored)])
-        found = Span(np.where(base.low < 0, both.low, found.low), np.where(base.low < 0, both.high, found.high))
-    wide = widened(found, kind)
+        both = joined([power, mirrored, negated(mirrored)])
+        power = Span(np.where(base.low < 0, both.low, power.low), np.where(base.low < 0, both.high, power.high))
+    wide = widened(power, kind)
     low = np.where(base.low >= 0, np.maximum(wide.low, 0), wide.low)
     poles = base.holds(0) & (exponent.low < 0)  # and 0 has two signs
     return Span(np.where(poles, -np.inf, low), np.where(poles, np.inf, wide.high), nan)
@@ -281,14 +281,14 @@ def _corner_powers(base: Span, exponent: Span) -> Span:
 def _whole_power(kind: Kind, base: Span, exponent: int) -> Span:
     if exponent < 0:
         return divided(exactly(1), _whole_power(kind, base, -exponent))
-    found = base.each(lambda side: np.power(side, float(exponent)))
+    power = base.each(lambda side: np.power(side, float(exponent)))
     if exponent % 2 == 0:
-        least = np.where(base.holds(0), 0.0, np.minimum(found.low, found.high))
-        found = Span(least, np.maximum(found.low, found.high), base.nan)
+        least = np.where(base.holds(0), 0.0, np.minimum(power.low, power.high))
+        power = Span(least, np.maximum(power.low, power.high), base.nan)
     if exponent <= 2:
-        return found
-    wide = widened(found, kind)
-    return Span(np.where(found.low >= 0, np.maximum(wide.low, 0), wide.low), wide.high, base.nan)
+        return power
+    wide = widened(power, kind)
+    return Span(np.where(power.low >= 0, np.maximum(wide.low, 0), wide.low), wide.high, base.nan)
 
 
 def _remainder(call: Call, kind: Kind, a: Span, b: Span) -> Span:
@@ -314,11 +314,11 @@ def _smaller(call: Call, kind: Kind, *spans: Span) -> Span:
 
 
 def _clip(call: Call, kind: Kind, x: Span, least: Span | None = None, most: Span | None = None) -> Span:
-    for name, combine, given in (("min", _larger, least), ("max", _smaller, most)):
-        if given is None and name in call.attributes:
-            given = exactly(call.attributes[name])
-        if given is not None:
-            x = combine(call, kind, x, given)
+    for name, combine, bound in (("min", _larger, least), ("max", _smaller, most)):
+        if bound is None and name in call.attributes:
+            bound = exactly(call.attributes[name])
+        if bound is not None:
+            x = combine(call, kind, x, bound)
     return x
 
 

@@ -102,8 +102,8 @@ def danger(call: Call, spans: Sequence[Span | None], kind: Kind) -> Danger:
         return _power(spans[0], spans[1], kind)
     if call.operator == "ConstantOfShape":
         return Danger("fills a tensor with a number that is not finite", 0, -np.inf, np.inf)
-    held = [(index, span) for index, span in enumerate(spans) if span is not None]
-    index, span = max(held, key=lambda one: float(np.max(one[1].size)))
+    present = [(index, span) for index, span in enumerate(spans) if span is not None]
+    index, span = max(present, key=lambda one: float(np.max(one[1].size)))
     if call.operator in _STEEP:
         return _blamed(f"overflows {kind.name}", index, span, span.size >= np.log(kind.most))
     return _blamed(f"can exceed the largest {kind.name}, {kind.most:.3g}", index, span, np.array(True), plain=True)

@@ -22,12 +22,12 @@ from instar.numerics.domain import (
     added,
     broadcast,
     exactly,
-    given,
     hull,
     inferred,
     joined,
     multiplied,
     needed,
+    optional,
     sized,
 )
 
@@ -114,16 +114,16 @@ def _matmul(call: Call, operands: Operands) -> list[Result]:
     x = x.each(lambda side: side.reshape(1, -1)) if len(a.shape) == 1 else x
     w = w.each(lambda side: side.reshape(-1, 1)) if len(b.shape) == 1 else w
     count = left[-1] if left[-1] is not None else right[-2]
-    found = _some_products([a, b], None) if count is None else _dot(x, w, count, a.kind)
+    product = _some_products([a, b], None) if count is None else _dot(x, w, count, a.kind)
     shape = (*(broadcast([left[:-2], right[:-2]]) or ()), left[-2], right[-1])
-    found = sized(found, shape)
+    product = sized(product, shape)
     dropped = [axis for axis, rank in ((-2, len(a.shape)), (-1, len(b.shape))) if rank == 1]
     shape = tuple(n for axis, n in zip(range(-len(shape), 0), shape, strict=True) if axis not in dropped)
-    return [(a.kind, shape, found.each(lambda side: side.squeeze(tuple(dropped))))]
+    return [(a.kind, shape, product.each(lambda side: side.squeeze(tuple(dropped))))]
 
 
 def _gemm(call: Call, operands: Operands) -> list[Result]:
-    a, b, c = needed(operands, 0), needed(operands, 1), given(operands, 2)
+    a, b, c = needed(operands, 0), needed(operands, 1), optional(operands, 2)
     sides: list[tuple[Shape, Span]] = []
     for value, turned in ((a, call.attributes.get("transA", 0)), (b, call.attributes.get("transB", 0))):
         shape = value.shape or (None, None)
@@ -131,12 +131,12 @@ def _gemm(call: Call, operands: Operands) -> list[Result]:
         sides.append((shape[::-1], span.each(np.transpose)) if turned else (shape, span))
     (left, x), (right, w) = sides
     count = left[1] if left[1] is not None else right[0]
-    found = _some_products([a, b], None) if count is None else _dot(x, w, count, a.kind)
+    product = _some_products([a, b], None) if count is None else _dot(x, w, count, a.kind)
     if (alpha := call.attributes.get("alpha", 1.0)) != 1:
-        found = _rounded(multiplied(found, exactly(alpha)), a.kind)
+        product = _rounded(multiplied(product, exactly(alpha)), a.kind)
     if c is not None:
-        found = _rounded(added(found, multiplied(c.span, exactly(call.attributes.get("beta", 1.0)))), a.kind)
-    return [(a.kind, (left[0], right[1]), found)]
+        product = _rounded(added(product, multiplied(c.span, exactly(call.attributes.get("beta", 1.0)))), a.kind)
+    return [(a.kind, (left[0], right[1]), product)]
 
 
 def _einsum(call: Call, operands: Operands) -> list[Result]:
@@ -205,7 +205,7 @@ def slid(call: Call, shape: Shape | None, channels: int | None, kernel: Sequence
 
 
 def _conv(call: Call, operands: Operands) -> list[Result]:
-    x, weights, bias = needed(operands, 0), needed(operands, 1), given(operands, 2)
+    x, weights, bias = needed(operands, 0), needed(operands, 1), optional(operands, 2)
     if weights.shape is None or None in weights.shape:
         return [(x.kind, inferred(call), _some_products([x, weights], None))]
     outputs, inputs, *kernel = (n or 0 for n in weights.shape)
@@ -240,19 +240,19 @@ def _taps(seen: Span, weights: Span, groups: int, kind: Kind) -> Span:
     return _summed(terms.low.sum((1, 2)), terms.high.sum((1, 2)), terms.size.sum((1, 2)), inputs * taps, kind)
 
 
-def _with_bias(found: Span, bias: Value | None, kind: Kind, rank: int) -> Span:
+def _with_bias(span: Span, bias: Value | None, kind: Kind, rank: int) -> Span:
     if bias is not None:
-        found = _rounded(added(found, sized(bias.span, (found.low.size,))), kind)
-    return found.each(lambda side: side.reshape(1, -1, *[1] * rank))
+        span = _rounded(added(span, sized(bias.span, (span.low.size,))), kind)
+    return span.each(lambda side: side.reshape(1, -1, *[1] * rank))
 
 
 def _conv_transpose(call: Call, operands: Operands) -> list[Result]:
     """Every output sees the taps of one phase of the strides, and fewer at the border."""
-    x, weights, bias = needed(operands, 0), needed(operands, 1), given(operands, 2)
-    held = weights.constant()
-    if held is None:
+    x, weights, bias = needed(operands, 0), needed(operands, 1), optional(operands, 2)
+    kernel_values = weights.constant()
+    if kernel_values is None:
         return [(x.kind, inferred(call), _some_products([x, weights], None))]
-    inputs, each, *kernel = held.shape
+    inputs, each, *kernel = kernel_values.shape
     groups, rank = call.attributes.get("group", 1), len(kernel)
     strides = call.attributes.get("strides") or [1] * rank
     dilations = call.attributes.get("dilations") or [1] * rank
@@ -261,13 +261,13 @@ def _conv_transpose(call: Call, operands: Operands) -> list[Result]:
     for axis in range(rank):
         along = (np.arange(kernel[axis]) * dilations[axis]) % strides[axis]
         phases = phases * strides[axis] + along.reshape([-1 if other == axis else 1 for other in range(rank)])
-    turned: Array = held.reshape(groups, inputs // groups, each, -1).transpose(0, 2, 1, 3)
+    turned: Array = kernel_values.reshape(groups, inputs // groups, each, -1).transpose(0, 2, 1, 3)
     turned = turned.reshape(groups * each, inputs // groups, -1)
-    found = [exactly(0)]
+    sums = [exactly(0)]
     for phase in np.unique(phases):
         taps = turned[..., phases.ravel() == phase]
-        found.append(_taps(seen, Span(taps, taps), groups, x.kind))
-    return [(x.kind, inferred(call), _with_bias(joined(found), bias, x.kind, rank))]
+        sums.append(_taps(seen, Span(taps, taps), groups, x.kind))
+    return [(x.kind, inferred(call), _with_bias(joined(sums), bias, x.kind, rank))]
 
 
 WEIGHTED: Mapping[str, Transfer] = {

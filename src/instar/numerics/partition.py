@@ -54,16 +54,16 @@ def in_pieces(book: Book, call: Call, numbers: Sequence[int], kind: Kind) -> Spa
             return None
         if number not in known:
             record = book.records[number]
-            found = record.value.span
+            span = record.value.span
             if number > shared and number in within and record.call.operator in ELEMENTWISE:
-                found = both(found, evaluated(record.call, record.value.kind, [of(n) for n in record.operands]))
-            known[number] = found
+                span = both(span, evaluated(record.call, record.value.kind, [of(n) for n in record.operands]))
+            known[number] = span
         return known[number]
 
-    found = evaluated(call, kind, [of(number) for number in numbers])
-    if found.low.ndim <= rank:
-        return found
-    return Span(found.low.min(0), found.high.max(0), found.nan)
+    span = evaluated(call, kind, [of(number) for number in numbers])
+    if span.low.ndim <= rank:
+        return span
+    return Span(span.low.min(0), span.high.max(0), span.nan)
 
 
 def _cuts(low: Floats, high: Floats, kind: Kind) -> Floats:

@@ -14,7 +14,7 @@ from instar.numerics.domain import KINDS, OTHER, Array, Call, Kind, NotKnown, Sh
 from instar.spelling import nearest
 from instar.systems.system import MissingExtra
 
-__all__ = ["GRAPHS", "Model", "call_of", "held", "read_model", "typed"]
+__all__ = ["GRAPHS", "Model", "call_of", "read_model", "stored_tensor", "typed"]
 
 GRAPHS = (5, 10)
 """ONNX's numbers of attributes that hold graphs."""
@@ -92,7 +92,7 @@ def typed(info: Any) -> tuple[Kind, Shape | None]:
     )
 
 
-def held(tensor: Any, folder: Path) -> tuple[Kind, Array]:
+def stored_tensor(tensor: Any, folder: Path) -> tuple[Kind, Array]:
     """Type and numbers of a stored tensor, from a file beside the model where they are kept there."""
     kind = KINDS.get(tensor.data_type)
     if kind is None:
@@ -108,7 +108,7 @@ def call_of(node: Any, model: Model) -> Call:
     read = _onnx(".helper").get_attribute_value
     attributes = {one.name: read(one) for one in node.attribute if one.type not in GRAPHS}
     if node.op_type == "ConstantOfShape" and "value" in attributes:
-        kind, number = held(attributes["value"], model.folder)
+        kind, number = stored_tensor(attributes["value"], model.folder)
         attributes["value"] = kind, float(number.item())
     results = [model.known.get(name, (OTHER, None)) for name in node.output]
     operator = node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"

@@ -26,9 +26,9 @@ def moving(call: Call, shape: Shape, operands: Operands) -> Moved | None:
     return MOVES[call.operator](call, shape, operands)
 
 
-def _given(operands: Operands, index: int) -> list[int] | None:
-    held = operands[index] if len(operands) > index else None
-    return held.whole() if held is not None else None
+def _whole_operand(operands: Operands, index: int) -> list[int] | None:
+    operand = operands[index] if len(operands) > index else None
+    return operand.whole() if operand is not None else None
 
 
 def _there(operands: Operands, index: int) -> bool:
@@ -39,7 +39,7 @@ def _axes(call: Call, operands: Operands, index: int, rank: int) -> list[int] | 
     """Axes as an attribute or as an operand; None where they are not known."""
     if "axes" in call.attributes:
         return [axis % rank for axis in call.attributes["axes"]]
-    known = _given(operands, index)
+    known = _whole_operand(operands, index)
     return None if known is None else [axis % rank for axis in known]
 
 
@@ -65,7 +65,7 @@ def _squeeze(call: Call, shape: Shape, operands: Operands) -> Moved | None:
 
 
 def _unsqueeze(call: Call, shape: Shape, operands: Operands) -> Moved | None:
-    count = len(call.attributes["axes"]) if "axes" in call.attributes else len(_given(operands, 1) or [])
+    count = len(call.attributes["axes"]) if "axes" in call.attributes else len(_whole_operand(operands, 1) or [])
     axes = _axes(call, operands, 1, len(shape) + count)
     if axes is None:
         return None
@@ -84,14 +84,16 @@ def _flatten(call: Call, shape: Shape, operands: Operands) -> Moved | None:
 
 
 def _reshape(call: Call, shape: Shape, operands: Operands) -> Moved | None:
-    asked = operands[1] if len(operands) > 1 else None
-    if asked is None or asked.shape is None or None in asked.shape or len(asked.shape) != 1:
+    wanted_shape = operands[1] if len(operands) > 1 else None
+    if wanted_shape is None or wanted_shape.shape is None or None in wanted_shape.shape or len(wanted_shape.shape) != 1:
         return None
-    bounds = [np.broadcast_to(side, (asked.shape[0] or 0,)) for side in (asked.span.low, asked.span.high)]
+    bounds = [
+        np.broadcast_to(side, (wanted_shape.shape[0] or 0,)) for side in (wanted_shape.span.low, wanted_shape.span.high)
+    ]
     keep = not call.attributes.get("allowzero", 0)
     sizes: list[int | None] = []
     for axis, (low, high) in enumerate(zip(*bounds, strict=True)):
-        known = low == high and not asked.span.nan
+        known = low == high and not wanted_shape.span.nan
         copied = keep and known and low == 0 and axis < len(shape)
         sizes.append(shape[axis] if copied else int(low) if known else None)
     new = tuple(sizes)
@@ -147,11 +149,11 @@ def _regrouped(cells: Floats, fold: Fold, old: Shape, new: Shape) -> Floats:
 
 
 def _expand(call: Call, shape: Shape, operands: Operands) -> Moved | None:
-    asked = operands[1] if len(operands) > 1 else None
-    if asked is None or asked.shape is None or None in asked.shape:
+    wanted_shape = operands[1] if len(operands) > 1 else None
+    if wanted_shape is None or wanted_shape.shape is None or None in wanted_shape.shape:
         return None
-    wanted = _given(operands, 1)
-    sizes: list[int | None] = [None] * prod(n or 0 for n in asked.shape) if wanted is None else [*wanted]
+    wanted = _whole_operand(operands, 1)
+    sizes: list[int | None] = [None] * prod(n or 0 for n in wanted_shape.shape) if wanted is None else [*wanted]
     rank = max(len(shape), len(sizes))
     old, new = (1,) * (rank - len(shape)) + shape, [1] * (rank - len(sizes)) + sizes
     merged = tuple(b if a == 1 else a if a is not None or b in (1, None) else b for a, b in zip(old, new, strict=True))
@@ -159,7 +161,7 @@ def _expand(call: Call, shape: Shape, operands: Operands) -> Moved | None:
 
 
 def _tile(call: Call, shape: Shape, operands: Operands) -> Moved:
-    times = _given(operands, 1)
+    times = _whole_operand(operands, 1)
     new = tuple(None if n is None or times is None else n * times[axis] for axis, n in enumerate(shape))
 
     def move(cells: Floats, fold: Fold) -> Floats:
@@ -178,7 +180,7 @@ def sections(call: Call, shape: Shape, operands: Operands) -> tuple[int, list[tu
     if call.operator == "Split":
         axis = call.attributes.get("axis", 0) % len(shape)
         size = shape[axis]
-        parts = call.attributes.get("split") or _given(operands, 1)
+        parts = call.attributes.get("split") or _whole_operand(operands, 1)
         if not parts:
             if size is None or _there(operands, 1):
                 return None
@@ -203,11 +205,11 @@ def _cuts(call: Call, shape: Shape, operands: Operands) -> list[tuple[int, int, 
         starts, ends = call.attributes["starts"], call.attributes["ends"]
         axes, steps = call.attributes.get("axes", range(len(starts))), [1] * len(starts)
     else:
-        found = [_given(operands, index) for index in (1, 2)]
-        if found[0] is None or found[1] is None:
+        bounds = [_whole_operand(operands, index) for index in (1, 2)]
+        if bounds[0] is None or bounds[1] is None:
             return None
-        starts, ends = found[0], found[1]
-        given_axes, given_steps = _given(operands, 3), _given(operands, 4)
+        starts, ends = bounds[0], bounds[1]
+        given_axes, given_steps = _whole_operand(operands, 3), _whole_operand(operands, 4)
         if (_there(operands, 3) and given_axes is None) or (_there(operands, 4) and given_steps is None):
             return None
         axes, steps = given_axes or range(len(starts)), given_steps or [1] * len(starts)

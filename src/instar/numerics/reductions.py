@@ -21,12 +21,12 @@ from instar.numerics.domain import (
     added,
     divided,
     exactly,
-    given,
     hull,
     joined,
     multiplied,
     needed,
     negated,
+    optional,
     sized,
     unbounded,
     widened,
@@ -45,12 +45,12 @@ Reduce = Callable[[Span, Sequence[int], int | None, Kind], Span]
 
 def reduced_axes(call: Call, operands: Operands) -> list[int] | None:
     """The axes that a reduction goes over; None where they are not known."""
-    x, held = needed(operands, 0), given(operands, 1)
+    x, axes_operand = needed(operands, 0), optional(operands, 1)
     if x.shape is None:
         return None
     axes = call.attributes.get("axes")
-    if axes is None and held is not None:
-        axes = held.whole()
+    if axes is None and axes_operand is not None:
+        axes = axes_operand.whole()
         if axes is None:
             return None
     if not axes:
@@ -63,19 +63,19 @@ def _reduced(function: Reduce) -> Transfer:
         x, axes = needed(operands, 0), reduced_axes(call, operands)
         keep = call.attributes.get("keepdims", 1)
         if x.shape is None or axes is None:
-            found = function(_row(x.span), [0], None, x.kind)
-            return [(x.kind, (None,) * len(x.shape) if x.shape is not None and keep else None, found)]
+            span = function(_row(x.span), [0], None, x.kind)
+            return [(x.kind, (None,) * len(x.shape) if x.shape is not None and keep else None, span)]
         count = _count([x.shape[axis] for axis in axes])
         if count == 0:
             raise NotKnown("a reduction of nothing")
-        found = function(sized(x.span, x.shape), axes, count, x.kind)
+        span = function(sized(x.span, x.shape), axes, count, x.kind)
         if keep:
-            return [(x.kind, tuple(1 if axis in axes else n for axis, n in enumerate(x.shape)), found)]
+            return [(x.kind, tuple(1 if axis in axes else n for axis, n in enumerate(x.shape)), span)]
         return [
             (
                 x.kind,
                 tuple(n for axis, n in enumerate(x.shape) if axis not in axes),
-                found.each(lambda side: side.squeeze(tuple(axes))),
+                span.each(lambda side: side.squeeze(tuple(axes))),
             )
         ]
 
@@ -103,15 +103,15 @@ def _total(span: Span, axes: Sequence[int], count: int | None, kind: Kind) -> Sp
     room = lost(size, count, kind) if len(axes) else np.zeros_like(size)
     over = size > max(kind.most, KINDS[1].most) if kind.real else np.zeros(size.shape, bool)
     up, down = over & (most > 0), over & (least < 0)
-    found = Span(
+    total = Span(
         np.where(down, -np.inf, np.where(np.isinf(room), low, low - room)),
         np.where(up, np.inf, np.where(np.isinf(room), high, high + room)),
         span.nan or bool((up & down).any()),
     )
     return Span(
-        np.where(least >= 0, np.maximum(found.low, span.low.max(along, keepdims=True)), found.low),
-        np.where(most <= 0, np.minimum(found.high, span.high.min(along, keepdims=True)), found.high),
-        found.nan,
+        np.where(least >= 0, np.maximum(total.low, span.low.max(along, keepdims=True)), total.low),
+        np.where(most <= 0, np.minimum(total.high, span.high.min(along, keepdims=True)), total.high),
+        total.nan,
     )
 
 
@@ -151,8 +151,8 @@ def _product(span: Span, axes: Sequence[int], count: int | None, kind: Kind) -> 
         for side in (np.maximum(span.low, 0), np.maximum(span.high, 0), span.size)
     )
     positive = span.low.min(tuple(axes), keepdims=True) >= 0
-    found = Span(np.where(positive, low, -size), np.where(positive, high, size), span.nan or span.infinite)
-    wide = Span(found.low - lost(size, count, kind), found.high + lost(size, count, kind), found.nan)
+    product = Span(np.where(positive, low, -size), np.where(positive, high, size), span.nan or span.infinite)
+    wide = Span(product.low - lost(size, count, kind), product.high + lost(size, count, kind), product.nan)
     return Span(np.where(positive, np.maximum(wide.low, 0), wide.low), wide.high, wide.nan)
 
 
@@ -225,7 +225,7 @@ def _position(call: Call, operands: Operands) -> list[Result]:
 
 
 def _top(call: Call, operands: Operands) -> list[Result]:
-    x, k = needed(operands, 0), given(operands, 1)
+    x, k = needed(operands, 0), optional(operands, 1)
     number = k.whole() if k is not None else [int(call.attributes.get("k", 0))]
     if x.shape is None:
         return [(x.kind, None, hull(x.span, None)), (INT64, None, unbounded(INT64))]
@@ -236,8 +236,8 @@ def _top(call: Call, operands: Operands) -> list[Result]:
 
 
 def _running_sum(call: Call, operands: Operands) -> list[Result]:
-    x, held = needed(operands, 0), given(operands, 1)
-    axis = held.whole() if held is not None else None
+    x, axis_operand = needed(operands, 0), optional(operands, 1)
+    axis = axis_operand.whole() if axis_operand is not None else None
     if x.shape is None or axis is None:
         return [(x.kind, x.shape, _total(_row(joined([x.span, exactly(0)])), [0], None, x.kind))]
     some = joined([sized(x.span, x.shape), exactly(0)])
@@ -276,8 +276,8 @@ def _global_pool(call: Call, operands: Operands) -> list[Result]:
 
 def _column(operands: Operands, index: int, axis: int, rank: int) -> Span:
     """A vector along an axis."""
-    held = needed(operands, index)
-    span = sized(held.span, held.shape if held.shape is not None else (None,))
+    operand = needed(operands, index)
+    span = sized(operand.span, operand.shape if operand.shape is not None else (None,))
     return span.each(lambda side: side.reshape([-1 if other == axis else 1 for other in range(rank)]))
 
 
@@ -289,9 +289,9 @@ def _batch_norm(call: Call, operands: Operands) -> list[Result]:
     scale, bias, mean, variance = (_column(operands, index, min(1, rank - 1), rank) for index in (1, 2, 3, 4))
     spread = _made("Sqrt", x.kind, added(variance, exactly(call.attributes.get("epsilon", 1e-5))))
     factor = divided(scale, spread)
-    found = added(multiplied(added(x.span, negated(mean)), factor), bias)
+    span = added(multiplied(added(x.span, negated(mean)), factor), bias)
     size = (x.span.size + mean.size) * factor.size + bias.size
-    return [(x.kind, x.shape, widened(found, x.kind, np.where(np.isfinite(size), size, 0.0)))]
+    return [(x.kind, x.shape, widened(span, x.kind, np.where(np.isfinite(size), size, 0.0)))]
 
 
 def _normalised(span: Span, count: int | None, epsilon: float, kind: Kind, centred: bool) -> Span:
@@ -310,33 +310,33 @@ def _instance_norm(call: Call, operands: Operands) -> list[Result]:
     if x.shape is None:
         raise NotKnown(f"{call.operator} of a tensor of unknown rank")
     epsilon, rank, sides = call.attributes.get("epsilon", 1e-5), len(x.shape), x.shape[2:]
-    found = per_channel(x)
+    channel_spans = per_channel(x)
     if call.operator == "GroupNormalization":
         if call.version < 21:  # the scale is one per group, then
             raise NotKnown("GroupNormalization before operator set 21")
         channels = x.shape[1]
         sides = (*sides, None if channels is None else channels // call.attributes["num_groups"])
-        found = hull(found, [1])
-    unit = _normalised(found, _count(sides), epsilon, x.kind, True)
+        channel_spans = hull(channel_spans, [1])
+    unit = _normalised(channel_spans, _count(sides), epsilon, x.kind, True)
     scale, bias = (_column(operands, index, 1, rank) for index in (1, 2))
     return [(x.kind, x.shape, widened(added(multiplied(unit, scale), bias), x.kind, bias.size))]
 
 
 def _layer_norm(call: Call, operands: Operands) -> list[Result]:
-    x, scale, bias = needed(operands, 0), needed(operands, 1), given(operands, 2)
+    x, scale, bias = needed(operands, 0), needed(operands, 1), optional(operands, 2)
     if x.shape is None:
         raise NotKnown(f"{call.operator} of a tensor of unknown rank")
     axes = range(_axis(call, x.shape, -1), len(x.shape))
     span, epsilon = hull(sized(x.span, x.shape), axes), call.attributes.get("epsilon", 1e-5)
     centred = call.operator == "LayerNormalization"
     unit = _normalised(span, _count([x.shape[axis] for axis in axes]), epsilon, x.kind, centred)
-    found = multiplied(unit, scale.span)
+    scaled = multiplied(unit, scale.span)
     if bias is not None:
-        found = widened(added(found, bias.span), x.kind, bias.span.size)
+        scaled = widened(added(scaled, bias.span), x.kind, bias.span.size)
     some = (*x.shape[: axes[0]], *[1] * len(axes))
     most = np.inf if epsilon <= 0 else 1.001 / sqrt(epsilon)
     return [
-        (x.kind, x.shape, found),
+        (x.kind, x.shape, scaled),
         (x.kind, some, _rounded_mean(span, x.kind)),
         (x.kind, some, Span(np.array(0.0), np.array(most))),
     ]
@@ -370,8 +370,8 @@ def _local_response(call: Call, operands: Operands) -> list[Result]:
     most = np.asarray(bias + alpha * np.max(x.span.size) ** 2)
     divisor = _made("Pow", x.kind, Span(np.array(bias), most), exactly(beta))
     over = bool((x.span.size**2 > x.kind.most).any())
-    found = widened(divided(x.span, divisor), x.kind)
-    return [(x.kind, x.shape, Span(found.low, found.high, found.nan or over))]
+    span = widened(divided(x.span, divisor), x.kind)
+    return [(x.kind, x.shape, Span(span.low, span.high, span.nan or over))]
 
 
 REDUCTIONS: Mapping[str, Transfer] = {

@@ -78,11 +78,11 @@ class Numerics:
 # --- in words --------------------------------------------------------------------------------------
 
 
-def rows(found: Numerics) -> list[tuple[str, str, str, str, str]]:
+def rows(numerics: Numerics) -> list[tuple[str, str, str, str, str]]:
     """The defects, those that are just loose bounds last: operator, node, what can happen, why, what it reaches."""
     return [
         (one.operator, one.node, ", ".join(one.outcomes), _why(one), _reached(one))
-        for one in sorted(found.defects, key=lambda one: one.loose)
+        for one in sorted(numerics.defects, key=lambda one: one.loose)
     ]
 
 
@@ -96,26 +96,28 @@ def _reached(one: Defect) -> str:
     return ", ".join(one.reaches) + (" (loose bounds)" if one.loose else "")
 
 
-def lines(found: Numerics) -> list[str]:
+def lines(numerics: Numerics) -> list[str]:
     """All but the defects themselves: what is not analysed, what goes in and comes out, and the sum of it."""
-    told = []
-    for unknown in found.unknown:
+    sentences = []
+    for unknown in numerics.unknown:
         some = ", ".join(unknown.nodes[:3]) + (" …" if len(unknown.nodes) > 3 else "")
-        told.append(f"not analysed: {unknown.operator} ({some}): {unknown.why}; taken as anything")
-    told += [f"{way} {_range(one)}" for way, some in (("in: ", found.inputs), ("out:", found.outputs)) for one in some]
-    loose = sum(one.loose for one in found.defects)
+        sentences.append(f"not analysed: {unknown.operator} ({some}): {unknown.why}; taken as anything")
+    sentences += [
+        f"{way} {_range(one)}" for way, some in (("in: ", numerics.inputs), ("out:", numerics.outputs)) for one in some
+    ]
+    loose = sum(one.loose for one in numerics.defects)
     if loose:
-        told.append(
+        sentences.append(
             "loose bounds: only sums and products of many layers grow too large, which tells little. "
             "NAME=LOW..HIGH declares the range of a tensor inside"
         )
-    sure = len(found.defects) - loose
-    told.append(
-        f"{found.nodes} nodes, {found.seconds:.1f} s: {sure or 'no'} defect{'s' * (sure != 1)}"
-        + (f", {len(found.serious)} of which can be seen in an output" if sure else "")
+    sure = len(numerics.defects) - loose
+    sentences.append(
+        f"{numerics.nodes} nodes, {numerics.seconds:.1f} s: {sure or 'no'} defect{'s' * (sure != 1)}"
+        + (f", {len(numerics.serious)} of which can be seen in an output" if sure else "")
         + (f"; bounds are too loose to tell at {loose} node{'s' * (loose > 1)}" if loose else "")
     )
-    return told
+    return sentences
 
 
 def _range(one: Range) -> str:
@@ -145,14 +147,14 @@ def parse_ranges(texts: Sequence[str]) -> Bounds | dict[str, Bounds]:
         name, _, bounds = text.rpartition("=")
         low, _, high = bounds.partition("..")
         try:
-            found = float(low), float(high)
+            bounds = float(low), float(high)
         except ValueError:
             raise ValueError(f"range {text!r}: it is written LOW..HIGH or NAME=LOW..HIGH, e.g. images=0..255") from None
         if not name and len(texts) > 1:
             raise ValueError(f"range {text!r}: of several ranges each names its input, e.g. images={bounds}")
         if not name:
-            return found
-        named[name] = found
+            return bounds
+        named[name] = bounds
     return named
 
 
@@ -162,10 +164,10 @@ def parse_dims(texts: Sequence[str]) -> dict[str, int]:
     >>> parse_dims(["batch=1", "height=640"])
     {'batch': 1, 'height': 640}
     """
-    found = {}
+    sizes = {}
     for text in texts:
         name, _, size = text.rpartition("=")
         if not name or not size.isdecimal():
             raise ValueError(f"size {text!r}: it is written NAME=SIZE, e.g. batch=1")
-        found[name] = int(size)
-    return found
+        sizes[name] = int(size)
+    return sizes

@@ -31,5 +31,5 @@ class Book(Protocol):
 
 def evaluated(call: Call, kind: Kind, spans: Sequence[Span | None]) -> Span:
     """An elementwise operator, rounded as its type rounds."""
-    found = ELEMENTWISE[call.operator](call, kind, *spans)
-    return found if call.operator in EXACT else fit(found, kind)
+    span = ELEMENTWISE[call.operator](call, kind, *spans)
+    return span if call.operator in EXACT else fit(span, kind)

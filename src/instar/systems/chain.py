@@ -125,9 +125,9 @@ def _chain(
     assert isinstance(nobody, Poses)
     bones = nobody.skeleton
 
-    def one(image: Image, answer: Output, seed: int) -> Poses:
-        assert isinstance(answer, Detections)
-        boxes = _boxes(answer, image, label, floor, most)
+    def one(image: Image, detections: Output, seed: int) -> Poses:
+        assert isinstance(detections, Detections)
+        boxes = _boxes(detections, image, label, floor, most)
         crops = [cropped(image, box, margin, pad) for box, _ in boxes]
         answers = _answered(looks, LandmarksFailed, [crop for crop, _ in crops], [seed] * len(crops)) if crops else []
         points, seen, scores = [], [], []
