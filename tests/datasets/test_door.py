@@ -98,7 +98,7 @@ def test_functions(here: Path, picture: Write, monkeypatch: pytest.MonkeyPatch) 
     (here / "my_dataset_module.py").write_text(
         "from pathlib import Path\n"
         "from instar.case import Case\n"
-        "from instar.outputs import Poses\n"
+        "from instar.outputs.poses import Poses\n"
         "def cases():\n"
         "    for name in ('b', 'a'):\n"
         "        yield Case(name, f'{name}.png', truth=Poses.from_array([], skeleton='coco-17'))\n"
@@ -144,12 +144,12 @@ def test_datasets_of_installed_packages(monkeypatch: pytest.MonkeyPatch) -> None
     cells = DatasetFamily("cells", open_cells, (Parameter("count", "int", 2, low=1),), "cells")
 
     class Entry:
-        name = "cells"
+        name, owner = "cells", "a package"
 
         def load(self) -> DatasetFamily:
             return cells
 
-    monkeypatch.setattr("instar.registry._entries", lambda group: {"cells": Entry()})
+    monkeypatch.setattr("instar.registry._registered", lambda group: {"cells": Entry()})
     assert "cells" in datasets()
     assert ids(dataset("cells")) == ["cell-0", "cell-1"]
     found = dataset("cells(count=3)")

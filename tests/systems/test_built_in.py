@@ -19,7 +19,7 @@ import instar
 from instar.case import Case
 from instar.datasets import Dataset
 from instar.image import Image, read_image
-from instar.outputs import KINDS
+from instar.outputs import output_kinds
 from instar.outputs.poses import Poses
 from instar.outputs.zones import Zones
 from instar.skeleton import skeleton
@@ -97,7 +97,7 @@ class TestContract:
         found = need(name)
         inputs = [astronaut(), plain(60, 40), astronaut().warped(Warp.mirror((512, 512), "h"))]
         answers = found.answer(inputs, [0] * 3)
-        assert all(isinstance(answer, KINDS[found.kind]) for answer in answers), answers
+        assert all(isinstance(answer, output_kinds()[found.kind]) for answer in answers), answers
 
     def test_batch_and_order_do_not_matter(self, name: str) -> None:
         """Twice the same, crops of it, and a plain one between: no answer depends on what came before."""

@@ -147,14 +147,14 @@ def parse_ranges(texts: Sequence[str]) -> Bounds | dict[str, Bounds]:
         name, _, bounds = text.rpartition("=")
         low, _, high = bounds.partition("..")
         try:
-            bounds = float(low), float(high)
+            limits = float(low), float(high)
         except ValueError:
             raise ValueError(f"range {text!r}: it is written LOW..HIGH or NAME=LOW..HIGH, e.g. images=0..255") from None
         if not name and len(texts) > 1:
             raise ValueError(f"range {text!r}: of several ranges each names its input, e.g. images={bounds}")
         if not name:
-            return bounds
-        named[name] = bounds
+            return limits
+        named[name] = limits
     return named
 
 
