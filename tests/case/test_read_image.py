@@ -27,6 +27,7 @@ from instar.case import (
     read_image,
     read_input,
 )
+from tests.missing import not_as_root
 
 # An 8×8 JPEG in CMYK, of one colour: (200, 30, 40).
 CMYK = base64.b64decode(
@@ -289,8 +290,8 @@ def test_files_that_cannot_be_read(tmp_path: Path, photo: np.ndarray) -> None:
         read_image(tmp_path / "loop.jpg")
 
 
-@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may read everything")
 def test_missing_permission(tmp_path: Path, photo: np.ndarray) -> None:
+    not_as_root()
     (tmp_path / "mine.png").write_bytes(encoded(photo))
     (tmp_path / "mine.png").chmod(0)
     with pytest.raises(Unreadable, match="Permission denied"):

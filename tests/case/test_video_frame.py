@@ -12,6 +12,7 @@ import pytest
 
 import instar.case
 from instar.case import Case, Unreadable, count_frames, decode_image, read_input
+from tests.missing import unsuited
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def _child(path: Path, frames: list[int], answers: multiprocessing.Queue[list[in
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_process_does_not_take_over_the_parents_video(clip: Path) -> None:
     if "fork" not in multiprocessing.get_all_start_methods():
-        pytest.skip("processes are not forked here")
+        unsuited("processes are not forked here")
     context = multiprocessing.get_context("fork")
     assert level(clip, 5) == 5
     answers = context.Queue()

@@ -505,7 +505,7 @@ def test_a_line_break_after_a_key_is_no_part_of_it(server: Server, loaded: Calla
 
 def test_certificates_are_verified(server: Server, tmp_path: Path) -> None:
     if shutil.which("openssl") is None:
-        absent("needs openssl")
+        absent("the program openssl")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
                     "-keyout", "key.pem", "-out", "cert.pem", "-days", "1", "-subj", "/CN=localhost", "-addext",
                     "subjectAltName=IP:127.0.0.1"], cwd=tmp_path, check=True, capture_output=True)
