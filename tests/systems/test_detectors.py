@@ -470,6 +470,7 @@ def test_hugging_face_fingerprint(tiny: Path, tmp_path: Path) -> None:
 
 
 def test_hugging_face_downloads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module("torch")
     module("transformers")
     monkeypatch.setenv("HF_HOME", str(tmp_path))
     with pytest.raises(ValueError, match=r"no object detector in the folder 'nobody/nothing', nor .*hf download"):
