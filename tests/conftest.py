@@ -1,8 +1,19 @@
-"""Nothing here fails for being slow: what things cost is in `benchmarks/`."""
+"""Nothing here fails for being slow: what things cost is in `benchmarks/`. What was skipped is counted at the end."""
 
 from __future__ import annotations
 
+from collections import Counter
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("instar", deadline=None)
 settings.load_profile("instar")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = Counter(
+        report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.stats.get("skipped", [])
+    )
+    for reason, count in sorted(skipped.items(), key=lambda each: (-each[1], each[0])):
+        terminalreporter.write_line(f"skipped {count}: {reason}")

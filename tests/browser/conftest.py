@@ -49,7 +49,7 @@ def browser() -> Iterator[Any]:
     playwright = module("playwright.sync_api")
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
-        absent(f"needs a browser: one of {', '.join(NAMES)}")
+        absent(f"a browser: one of {', '.join(NAMES)}")
     with playwright.sync_playwright() as started:
         opened = started.chromium.launch(executable_path=found, args=QUIET)
         yield opened

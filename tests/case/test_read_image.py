@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from instar.case import Case, _set_log_level, case_id, read_input
 from instar.image import Image, Unreadable, decode_image, image_properties, read_image
+from tests.missing import not_as_root
 
 # An 8×8 JPEG in CMYK, of one colour: (200, 30, 40).
 CMYK = base64.b64decode(
@@ -317,8 +318,8 @@ def test_files_that_cannot_be_read(tmp_path: Path, photo: np.ndarray) -> None:
         read_image(tmp_path / "loop.jpg")
 
 
-@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may read everything")
 def test_missing_permission(tmp_path: Path, photo: np.ndarray) -> None:
+    not_as_root()
     (tmp_path / "mine.png").write_bytes(encoded(photo))
     (tmp_path / "mine.png").chmod(0)
     with pytest.raises(Unreadable, match="Permission denied"):

@@ -13,6 +13,7 @@ import pytest
 import instar.case
 from instar.case import Case, read_input
 from instar.image import Unreadable, count_frames, decode_image
+from tests.missing import unsuited
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,7 @@ def _child(path: Path, frames: list[int], answers: multiprocessing.Queue[list[in
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_process_does_not_take_over_the_parents_video(clip: Path) -> None:
     if "fork" not in multiprocessing.get_all_start_methods():
-        pytest.skip("processes are not forked here")
+        unsuited("processes are not forked here")
     context = multiprocessing.get_context("fork")
     assert level(clip, 5) == 5
     answers = context.Queue()

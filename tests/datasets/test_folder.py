@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from instar.case import read_input
 from instar.datasets import dataset
 from instar.image import Unreadable
+from tests.missing import not_as_root, unsuited
 
 Write = Callable[..., Path]
 
@@ -55,8 +56,8 @@ def test_links(tmp_path: Path, picture: Write) -> None:
     assert found.notes == ("4 links to a folder above not followed: other/self/, other/up/, real/self/ and 1 more",)
 
 
-@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may open everything")
 def test_folders_that_cannot_be_opened_are_noted(tmp_path: Path, picture: Write) -> None:
+    not_as_root()
     picture(tmp_path / "a.png")
     (tmp_path / "closed").mkdir(mode=0)
     assert dataset(tmp_path).notes == ("1 folder cannot be opened: closed/",)
@@ -81,7 +82,7 @@ def test_names_that_differ_only_in_how_accents_are_written(tmp_path: Path, pictu
     for name in (f"{nfc}.png", f"{nfd}.png", f"{nfc}/b.png", f"{nfd}/a.png", f"{nfd}/b.png"):
         picture(tmp_path / name)
     if len(list(tmp_path.iterdir())) < 4:
-        pytest.skip("this file system knows no difference")
+        unsuited("this file system knows no difference")
     cases = list(dataset(tmp_path).cases())
     ends = (".png", ".png#2", "/a.png", "/b.png", "/b.png#2")
     assert [case.id for case in cases] == [nfc + end for end in ends]
@@ -94,7 +95,7 @@ def test_names_that_are_no_text_are_noted(tmp_path: Path, picture: Write) -> Non
     try:
         (tmp_path / os.fsdecode(b"caf\xe9.png")).touch()
     except OSError:
-        pytest.skip("this file system takes UTF-8 only")
+        unsuited("this file system takes UTF-8 only")
     found = dataset(tmp_path)
     assert [case.id for case in found.cases()] == ["a.png"]
     assert found.notes == ("1 name not in UTF-8 left out; rename them",)

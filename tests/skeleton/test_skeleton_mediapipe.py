@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from instar.skeleton import skeleton
-from tests.missing import astronaut
+from tests.missing import astronaut, module
 
-pytest.importorskip("mediapipe", reason="needs mediapipe")
 
-from mediapipe.python.solutions import face_mesh, face_mesh_connections, hands, pose
+def mediapipe(part: str) -> Any:
+    return module(f"mediapipe.python.solutions.{part}")
 
 
 def as_edges(connections: object) -> set[frozenset[int]]:
@@ -19,14 +21,14 @@ def as_edges(connections: object) -> set[frozenset[int]]:
 
 
 def test_names_and_order() -> None:
-    assert skeleton("mediapipe-pose-33").landmarks == tuple(m.name.lower() for m in pose.PoseLandmark)
-    assert skeleton("hand-21").landmarks == tuple(m.name.lower() for m in hands.HandLandmark)
+    assert skeleton("mediapipe-pose-33").landmarks == tuple(m.name.lower() for m in mediapipe("pose").PoseLandmark)
+    assert skeleton("hand-21").landmarks == tuple(m.name.lower() for m in mediapipe("hands").HandLandmark)
 
 
 def test_edges() -> None:
-    assert as_edges(skeleton("mediapipe-pose-33").edges) == as_edges(pose.POSE_CONNECTIONS)
-    assert as_edges(skeleton("hand-21").edges) == as_edges(hands.HAND_CONNECTIONS)
-    assert as_edges(skeleton("face-mesh-478").edges) == as_edges(face_mesh_connections.FACEMESH_CONTOURS)
+    assert as_edges(skeleton("mediapipe-pose-33").edges) == as_edges(mediapipe("pose").POSE_CONNECTIONS)
+    assert as_edges(skeleton("hand-21").edges) == as_edges(mediapipe("hands").HAND_CONNECTIONS)
+    assert as_edges(skeleton("face-mesh-478").edges) == as_edges(mediapipe("face_mesh_connections").FACEMESH_CONTOURS)
 
 
 @pytest.mark.parametrize(
@@ -42,21 +44,21 @@ def test_edges() -> None:
 )
 def test_face_groups(group: str, connections: str) -> None:
     [(_, chosen)] = skeleton("face-mesh-478").select(f"face.{group}")
-    lines = getattr(face_mesh_connections, f"FACEMESH_{connections}")
+    lines = getattr(mediapipe("face_mesh_connections"), f"FACEMESH_{connections}")
     assert set(chosen) == {i for edge in lines for i in edge}
 
 
 @pytest.mark.parametrize(("side", "centre"), [("left", 473), ("right", 468)])
 def test_irises(side: str, centre: int) -> None:
     [(_, chosen)] = skeleton("face-mesh-478").select(f"face.{side}_iris")
-    rim = getattr(face_mesh_connections, f"FACEMESH_{side.upper()}_IRIS")
+    rim = getattr(mediapipe("face_mesh_connections"), f"FACEMESH_{side.upper()}_IRIS")
     assert set(chosen) == {centre} | {i for edge in rim for i in edge}
 
 
 def test_face_pairs_keep_the_mesh() -> None:
     """Mirrored, the mesh is itself again, but for three cells a side whose diagonals differ."""
     swap = skeleton("face-mesh-468").swap
-    edges = as_edges(face_mesh_connections.FACEMESH_TESSELATION)
+    edges = as_edges(mediapipe("face_mesh_connections").FACEMESH_TESSELATION)
     mirrored = {frozenset(int(swap[i]) for i in edge) for edge in edges}
     assert len(edges - mirrored) == 6
 
@@ -68,7 +70,7 @@ def faces() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     height, width = image.shape[:2]
 
     def found(picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
-        with face_mesh.FaceMesh(static_image_mode=True, refine_landmarks=True) as model:
+        with mediapipe("face_mesh").FaceMesh(static_image_mode=True, refine_landmarks=True) as model:
             [face] = model.process(np.ascontiguousarray(picture)).multi_face_landmarks
         return np.array([(p.x * width, p.y * height, p.z * width) for p in face.landmark])
 

@@ -23,10 +23,10 @@ from instar.outputs import output_kinds
 from instar.outputs.poses import Poses
 from instar.outputs.zones import Zones
 from instar.skeleton import skeleton
-from instar.systems import MissingExtra, System, system, systems, verify
+from instar.systems import MissingExtra, System, system, systems
 from instar.systems.litert import letterbox, quiet
 from instar.warp import Warp
-from tests.missing import SHARED, absent, astronaut, loaded_system, module, shared
+from tests.missing import SHARED, astronaut, loaded_system, model, module, shared
 
 MOVENET = SHARED / "data" / "models" / "movenet_single_pose_lightning_ptq.tflite"
 SPELLINGS = {
@@ -207,9 +207,7 @@ def test_holistic_is_the_first_answer_of_a_new_one() -> None:
 
 def test_hands_of_holistic_are_the_persons_own() -> None:
     found = need("mediapipe-holistic")
-    files = sorted((SHARED / "data" / "lsp").rglob("*.jpg"))[:40]
-    if not files:
-        absent(f"{SHARED / 'data' / 'lsp'} is not here")
+    files = sorted(shared("data/lsp").rglob("*.jpg"))[:40]
     near = []
     for answer in found.answer([read_image(file) for file in files], [0] * len(files)):
         assert isinstance(answer, Poses)
@@ -442,8 +440,7 @@ def test_movenet_with_a_file_that_is_no_model(tmp_path: Path) -> None:
 
 def test_movenet_with_another_model() -> None:
     module("ai_edge_litert")
-    if verify("selfie-multiclass") != "ok":
-        absent("needs: instar models pull selfie-multiclass")
+    model("selfie-multiclass")
     from instar.systems import model_path
 
     with pytest.raises(ValueError, match="MoveNet single-pose"):

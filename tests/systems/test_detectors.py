@@ -15,7 +15,7 @@ from instar.outputs.detections import Detections
 from instar.systems import System, system
 from instar.systems.boxes import COCO, COCO_NUMBERS, Fit, carried_back, fitted, fitting, suppressed
 from instar.warp import Warp, boxes_iou
-from tests.missing import SHARED, absent, astronaut, loaded_system, module
+from tests.missing import SHARED, astronaut, loaded_system, module, shared
 
 Array = npt.NDArray[Any]
 YOLOX = SHARED / "data" / "models" / "yolox_nano.onnx"
@@ -485,9 +485,7 @@ def test_files_that_are_no_efficientdet(tmp_path: Path) -> None:
     (tmp_path / "no.tflite").write_bytes(b"not a model")
     with pytest.raises(ValueError, match="not a model LiteRT can load"):
         system(f'efficientdet-lite0(model="{tmp_path}/no.tflite")')
-    movenet = SHARED / "data" / "models" / "movenet_single_pose_lightning_ptq.tflite"
-    if not movenet.is_file():
-        absent(f"{movenet} is not here")
+    movenet = shared("data/models/movenet_single_pose_lightning_ptq.tflite")
     with pytest.raises(ValueError, match=r"takes uint8 \(1, 192, 192, 3\) and returns \[\(1, 1, 17, 3\)\]"):
         system(f'efficientdet-lite0(model="{movenet}")')
 
@@ -551,6 +549,7 @@ def test_hugging_face_fingerprint(tiny: Path, tmp_path: Path) -> None:
 
 
 def test_hugging_face_downloads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module("torch")
     module("transformers")
     monkeypatch.setenv("HF_HOME", str(tmp_path))
     with pytest.raises(ValueError, match=r"no object detector in the folder 'nobody/nothing', nor .*hf download"):

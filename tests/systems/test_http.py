@@ -577,7 +577,7 @@ def test_a_line_break_after_a_key_is_no_part_of_it(
 
 def test_certificates_are_verified(server: Server, tmp_path: Path) -> None:
     if shutil.which("openssl") is None:
-        absent("needs openssl")
+        absent("the program openssl")
     subprocess.run(
         [
             "openssl",

@@ -116,7 +116,7 @@ def ask(system: System, given: Input = GREY, seed: int = 0) -> Any:
 def node() -> str:
     found = shutil.which("node")
     if found is None:
-        absent("needs node")
+        absent("the program node")
     return found
 
 
