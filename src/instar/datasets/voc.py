@@ -139,8 +139,8 @@ def _parsed(data: bytes) -> Element:
         raise ValueError("it declares a document type, which is refused")
 
     parser.StartDoctypeDeclHandler = refuse
-    parser.StartElementHandler = lambda tag, attributes: builder.start(tag, attributes) and None
-    parser.EndElementHandler = lambda tag: builder.end(tag) and None
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
     parser.CharacterDataHandler = builder.data
     parser.Parse(data, True)
     return builder.close()
