@@ -19,14 +19,14 @@ from instar.image import picture_size
 from instar.outputs.detections import Detections
 from instar.spelling import Parameter, nearest
 
-__all__ = ["VOC", "holds_voc"]
+__all__ = ["VOC"]
 
 _ANNOTATIONS = "Annotations"
 _PICTURES = ("JPEGImages", "Data", "images")
 _EDGES = ("xmin", "ymin", "xmax", "ymax")
 
 
-def holds_voc(path: Path) -> bool:
+def _is_voc(path: Path) -> bool:
     return (path / _ANNOTATIONS).is_dir() and next((path / _ANNOTATIONS).rglob("*.xml"), None) is not None
 
 
@@ -213,4 +213,5 @@ VOC = DatasetFamily(
         Parameter("difficult", "bool", False, help="whether objects marked as difficult are in the truth"),
     ),
     "Pascal VOC and ImageNet DET: Annotations/*.xml with boxes",
+    recognises=lambda place: place.is_folder and _is_voc(place.path),
 )
