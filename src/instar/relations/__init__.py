@@ -1,7 +1,7 @@
 """Relations and rules: what must hold between source and follow-up."""
 
 from instar.relations.equivariance import PosePairs, Strayed, aggregated, matrices_of, pose_pairs, renamed_poses
-from instar.relations.marks import Mark, MarkedPair, Segment, segments
+from instar.relations.marks import Mark, MarkedPair, Row, Segment, segments
 from instar.relations.registry import bound_relation, own_equivariance, relations
 from instar.relations.relation import VERDICT_COLUMNS, BoundRelation, Evidence, Relation
 from instar.relations.rule import Rule, levels_of, rule
@@ -14,6 +14,7 @@ __all__ = [
     "MarkedPair",
     "PosePairs",
     "Relation",
+    "Row",
     "Rule",
     "Segment",
     "Strayed",

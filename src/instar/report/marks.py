@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import polars as pl
 
 from instar.engine import DEFAULT, SOURCE, bound_rules, stored_judging
-from instar.relations import MarkedPair, Relation, relations
+from instar.relations import MarkedPair, Relation, Row, relations
 from instar.store import Store
 
 __all__ = ["marked_pairs", "roles_of"]
@@ -19,9 +18,7 @@ def roles_of(relation: str) -> Mapping[str, str]:
     return relations()[relation].roles
 
 
-def marked_pairs(
-    store: Store, verdicts: Sequence[Mapping[str, Any]], judging: str = DEFAULT
-) -> list[MarkedPair | None]:
+def marked_pairs(store: Store, verdicts: Sequence[Row], judging: str = DEFAULT) -> list[MarkedPair | None]:
     """The marked answers of each verdict's pair; None where its relation marks nothing, or an answer is missing.
 
     A verdict has `case` and `rule`, and may have the `draw` that shows it.

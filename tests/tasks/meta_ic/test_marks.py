@@ -17,6 +17,7 @@ from instar.relations import Mark, segments
 from instar.report import write_report
 from instar.report.marks import marked_pairs
 from instar.tasks.meta_ic.labels import label_problems
+from instar.tasks.meta_ic.panel import PANELS
 from instar.tasks.meta_ic.suspicious import corrected, export_suspicious
 from tests.perfect.test_captions import COLOURS, blind_to_cars, data
 
@@ -39,14 +40,18 @@ ROWS = [
 ]
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> instar.Run:
+def recorded_run(tmp_path: Path) -> instar.Run:
     table = tmp_path / "log.jsonl"
     table.write_text("".join(json.dumps(row) + "\n" for row in ROWS), "utf-8")
     name = "recorded(paste)"
     return instar.import_outputs(
         table, out=tmp_path / "run", follow_up=name, suite=f"{name} => objects + {name} => numbers"
     )
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> instar.Run:
+    return recorded_run(tmp_path)
 
 
 @given(st.text(max_size=30), st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=5))
@@ -71,6 +76,18 @@ def test_the_report_shows_captions_and_escapes_them(run: instar.Run, tmp_path: P
     assert '<mark class="missing"' in page
     assert "&lt;i&gt;" in page and "<i>bus" not in page
     assert "this run was recorded" in page
+
+
+def test_tables_of_a_run_of_captions(run: instar.Run) -> None:
+    panel = PANELS["captions"]
+    assert panel.tables is not None
+    content = panel.tables([run], "default", 0.05)
+    assert content is not None
+    (table,) = content.tables
+    shown = dict(zip(table.heads, table.rows[0], strict=True))
+    assert (shown["change"], shown["pairs"], shown["share"]) == ("recorded(paste)", "3", "67\u00a0% (21–94)")
+    (row,) = content.frames["captions"].to_dicts()
+    assert (row["pairs"], row["objects"], row["numbers"], row["omission"]) == (3, 2, 0, 2)
 
 
 def test_pairs_for_people_and_captions_to_train_on(run: instar.Run, tmp_path: Path) -> None:

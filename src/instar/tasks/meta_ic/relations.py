@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import polars as pl
 
-from instar.relations import VERDICT_COLUMNS, Evidence, Mark, MarkedPair, Relation, segments
+from instar.relations import VERDICT_COLUMNS, Evidence, Mark, MarkedPair, Relation, Row, segments
 from instar.spelling import Parameter
 from instar.tasks.meta_ic.language import Mention, Reading, Vocabulary, coco, read_caption, read_paper, read_vocabulary
 
@@ -147,7 +147,7 @@ def _marks(reading: Reading, roles: Mapping[str, str], hinted: set[str]) -> tupl
 # --- judging ---------------------------------------------------------------------------------------
 
 
-def compared_rows(source: Mapping[str, Any], follow_up: Mapping[str, Any], options: Mapping[str, Any]) -> Compared:
+def compared_rows(source: Row, follow_up: Row, options: Row) -> Compared:
     """Two stored predictions compared as a judging does it."""
     return compared(
         source["caption"],
@@ -159,7 +159,7 @@ def compared_rows(source: Mapping[str, Any], follow_up: Mapping[str, Any], optio
     )
 
 
-def _marked(source: Mapping[str, Any], follow_up: Mapping[str, Any], options: Mapping[str, Any]) -> MarkedPair:
+def _marked(source: Row, follow_up: Row, options: Row) -> MarkedPair:
     comparison = compared_rows(source, follow_up, options)
     return MarkedPair(
         segments(source["caption"], comparison.source),
@@ -169,78 +169,65 @@ def _marked(source: Mapping[str, Any], follow_up: Mapping[str, Any], options: Ma
     )
 
 
-def _marked_verbatim(source: Mapping[str, Any], follow_up: Mapping[str, Any], options: Mapping[str, Any]) -> MarkedPair:
+def _marked_verbatim(source: Row, follow_up: Row, options: Row) -> MarkedPair:
     """The objects are marked all the same; that another caption names the same ones is a sentence of its own."""
     pair = _marked(source, follow_up, {"reader": "words", "vocabulary": "coco", **options})
     changed = source["caption"] != follow_up["caption"]
     return replace(pair, sentences=("the caption is another one", *pair.sentences)) if changed else pair
 
 
-def _pairs(evidence: Evidence) -> Iterator[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
+def _pairs(evidence: Evidence) -> Iterator[tuple[Row, Row, dict[str, object]]]:
     """The stored source and follow-up of each verdict, and how it begins."""
     sources = {row["case"]: row for row in evidence.sources.filter(pl.col("repeat") == 0).iter_rows(named=True)}
     several = evidence.parameters["draws"] > 1
     for row in evidence.follow_ups.filter(pl.col("repeat") == 0).iter_rows(named=True):
         if row["case"] in sources:
-            yield (
-                sources[row["case"]],
-                row,
-                {
-                    "case": row["case"],
-                    "follow_up": row["follow_up"],
-                    "draw": row["draw"],
-                    "target": f"draw {row['draw']}" if several else "whole",
-                },
-            )
+            verdict = {name: row[name] for name in ("case", "follow_up", "draw")}
+            yield sources[row["case"]], row, verdict | {"target": f"draw {row['draw']}" if several else "whole"}
+
+
+def _judged(evidence: Evidence, severity: Callable[[Compared, str | None], dict[str, object]]) -> pl.DataFrame:
+    """A verdict for each pair: `severity` is given the comparison, and why the pair cannot be judged, if it cannot."""
+    vocabulary = vocabulary_of(evidence.options["vocabulary"])
+    rows = []
+    for source, follow_up, verdict in _pairs(evidence):
+        comparison = compared_rows(source, follow_up, evidence.options)
+        measures = {name: ", ".join(getattr(comparison, name)) or None for name in ("missing", "extra", "numbers")}
+        rows.append(verdict | severity(comparison, _unknown(follow_up, vocabulary)) | measures)
+    return pl.DataFrame(rows, schema={**VERDICT_COLUMNS, **MEASURES}, orient="row")
+
+
+def _unknown(follow_up: Row, vocabulary: Vocabulary) -> str | None:
+    labels = (*(follow_up["added"] or ()), *(follow_up["removed"] or ()))
+    strange = [label for label in labels if _class_of(label, vocabulary) is None]
+    return f"the vocabulary {vocabulary.name} has no word for {strange[0]!r}" if strange else None
 
 
 def objects(evidence: Evidence) -> pl.DataFrame:
     """How many classes are wrong: those that are not named and should be, and those that are and should not."""
-    rows = []
-    vocabulary = vocabulary_of(evidence.options["vocabulary"])
-    for source, follow_up, row in _pairs(evidence):
-        unknown = _unknown(follow_up, vocabulary)
-        comparison = compared_rows(source, follow_up, evidence.options)
-        row |= (
-            {"severity": None, "reason": unknown}
-            if unknown
-            else {"severity": float(len(comparison.missing) + len(comparison.extra)), "kind": comparison.kind}
-        )
-        rows.append(row | _measured(comparison))
-    return pl.DataFrame(rows, schema={**VERDICT_COLUMNS, **MEASURES}, orient="row")
+
+    def severity(comparison: Compared, reason: str | None) -> dict[str, object]:
+        if reason:
+            return {"severity": None, "reason": reason}
+        return {"severity": float(len(comparison.missing) + len(comparison.extra)), "kind": comparison.kind}
+
+    return _judged(evidence, severity)
 
 
 def numbers(evidence: Evidence) -> pl.DataFrame:
     """How many classes that both captions name have the wrong number."""
-    rows = []
-    vocabulary = vocabulary_of(evidence.options["vocabulary"])
-    for source, follow_up, row in _pairs(evidence):
-        comparison = compared_rows(source, follow_up, evidence.options)
-        reason = _unknown(follow_up, vocabulary)
-        if evidence.options["numbers"] == "agreed" and (comparison.missing or comparison.extra):
+    agreed = evidence.options["numbers"] == "agreed"
+
+    def severity(comparison: Compared, reason: str | None) -> dict[str, object]:
+        if agreed and (comparison.missing or comparison.extra):
             reason = "the captions do not name the same objects"
         elif not comparison.shared:
             reason = "no object is named that was there before or was inserted"
-        row |= (
-            {"severity": None, "reason": reason}
-            if reason
-            else {"severity": float(len(comparison.numbers)), "kind": "number" if comparison.numbers else None}
-        )
-        rows.append(row | _measured(comparison))
-    return pl.DataFrame(rows, schema={**VERDICT_COLUMNS, **MEASURES}, orient="row")
+        if reason:
+            return {"severity": None, "reason": reason}
+        return {"severity": float(len(comparison.numbers)), "kind": "number" if comparison.numbers else None}
 
-
-def _unknown(follow_up: Mapping[str, Any], vocabulary: Vocabulary) -> str | None:
-    strange = [
-        label
-        for label in (*(follow_up["added"] or ()), *(follow_up["removed"] or ()))
-        if _class_of(label, vocabulary) is None
-    ]
-    return f"the vocabulary {vocabulary.name} has no word for {strange[0]!r}" if strange else None
-
-
-def _measured(comparison: Compared) -> dict[str, Any]:
-    return {name: ", ".join(getattr(comparison, name)) or None for name in ("missing", "extra", "numbers")}
+    return _judged(evidence, severity)
 
 
 def verbatim(evidence: Evidence) -> pl.DataFrame:
