@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from instar.systems.boxes import COCO
 from instar.tasks.meta_ic.language import Mention, Reading, coco, read_caption, read_vocabulary
-from instar.tasks.meta_ic.language.tagger import split
+from instar.tasks.meta_ic.language.splitting import split
 from tests.tasks.meta_ic.language.test_difficult import difficult
 
 

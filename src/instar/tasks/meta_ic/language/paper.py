@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from instar.tasks.meta_ic.language.nouns import plural
-from instar.tasks.meta_ic.language.tagger import split
+from instar.tasks.meta_ic.language.splitting import split
 from instar.tasks.meta_ic.language.vocabulary import coco
 
 __all__ = ["PAPER_CLASSES", "read_paper"]

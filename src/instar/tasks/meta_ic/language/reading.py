@@ -7,8 +7,10 @@ from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
 from instar.spelling import unknown
+from instar.tasks.meta_ic.language.lexicon import tagger_lists
 from instar.tasks.meta_ic.language.nouns import plural
-from instar.tasks.meta_ic.language.tagger import COLOURS, TAGS, Tagger, split
+from instar.tasks.meta_ic.language.splitting import split
+from instar.tasks.meta_ic.language.tagger import TAGS, Tagger
 from instar.tasks.meta_ic.language.vocabulary import Entry, Vocabulary, coco
 
 __all__ = ["Mention", "Number", "Reading", "read_caption"]
@@ -381,7 +383,7 @@ class _Reader:
         if tag == "verb":
             return f"{said!r} is what somebody does here"
         if tag in ("adjective", "adverb"):
-            what = "is a colour" if self.lower[first] in COLOURS else "describes something"
+            what = "is a colour" if self.lower[first] in tagger_lists().colours else "describes something"
             return f"{said!r} {what} here"
         return ""
 
@@ -395,7 +397,7 @@ class _Reader:
     def describes(self, entry: Entry, label: str, end: int, said: str) -> str:
         """Whether the noun is a part of a longer one, which another noun heads."""
         after, tag = self.lower[end], self.tags[end]
-        if tag == "adjective" and after in COLOURS and self.tag(end + 1) in _NOUNS:
+        if tag == "adjective" and after in tagger_lists().colours and self.tag(end + 1) in _NOUNS:
             return f"{said!r} is a colour here"
         if after in _SHAPED and self.tag(end + 1) in (*_NOUNS, "adjective"):
             return f"{said!r} describes {self.lower[end + 1]!r}"

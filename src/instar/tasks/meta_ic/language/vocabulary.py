@@ -12,7 +12,8 @@ from typing import Literal
 
 from instar.spelling import unknown
 from instar.tasks.meta_ic.language.nouns import plural
-from instar.tasks.meta_ic.language.tagger import EmbeddedTagger, split
+from instar.tasks.meta_ic.language.splitting import split
+from instar.tasks.meta_ic.language.tagger import EmbeddedTagger
 
 __all__ = ["Entry", "Vocabulary", "coco", "read_vocabulary"]
 
