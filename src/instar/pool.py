@@ -29,7 +29,7 @@ from instar.image import Image, Unreadable
 from instar.spelling import nearest
 from instar.warp import Size, Warp
 
-__all__ = ["LISTING", "Item", "Pool", "read_pool", "write_item", "write_listing", "write_pool"]
+__all__ = ["LISTING", "Item", "Pool", "check_new", "read_pool", "write_item", "write_listing", "write_pool"]
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -38,20 +38,20 @@ VISIBLE = 26
 """The alpha from which a pixel belongs to the object: a tenth."""
 _MOST_PIXELS = 2**26
 _KEPT_BYTES = 64 << 20
-_OTHER_PICTURES = (".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+_OTHER_IMAGES = (".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Item:
     """One cut-out object: its class, and where it is from.
 
-    `size` is that of the object without the transparent margin. `held` are its pixels, or the file they are in.
+    `size` is that of the object without the transparent margin. `content` are its pixels, or the file they are in.
     """
 
     label: str
     name: str
     size: Size
-    held: Pixels | Path
+    content: Pixels | Path
     licence: str = ""
     source: str = ""
 
@@ -68,18 +68,18 @@ class Item:
     @property
     def pixels(self) -> Pixels:
         """RGBA, `uint8`, (H, W, 4), straight alpha, read-only. Decoded when asked for; the last ones are kept."""
-        if not isinstance(self.held, Path):
-            return self.held
-        pixels = _recent(self.held)
+        if not isinstance(self.content, Path):
+            return self.content
+        pixels = _recent(self.content)
         if (size := (pixels.shape[1], pixels.shape[0])) != self.size:
             raise Unreadable(
-                f"{self.held}: what can be seen of it is {size[0]}×{size[1]}, not {self.size[0]}×"
+                f"{self.content}: what can be seen of it is {size[0]}×{size[1]}, not {self.size[0]}×"
                 f"{self.size[1]} as {LISTING} says, or as it was when the pool was read"
             )
         return pixels
 
     def on_grey(self) -> Image:
-        """A picture of it, on mid-grey."""
+        """An image of it, on mid-grey."""
         alpha = self.pixels[..., 3:] / np.float32(255)
         return Image(np.rint(self.pixels[..., :3] * alpha + 128 * (1 - alpha)).astype(np.uint8))
 
@@ -95,12 +95,12 @@ class Pool:
 
     @classmethod
     def from_items(cls, items: Iterable[Item]) -> Pool:
-        held = tuple(items)
+        kept = tuple(items)
         return cls(
-            held,
+            kept,
             _fingerprint(
                 (item.name, item.label, xxhash.xxh3_128_hexdigest(repr(item.size).encode() + item.pixels.tobytes()))
-                for item in held
+                for item in kept
             ),
         )
 
@@ -117,7 +117,7 @@ class Pool:
         return self.items if label == "any" else tuple(item for item in self.items if item.label == label)
 
     def warped(self, warp: Warp) -> Pool:
-        """Itself: what is inserted does not move with the picture."""
+        """Itself: what is inserted does not move with the image."""
         return self
 
     @property
@@ -141,7 +141,7 @@ class _Skip(ValueError):
 
 
 def read_pool(folder: str | Path) -> Pool:
-    """The pool in a folder. Files that cannot be used are skipped and told; at least one must be usable.
+    """The pool in a folder. Files that cannot be used are skipped and named in `skipped`; at least one must be usable.
 
     Every file's bytes are read once, for the fingerprint. Pixels are decoded when they are used, except of files whose
     line in `pool.jsonl` does not tell their width, height and area: these are looked at here.
@@ -179,7 +179,7 @@ def _fingerprint(parts: Iterable[tuple[str, str, str]]) -> str:
 def _listing(path: Path) -> dict[str, Mapping[str, Any]]:
     if not path.is_file():
         return {}
-    found: dict[str, Mapping[str, Any]] = {}
+    lines: dict[str, Mapping[str, Any]] = {}
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -202,18 +202,18 @@ def _listing(path: Path) -> dict[str, Mapping[str, Any]]:
                 f"licence and source, all of them text; it is {written.strip()[:100]}"
             )
         name = unicodedata.normalize("NFC", line["file"])
-        if name in found:
+        if name in lines:
             raise ValueError(f"{path}, line {number}: {name} is listed twice")
-        found[name] = line
-    return found
+        lines[name] = line
+    return lines
 
 
 def _files(root: Path) -> Iterator[tuple[str, Path]]:
-    """Pictures and links below a folder, by name; what is hidden is left alone."""
+    """Images and links below a folder, by name; what is hidden is left alone."""
     for path in root.rglob("*"):
         name = case_id(path, root)
         hidden = any(part.startswith(".") for part in path.relative_to(root).parts)
-        if hidden or not (path.suffix.lower() in (".png", *_OTHER_PICTURES) or path.is_symlink()):
+        if hidden or not (path.suffix.lower() in (".png", *_OTHER_IMAGES) or path.is_symlink()):
             continue
         if path.is_file() or path.is_symlink():
             yield name, path
@@ -237,10 +237,10 @@ def _item(root: Path, name: str, path: Path | None, line: Mapping[str, Any]) -> 
         raise _Skip(
             f"its name says no class; name it for one, put it into a sub-folder that is, or list it in {LISTING}"
         )
-    told = [line.get(key) for key in ("width", "height", "area")]
+    *listed_size, listed_area = (line.get(key) for key in ("width", "height", "area"))
     try:
         _, size = _plain_png(data)
-        if list(size) != told[:2] or not isinstance(told[2], int) or told[2] < 1:
+        if list(size) != listed_size or not isinstance(listed_area, int) or listed_area < 1:
             pixels = _decoded(data)
             if not line and pixels[..., 3].min() == 255:
                 raise _Skip("nothing of it is transparent, so it is not cut out")
@@ -295,12 +295,12 @@ def _plain_png(data: bytes) -> tuple[bytes, Size]:
 def _decoded(data: bytes) -> Pixels:
     plain, _ = _plain_png(data)
     try:
-        found: npt.NDArray[Any] | None = cv2.imdecode(np.frombuffer(plain, np.uint8), cv2.IMREAD_UNCHANGED)
+        decoded: npt.NDArray[Any] | None = cv2.imdecode(np.frombuffer(plain, np.uint8), cv2.IMREAD_UNCHANGED)
     except (cv2.error, MemoryError) as error:
         raise Unreadable(" ".join(str(error).split()) or type(error).__name__) from None
-    if found is None or found.ndim != 3 or found.shape[2] != 4:
+    if decoded is None or decoded.ndim != 3 or decoded.shape[2] != 4:
         raise Unreadable(f"OpenCV cannot read it, or it is damaged ({len(data):,} bytes)")
-    eight = (found >> 8).astype(np.uint8) if found.dtype == np.uint16 else found
+    eight = (decoded >> 8).astype(np.uint8) if decoded.dtype == np.uint16 else decoded
     return np.asarray(cv2.cvtColor(eight, cv2.COLOR_BGRA2RGBA), np.uint8)
 
 
@@ -318,7 +318,7 @@ def _cut(pixels: Pixels) -> Pixels:
 
 
 class _Recent:
-    """Decoded items, the last ones up to so many bytes, for as long as their files do not change."""
+    """Decoded items, the last ones up to a number of bytes, for as long as their files do not change."""
 
     def __init__(self) -> None:
         self.kept: OrderedDict[tuple[str, int, int], Pixels] = OrderedDict()
@@ -326,8 +326,8 @@ class _Recent:
 
     def __call__(self, path: Path) -> Pixels:
         try:
-            about = path.stat()
-            key = (str(path), about.st_mtime_ns, about.st_size)
+            status = path.stat()
+            key = (str(path), status.st_mtime_ns, status.st_size)
             with self.lock:
                 if key in self.kept:
                     self.kept.move_to_end(key)
@@ -346,6 +346,12 @@ _recent = _Recent()
 
 
 # --- writing ---------------------------------------------------------------------------------------
+
+
+def check_new(folder: Path) -> None:
+    """Raises FileExistsError unless a folder is new or empty."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise FileExistsError(f"{folder} is there already; give a folder that is new or empty")
 
 
 def write_item(folder: Path, item: Item) -> dict[str, Any]:
@@ -388,8 +394,7 @@ def write_listing(folder: Path, lines: Sequence[Mapping[str, Any]]) -> None:
 def write_pool(folder: str | Path, items: Iterable[Item]) -> Pool:
     """Write items into a folder that is new or empty, and read it back as a pool."""
     root = Path(folder)
-    if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise FileExistsError(f"{root} is there already; give a folder that is new or empty")
+    check_new(root)
     root.mkdir(parents=True, exist_ok=True)
     write_listing(root, [write_item(root, item) for item in items])
     return read_pool(root)

@@ -184,7 +184,7 @@ def test_a_vocabulary_can_say_everything(tmp_path: Path) -> None:
         ("", "it names no class; classes ="),
         ("classes = 3", "classes is 3; it must be a list of words"),
         ('classes = ["dog", 3]', "it must be a list of words"),
-        ('classes = ["?!"', "is no TOML file"),
+        ('classes = ["?!"', "is not a TOML file"),
         ('classes = ["“”"]', "has no letter or digit"),
         ('klasses = ["dog"]', "unknown key 'klasses'"),
         ('[class.dog]\nwrods = ["puppy"]', "class.dog: unknown key 'wrods'"),
