@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import polars as pl
 
@@ -23,7 +22,7 @@ _ROLES = {
     "number": "named in another number",
     "wider": "a wider word that may stand for it",
 }
-MEASURES: dict[str, Any] = {"missing": pl.String, "extra": pl.String, "numbers": pl.String, "draw": pl.Int32}
+MEASURES = {"missing": pl.String, "extra": pl.String, "numbers": pl.String, "draw": pl.Int32}
 """The classes that should be named and are not, those that are and should not, and those whose number is wrong, with
 commas between them; and which follow-up it was."""
 

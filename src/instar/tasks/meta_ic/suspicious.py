@@ -5,17 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import xxhash
 
 from instar.analysis import Run
 from instar.engine import DEFAULT, stored_judging
-from instar.relations import MarkedPair, Segment, rule
+from instar.relations import MarkedPair, Row, Segment, rule
 from instar.report.marks import marked_pairs
 from instar.report.picture import encoded, place_file
 from instar.report.rebuild import CannotDraw, load_pair
@@ -136,7 +135,7 @@ def export_suspicious(
     return Suspicious(len(export.lines), pictures, len(export.annotations), tuple(export.missing))
 
 
-def _violated_pairs(run: Run, threshold: float | None, judging: str) -> list[dict[str, Any]]:
+def _violated_pairs(run: Run, threshold: float | None, judging: str) -> list[Row]:
     """The worst violated verdict of every pair, the worst pairs first."""
     limit = pl.col("rule").replace_strict(run.thresholds(threshold), return_dtype=pl.Float64)
     violated = (
@@ -144,11 +143,9 @@ def _violated_pairs(run: Run, threshold: float | None, judging: str) -> list[dic
         .filter((pl.col("severity") > 0) & (pl.col("severity") >= limit))
         .with_columns(change=pl.col("rule").map_elements(lambda one: rule(one).left, pl.String))
     )
-    return (
-        violated.sort("severity", descending=True, maintain_order=True)
-        .unique(["case", "change", "target"], keep="first", maintain_order=True)
-        .to_dicts()
-    )
+    worst = violated.sort("severity", descending=True, maintain_order=True)
+    pairs = worst.unique(["case", "change", "target"], keep="first", maintain_order=True)
+    return list(pairs.iter_rows(named=True))
 
 
 def _human_captions(run: Run) -> Iterable[tuple[str, str | None]]:
@@ -167,7 +164,7 @@ def _text(parts: Iterable[Segment]) -> str:
     return "".join(part.text for part in parts)
 
 
-def _line(number: int, verdict: Mapping[str, Any], pair: MarkedPair) -> dict[str, object]:
+def _line(number: int, verdict: Row, pair: MarkedPair) -> dict[str, object]:
     return {
         "pair": number,
         "case": verdict["case"],
@@ -179,7 +176,7 @@ def _line(number: int, verdict: Mapping[str, Any], pair: MarkedPair) -> dict[str
     }
 
 
-def _pictures(run: Run, verdict: Mapping[str, Any], folder: Path, dataset: Path | None) -> tuple[str, str]:
+def _pictures(run: Run, verdict: Row, folder: Path, dataset: Path | None) -> tuple[str, str]:
     """Both pictures of a pair, named by what they are: a run that has grown numbers its pairs anew."""
     key = "\x1f".join((str(run.manifest.seed), verdict["case"], verdict["change"], str(verdict["draw"] or 0)))
     name = xxhash.xxh3_64_hexdigest(key.encode())
