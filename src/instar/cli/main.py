@@ -747,15 +747,10 @@ def suspicious(
     )
     if as_json:
         print_json(
-            {
-                "pairs": found.pairs,
-                "pictures": found.pictures,
-                "captions": found.captions,
-                "missing": list(found.missing),
-            }
+            {"pairs": found.pairs, "images": found.images, "captions": found.captions, "missing": list(found.missing)}
         )
         return
-    print(f"{found.pairs:,} pairs, {found.pictures:,} pictures and {found.captions:,} corrected captions in {out}")
+    print(f"{found.pairs:,} pairs, {found.images:,} images and {found.captions:,} corrected captions in {out}")
     for reason in found.missing[:5]:
         print(f"no pictures: {reason}")
     if len(found.missing) > 5:

@@ -89,8 +89,8 @@ def test_labels_of_another_dataset(run: instar.Run, tmp_path: Path) -> None:
 def test_suspicious_pairs_are_written(run: instar.Run, tmp_path: Path) -> None:
     out = tmp_path / "out"
     text = printed(captions, "suspicious", run.folder, "--out", out)
-    assert f"{out} has 2 pairs, no picture and no corrected caption" in unwrapped(text)
-    assert text.count("no pictures: ") == 2
+    assert f"{out} has 2 pairs, no image and no corrected caption" in unwrapped(text)
+    assert text.count("no images: ") == 2
     with (out / "pairs.csv").open(encoding="utf-8-sig", newline="") as file:
         assert {row["case"] for row in csv.DictReader(file)} == {"a", "c"}
     written = json.loads(printed(captions, "suspicious", run.folder, "--out", out, "--json"))

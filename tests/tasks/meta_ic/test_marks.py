@@ -92,7 +92,7 @@ def test_tables_of_a_run_of_captions(run: instar.Run) -> None:
 
 def test_pairs_for_people_and_captions_to_train_on(run: instar.Run, tmp_path: Path) -> None:
     found = export_suspicious(run, tmp_path / "out")
-    assert (found.pairs, found.pictures, len(found.missing)) == (2, 0, 2)
+    assert (found.pairs, found.images, len(found.missing)) == (2, 0, 2)
     with (tmp_path / "out" / "pairs.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = {row["case"]: row for row in csv.DictReader(file)}
     assert rows["a"]["corrected"] == "a man on a bench with a dog"

@@ -180,12 +180,12 @@ def suspicious(
     if as_json:
         print_json(asdict(written))
         return
-    pairs, pictures = count_of(written.pairs, "pair"), count_of(written.pictures, "picture")
-    print(f"{out} has {pairs}, {pictures} and {count_of(written.captions, 'corrected caption')}")
+    pairs, images = count_of(written.pairs, "pair"), count_of(written.images, "image")
+    print(f"{out} has {pairs}, {images} and {count_of(written.captions, 'corrected caption')}")
     for reason in written.missing[:5]:
-        print(f"no pictures: {reason}")
+        print(f"no images: {reason}")
     if len(written.missing) > 5:
-        print(f"no pictures of {len(written.missing) - 5} more")
+        print(f"no images of {len(written.missing) - 5} more")
 
 
 @pool.command()

@@ -22,7 +22,7 @@ def _of_run(run: Run, judging: str) -> PanelContent | None:
         return None
     paper = stored_judging(run.store, judging).of(RELATIONS["objects"])["reader"] == "paper"
     return PanelContent(
-        "What captions make of it",
+        "What captions name after a change",
         "With an object inserted, a caption names what it named before, and that object; everything keeps its "
         f"grammatical number. Captions are understood {'as the code of MetaIC did' if paper else 'by Instar'}: "
         "`instar captions words` says how Instar reads a caption.",

@@ -238,13 +238,13 @@ def verbatim(evidence: Evidence) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={**VERDICT_COLUMNS, "draw": pl.Int32}, orient="row")
 
 
-_DRAWS = Parameter("draws", "int", 1, low=1, high=1000, help="follow-ups of a random transformation, each a target")
+_DRAWS = Parameter("draws", "int", 1, low=1, high=1000, help="how many follow-ups a random transformation makes")
 _READER = Parameter(
     "reader",
     "choice",
     "words",
     choices=("words", "paper"),
-    help="how captions are understood: by Instar, or as MetaIC's code had it",
+    help="how captions are understood: by Instar, or as the code of MetaIC does",
 )
 _WORDS = Parameter("vocabulary", "text", "coco", help="the classes and their words: coco, or a TOML file of yours")
 
@@ -286,7 +286,7 @@ RELATIONS: Mapping[str, Relation] = {
                     "choice",
                     "shared",
                     choices=("shared", "agreed"),
-                    help="asked of the classes that both captions name, or only where the captions name the same ones",
+                    help="judge every class that both captions name, or only pairs that name the same classes",
                 ),
             ),
             marked=_marked,

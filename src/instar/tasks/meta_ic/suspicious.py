@@ -31,8 +31,8 @@ COLUMNS = (
     "source",
     "follow_up",
     "what",
-    "source_picture",
-    "follow_up_picture",
+    "source_image",
+    "follow_up_image",
     "corrected",
     "is_error",
     "comment",
@@ -42,17 +42,17 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Suspicious:
-    """What was written: pairs, pictures, corrected captions, and why pictures are missing."""
+    """What was written: pairs, images, corrected captions, and why images are missing."""
 
     pairs: int
-    pictures: int
+    images: int
     captions: int
     missing: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Export:
-    """What is collected on the way: lines of `pairs.csv`, the content of `captions.json`, and pictures that failed."""
+    """What is collected on the way: lines of `pairs.csv`, the content of `captions.json`, and images that failed."""
 
     lines: list[dict[str, object]] = field(default_factory=list)
     images: list[dict[str, object]] = field(default_factory=list)
@@ -97,10 +97,10 @@ def export_suspicious(
     dataset: Path | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Suspicious:
-    """Write the violated pairs: `pairs.csv` for people, pictures, and `captions.json` in COCO's form to train on.
+    """Write the violated pairs: `pairs.csv` for people, images, and `captions.json` in COCO's form to train on.
 
     The corrected caption is the source's with the inserted object added; where the case has captions of people, each of
-    them with it. Pictures that are there already are left alone, so that the same call again goes on.
+    them with it. Images that are there already are left alone, so that the same call again goes on.
     """
     folder, system = Path(out), run.manifest.system
     if system.kind != "caption":
@@ -116,8 +116,8 @@ def export_suspicious(
         line = _line(number, verdict, pair)
         export.lines.append(line)
         try:
-            files = _pictures(run, verdict, folder, dataset)
-            line |= {"source_picture": files[0], "follow_up_picture": files[1]}
+            files = _images(run, verdict, folder, dataset)
+            line |= {"source_image": files[0], "follow_up_image": files[1]}
         except CannotDraw as error:
             export.missing.append(f"{verdict['case']} {verdict['change']}: {error}")
             files = None
@@ -131,8 +131,8 @@ def export_suspicious(
         if on_progress is not None:
             on_progress(number + 1, len(verdicts))
     export.write(folder, f"inserted objects with corrected captions, from a run of {system.name}")
-    pictures = 2 * (len(export.lines) - len(export.missing))
-    return Suspicious(len(export.lines), pictures, len(export.annotations), tuple(export.missing))
+    images = 2 * (len(export.lines) - len(export.missing))
+    return Suspicious(len(export.lines), images, len(export.annotations), tuple(export.missing))
 
 
 def _violated_pairs(run: Run, threshold: float | None, judging: str) -> list[Row]:
@@ -176,8 +176,8 @@ def _line(number: int, verdict: Row, pair: MarkedPair) -> dict[str, object]:
     }
 
 
-def _pictures(run: Run, verdict: Row, folder: Path, dataset: Path | None) -> tuple[str, str]:
-    """Both pictures of a pair, named by what they are: a run that has grown numbers its pairs anew."""
+def _images(run: Run, verdict: Row, folder: Path, dataset: Path | None) -> tuple[str, str]:
+    """Both images of a pair, named by what they are: a run that has grown numbers its pairs anew."""
     key = "\x1f".join((str(run.manifest.seed), verdict["case"], verdict["change"], str(verdict["draw"] or 0)))
     name = xxhash.xxh3_64_hexdigest(key.encode())
     names = f"images/{name}-source.png", f"images/{name}-follow-up.png"
