@@ -241,16 +241,8 @@ def make(
         items = made.pool.items[:: -(-len(made.pool) // _SHEET_OBJECTS)]
         write_png(sheet, contact_sheet([(item.on_grey(), item.label) for item in items], tile=160))
     if as_json:
-        print_json(
-            {
-                "pool": str(out),
-                "objects": len(made.pool),
-                "kept": made.kept,
-                "licences": made.licences,
-                "rejected": made.rejected,
-                "failed": made.failed,
-            }
-        )
+        counts = {name: getattr(made, name) for name in ("kept", "licences", "rejected", "failed")}
+        print_json({"pool": str(out), "objects": len(made.pool), **counts})
     else:
         _show_pool(made, out, sheet)
 
