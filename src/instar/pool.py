@@ -12,12 +12,11 @@ import re
 import threading
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -29,29 +28,40 @@ from instar.image import Image, Unreadable
 from instar.spelling import nearest
 from instar.warp import Size, Warp
 
-__all__ = ["LISTING", "Item", "Pool", "read_pool", "write_item", "write_listing", "write_pool"]
+__all__ = [
+    "LISTING",
+    "Item",
+    "ListingLine",
+    "Pool",
+    "check_new",
+    "read_pool",
+    "write_item",
+    "write_listing",
+    "write_pool",
+]
 
 Pixels = npt.NDArray[np.uint8]
 
 LISTING = "pool.jsonl"
+_TEXTS, _SIZES = ("file", "label", "licence", "source"), ("width", "height", "area")
 VISIBLE = 26
 """The alpha from which a pixel belongs to the object: a tenth."""
 _MOST_PIXELS = 2**26
 _KEPT_BYTES = 64 << 20
-_OTHER_PICTURES = (".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+_OTHER_IMAGES = (".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Item:
     """One cut-out object: its class, and where it is from.
 
-    `size` is that of the object without the transparent margin. `held` are its pixels, or the file they are in.
+    `size` is that of the object without the transparent margin. `content` are its pixels, or the file they are in.
     """
 
     label: str
     name: str
     size: Size
-    held: Pixels | Path
+    content: Pixels | Path
     licence: str = ""
     source: str = ""
 
@@ -68,18 +78,18 @@ class Item:
     @property
     def pixels(self) -> Pixels:
         """RGBA, `uint8`, (H, W, 4), straight alpha, read-only. Decoded when asked for; the last ones are kept."""
-        if not isinstance(self.held, Path):
-            return self.held
-        pixels = _recent(self.held)
+        if not isinstance(self.content, Path):
+            return self.content
+        pixels = _recent(self.content)
         if (size := (pixels.shape[1], pixels.shape[0])) != self.size:
             raise Unreadable(
-                f"{self.held}: what can be seen of it is {size[0]}×{size[1]}, not {self.size[0]}×"
+                f"{self.content}: what can be seen of it is {size[0]}×{size[1]}, not {self.size[0]}×"
                 f"{self.size[1]} as {LISTING} says, or as it was when the pool was read"
             )
         return pixels
 
     def on_grey(self) -> Image:
-        """A picture of it, on mid-grey."""
+        """An image of it, on mid-grey."""
         alpha = self.pixels[..., 3:] / np.float32(255)
         return Image(np.rint(self.pixels[..., :3] * alpha + 128 * (1 - alpha)).astype(np.uint8))
 
@@ -95,12 +105,12 @@ class Pool:
 
     @classmethod
     def from_items(cls, items: Iterable[Item]) -> Pool:
-        held = tuple(items)
+        kept = tuple(items)
         return cls(
-            held,
+            kept,
             _fingerprint(
                 (item.name, item.label, xxhash.xxh3_128_hexdigest(repr(item.size).encode() + item.pixels.tobytes()))
-                for item in held
+                for item in kept
             ),
         )
 
@@ -117,7 +127,7 @@ class Pool:
         return self.items if label == "any" else tuple(item for item in self.items if item.label == label)
 
     def warped(self, warp: Warp) -> Pool:
-        """Itself: what is inserted does not move with the picture."""
+        """Itself: what is inserted does not move with the image."""
         return self
 
     @property
@@ -141,7 +151,7 @@ class _Skip(ValueError):
 
 
 def read_pool(folder: str | Path) -> Pool:
-    """The pool in a folder. Files that cannot be used are skipped and told; at least one must be usable.
+    """The pool in a folder. Files that cannot be used are skipped and named in `skipped`; at least one must be usable.
 
     Every file's bytes are read once, for the fingerprint. Pixels are decoded when they are used, except of files whose
     line in `pool.jsonl` does not tell their width, height and area: these are looked at here.
@@ -154,9 +164,8 @@ def read_pool(folder: str | Path) -> Pool:
     files = dict(_files(root))
     items, skipped, parts = [], [], []
     for name in sorted({*files, *listed}):
-        line = listed.get(name, {})
         try:
-            item, content = _item(root, name, files.get(name), line)
+            item, content = _item(root, name, files.get(name), listed.get(name))
         except _Skip as reason:
             skipped.append((name, str(reason)))
         else:
@@ -176,10 +185,23 @@ def _fingerprint(parts: Iterable[tuple[str, str, str]]) -> str:
     return str(xxhash.xxh3_128_hexdigest("\x1e".join("\x1f".join(part) for part in parts).encode()))[:16]
 
 
-def _listing(path: Path) -> dict[str, Mapping[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class ListingLine:
+    """What a line of `pool.jsonl` says of a file; empty or None where it says nothing."""
+
+    file: str
+    label: str = ""
+    licence: str = ""
+    source: str = ""
+    width: int | None = None
+    height: int | None = None
+    area: int | None = None
+
+
+def _listing(path: Path) -> dict[str, ListingLine]:
     if not path.is_file():
         return {}
-    found: dict[str, Mapping[str, Any]] = {}
+    lines: dict[str, ListingLine] = {}
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -188,38 +210,35 @@ def _listing(path: Path) -> dict[str, Mapping[str, Any]]:
         if not written.strip():
             continue
         try:
-            line = json.loads(written)
+            content = json.loads(written)
         except (ValueError, RecursionError):
-            line = None
-        texts = ("file", "label", "licence", "source")
-        if (
-            not isinstance(line, dict)
-            or not line.get("file")
-            or not all(isinstance(line.get(key, ""), str) for key in texts)
-        ):
+            content = None
+        texts = {key: content.get(key, "") for key in _TEXTS} if isinstance(content, dict) else {}
+        if not texts.get("file") or not all(isinstance(text, str) for text in texts.values()):
             raise ValueError(
                 f"{path}, line {number}: a line is a JSON object with file and, as far as known, label, "
                 f"licence and source, all of them text; it is {written.strip()[:100]}"
             )
-        name = unicodedata.normalize("NFC", line["file"])
-        if name in found:
+        name = unicodedata.normalize("NFC", texts["file"])
+        if name in lines:
             raise ValueError(f"{path}, line {number}: {name} is listed twice")
-        found[name] = line
-    return found
+        sizes = {key: content[key] for key in _SIZES if isinstance(content.get(key), int)}
+        lines[name] = ListingLine(**{**texts, "file": name}, **sizes)
+    return lines
 
 
 def _files(root: Path) -> Iterator[tuple[str, Path]]:
-    """Pictures and links below a folder, by name; what is hidden is left alone."""
+    """Images and links below a folder, by name; what is hidden is left alone."""
     for path in root.rglob("*"):
         name = case_id(path, root)
         hidden = any(part.startswith(".") for part in path.relative_to(root).parts)
-        if hidden or not (path.suffix.lower() in (".png", *_OTHER_PICTURES) or path.is_symlink()):
+        if hidden or not (path.suffix.lower() in (".png", *_OTHER_IMAGES) or path.is_symlink()):
             continue
         if path.is_file() or path.is_symlink():
             yield name, path
 
 
-def _item(root: Path, name: str, path: Path | None, line: Mapping[str, Any]) -> tuple[Item, str]:
+def _item(root: Path, name: str, path: Path | None, line: ListingLine | None) -> tuple[Item, str]:
     """The item in a file, and the hash of its content."""
     path = path or root / name
     try:
@@ -232,25 +251,23 @@ def _item(root: Path, name: str, path: Path | None, line: Mapping[str, Any]) -> 
         if isinstance(error, _Skip):
             raise
         raise _Skip(getattr(error, "strerror", None) or str(error)) from None
-    label = line.get("label") or _label(name)
+    line, listed = line or ListingLine(name), line is not None
+    label = line.label or _label(name)
     if not label:
         raise _Skip(
             f"its name says no class; name it for one, put it into a sub-folder that is, or list it in {LISTING}"
         )
-    told = [line.get(key) for key in ("width", "height", "area")]
     try:
         _, size = _plain_png(data)
-        if list(size) != told[:2] or not isinstance(told[2], int) or told[2] < 1:
+        if size != (line.width, line.height) or line.area is None or line.area < 1:
             pixels = _decoded(data)
-            if not line and pixels[..., 3].min() == 255:
+            if not listed and pixels[..., 3].min() == 255:
                 raise _Skip("nothing of it is transparent, so it is not cut out")
             cut = _cut(pixels)
             size = (cut.shape[1], cut.shape[0])
     except Unreadable as error:
         raise _Skip(str(error)) from None
-    return Item(label, name, size, path, line.get("licence", ""), line.get("source", "")), str(
-        xxhash.xxh3_128_hexdigest(data)
-    )
+    return Item(label, name, size, path, line.licence, line.source), str(xxhash.xxh3_128_hexdigest(data))
 
 
 def _label(name: str) -> str:
@@ -295,12 +312,12 @@ def _plain_png(data: bytes) -> tuple[bytes, Size]:
 def _decoded(data: bytes) -> Pixels:
     plain, _ = _plain_png(data)
     try:
-        found: npt.NDArray[Any] | None = cv2.imdecode(np.frombuffer(plain, np.uint8), cv2.IMREAD_UNCHANGED)
+        decoded = cv2.imdecode(np.frombuffer(plain, np.uint8), cv2.IMREAD_UNCHANGED)
     except (cv2.error, MemoryError) as error:
         raise Unreadable(" ".join(str(error).split()) or type(error).__name__) from None
-    if found is None or found.ndim != 3 or found.shape[2] != 4:
+    if decoded is None or decoded.ndim != 3 or decoded.shape[2] != 4:
         raise Unreadable(f"OpenCV cannot read it, or it is damaged ({len(data):,} bytes)")
-    eight = (found >> 8).astype(np.uint8) if found.dtype == np.uint16 else found
+    eight = (decoded.astype(np.uint16) >> 8).astype(np.uint8) if decoded.dtype == np.uint16 else decoded
     return np.asarray(cv2.cvtColor(eight, cv2.COLOR_BGRA2RGBA), np.uint8)
 
 
@@ -318,7 +335,7 @@ def _cut(pixels: Pixels) -> Pixels:
 
 
 class _Recent:
-    """Decoded items, the last ones up to so many bytes, for as long as their files do not change."""
+    """Decoded items, the last ones up to a number of bytes, for as long as their files do not change."""
 
     def __init__(self) -> None:
         self.kept: OrderedDict[tuple[str, int, int], Pixels] = OrderedDict()
@@ -326,8 +343,8 @@ class _Recent:
 
     def __call__(self, path: Path) -> Pixels:
         try:
-            about = path.stat()
-            key = (str(path), about.st_mtime_ns, about.st_size)
+            status = path.stat()
+            key = (str(path), status.st_mtime_ns, status.st_size)
             with self.lock:
                 if key in self.kept:
                     self.kept.move_to_end(key)
@@ -348,7 +365,13 @@ _recent = _Recent()
 # --- writing ---------------------------------------------------------------------------------------
 
 
-def write_item(folder: Path, item: Item) -> dict[str, Any]:
+def check_new(folder: Path) -> None:
+    """Raises FileExistsError unless a folder is new or empty."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise FileExistsError(f"{folder} is there already; give a folder that is new or empty")
+
+
+def write_item(folder: Path, item: Item) -> ListingLine:
     """Write an item's PNG into the sub-folder of its class; returns its line for `pool.jsonl`."""
     ok, data = cv2.imencode(".png", cv2.cvtColor(item.pixels, cv2.COLOR_RGBA2BGRA))
     if not ok:
@@ -363,16 +386,8 @@ def write_item(folder: Path, item: Item) -> dict[str, Any]:
             break
         except FileExistsError:
             continue
-    line = {
-        "file": file,
-        "label": item.label,
-        "licence": item.licence,
-        "source": item.source,
-        "width": item.size[0],
-        "height": item.size[1],
-        "area": int((item.pixels[..., 3] >= VISIBLE).sum()),
-    }
-    return {key: value for key, value in line.items() if value != ""}
+    area = int((item.pixels[..., 3] >= VISIBLE).sum())
+    return ListingLine(file, item.label, item.licence, item.source, *item.size, area)
 
 
 def _safe(text: str) -> str:
@@ -380,16 +395,16 @@ def _safe(text: str) -> str:
     return re.sub(r"[^\w .-]", "_", text)[:100].strip(" .") or "_"
 
 
-def write_listing(folder: Path, lines: Sequence[Mapping[str, Any]]) -> None:
+def write_listing(folder: Path, lines: Iterable[ListingLine]) -> None:
     """Write `pool.jsonl`, one line per item."""
-    (folder / LISTING).write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
+    contents = ({key: value for key, value in asdict(line).items() if value not in ("", None)} for line in lines)
+    (folder / LISTING).write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in contents), "utf-8")
 
 
 def write_pool(folder: str | Path, items: Iterable[Item]) -> Pool:
     """Write items into a folder that is new or empty, and read it back as a pool."""
     root = Path(folder)
-    if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise FileExistsError(f"{root} is there already; give a folder that is new or empty")
+    check_new(root)
     root.mkdir(parents=True, exist_ok=True)
     write_listing(root, [write_item(root, item) for item in items])
     return read_pool(root)

@@ -10,14 +10,11 @@ from instar.analysis.subjects import subject_columns
 from instar.analysis.truth import TRUTH, classic, classic_vs_metamorphic
 from instar.tasks.hand_pose.analysis import FINGERS, GROUPS, PURPOSES, HandCounts, hand_comparison
 from instar.tasks.met_pose.landmarks import Figure, landmark_table, typical_pose
-from instar.tasks.meta_ic.analysis import CAPTION_KINDS, caption_table
-from instar.tasks.meta_ic.labels import label_problems
 from instar.tasks.object_relevance.analysis import object_table
 from instar.tasks.traj_test.analysis import agreement, displacement, displacement_tests, map_table, preserving_table
 
 __all__ = [
     "ANY",
-    "CAPTION_KINDS",
     "FINGERS",
     "GROUPS",
     "PURPOSES",
@@ -30,7 +27,6 @@ __all__ = [
     "agreement",
     "any_rule",
     "by_case",
-    "caption_table",
     "classic",
     "classic_vs_metamorphic",
     "costs",
@@ -43,7 +39,6 @@ __all__ = [
     "group_of",
     "group_rates",
     "hand_comparison",
-    "label_problems",
     "landmark_table",
     "map_table",
     "noise",

@@ -19,7 +19,6 @@ from instar.analysis.slices import described, slices
 from instar.analysis.subjects import subject_columns
 from instar.analysis.truth import classic, classic_vs_metamorphic
 from instar.engine import DEFAULT, SOURCE, Outcome, bound_rules, judge
-from instar.outputs.caption import Caption
 from instar.outputs.forecast import Forecast
 from instar.outputs.poses import Poses
 from instar.relations import Relation, Rule, own_equivariance, rule
@@ -28,9 +27,6 @@ from instar.store import Manifest, Store
 from instar.suites import default_suite, suite
 from instar.tasks.hand_pose.analysis import HandCounts, hand_counts, hand_frames
 from instar.tasks.met_pose.landmarks import Figure, landmark_table, typical_pose
-from instar.tasks.meta_ic.analysis import caption_table
-from instar.tasks.meta_ic.labels import label_problems
-from instar.tasks.meta_ic.relations import vocabulary_of
 from instar.tasks.object_relevance.analysis import object_table
 from instar.tasks.traj_test.analysis import agreement, displacement, displacement_tests, map_table, preserving_table
 
@@ -385,43 +381,6 @@ class Run:
             )
         limit = self.thresholds(threshold)[mine[0]]
         return object_table(self.verdicts(judging), mine, threshold=limit)
-
-    def captions(self, *, threshold: float | None = None, judging: str = DEFAULT) -> pl.DataFrame:
-        """The tables of MetaIC: per change how many pairs break which relation about captions, and how."""
-        mine = self.rules().filter(pl.col("relation").is_in(["objects", "numbers", "verbatim"]))["rule"].to_list()
-        if not mine:
-            raise ValueError(
-                f"{self.folder} has no rules about captions; `instar run CAPTIONER meta-ic DATASET --pool "
-                "FOLDER` makes such a run"
-            )
-        return caption_table(self.verdicts(judging), mine, threshold=self.thresholds(threshold)[mine[0]])
-
-    def label_problems(self, labels: Mapping[str, Sequence[str]] | None = None, *, words: str = "coco") -> pl.DataFrame:
-        """Captions of people that leave out what the captioner names with and without an inserted object.
-
-        `labels` are the captions of each case; those of the run's own dataset by default.
-        """
-        if self.manifest.system.kind != Caption.kind:
-            raise ValueError(
-                f"{self.folder} is a run of {self.manifest.system.kind}; labels are checked with a captioner's"
-            )
-        if labels is None:
-            if self.manifest.truth_kind != Caption.kind:
-                raise ValueError(f"{self.folder}: its dataset has no captions; give a dataset that has some")
-            labels = {
-                case: text.split("\n")
-                for case, text in self.store.cases(["case", "truth_caption"]).drop_nulls("truth_caption").iter_rows()
-            }
-        rows = self.store.predictions(["case", "follow_up", "draw", "repeat", "status", "caption"]).filter(
-            (pl.col("status") == "ok") & (pl.col("repeat") == 0)
-        )
-        source = rows.filter(follow_up=SOURCE).select("case", source="caption")
-        said = (
-            rows.filter(pl.col("follow_up") != SOURCE)
-            .join(source, on="case", maintain_order="left")
-            .select("case", "source", follow_up="caption")
-        )
-        return label_problems(said, labels, vocabulary_of(words))
 
     def hands(self, *, judging: str = DEFAULT, objects: bool | None = False) -> dict[str, pl.DataFrame]:
         """The measures of hand pose with their 95 % intervals, against the truth or the source's answers; and advice.

@@ -484,12 +484,11 @@ def _show(
             }
         )
         return
-    from instar.report import show_run, spoken
+    from instar.report import marked_pairs, show_run
 
-    said = spoken(opened.store, opened.manifest, listed.head(5).to_dicts(), judging)
     show_run(
         new_console(),
-        words=said,
+        marked=marked_pairs(opened.store, listed.head(5).to_dicts(), judging),
         manifest=opened.manifest,
         rates=rates,
         whole=whole,
@@ -626,7 +625,7 @@ def tables(
         instar tables runs/walkers --markdown > tables.md
     """
     from instar.api import open_run
-    from instar.report import captions_prepared, objects_prepared, prepared, show_tables
+    from instar.report import objects_prepared, prepared, show_tables
     from instar.tasks.hand_pose.panel import hand_json, show_hands
 
     opened, *others = map(open_run, runs)
@@ -641,13 +640,22 @@ def tables(
         raise typer.BadParameter(
             f"{len(runs)} were given, of {kind}; only runs of hands stand side by side", param_hint="RUN"
         )
-    if kind in ("caption", "detections"):
-        table = opened.captions(judging=judging) if kind == "caption" else opened.objects(judging=judging)
+    if kind == "caption":
+        from instar.tasks.meta_ic.panel import PANELS
+
+        content = PANELS["captions"].tables and PANELS["captions"].tables([opened], judging, p)
+        if content and as_json:
+            print_json({name: table.to_dicts() for name, table in content.frames.items()})
+        elif content:
+            shown = [(table.caption, list(table.heads), [list(row) for row in table.rows]) for table in content.tables]
+            show_tables(new_console(), shown, markdown=markdown)
+        return
+    if kind == "detections":
+        table = opened.objects(judging=judging)
         if as_json:
             print_json(table.to_dicts())
         else:
-            shown = captions_prepared(table) if kind == "caption" else objects_prepared(table)
-            show_tables(new_console(), [shown], markdown=markdown)
+            show_tables(new_console(), [objects_prepared(table)], markdown=markdown)
         return
     found = opened.tables(p=p, judging=judging)
     if as_json:
@@ -683,11 +691,12 @@ def labels(
     """
     from instar.api import open_run
     from instar.datasets import dataset as opened_dataset
+    from instar.tasks.meta_ic.labels import label_problems
 
     told = None
     if captions is not None:
         told = {case.id: getattr(case.truth, "said", ()) for case in opened_dataset(captions).cases()}
-    found = open_run(run).label_problems(told, words=vocabulary)
+    found = label_problems(open_run(run), told, vocabulary=vocabulary)
     if out is not None:
         found.write_csv(out, include_bom=True)
     if as_json:
@@ -727,7 +736,7 @@ def suspicious(
         instar suspicious runs/captions --out suspicious/
     """
     from instar.api import open_run
-    from instar.report import export_suspicious
+    from instar.tasks.meta_ic.suspicious import export_suspicious
 
     def progress(done: int, total: int) -> None:
         if not as_json and (done == total or done % 100 == 0):
@@ -738,15 +747,10 @@ def suspicious(
     )
     if as_json:
         print_json(
-            {
-                "pairs": found.pairs,
-                "pictures": found.pictures,
-                "captions": found.captions,
-                "missing": list(found.missing),
-            }
+            {"pairs": found.pairs, "images": found.images, "captions": found.captions, "missing": list(found.missing)}
         )
         return
-    print(f"{found.pairs:,} pairs, {found.pictures:,} pictures and {found.captions:,} corrected captions in {out}")
+    print(f"{found.pairs:,} pairs, {found.images:,} images and {found.captions:,} corrected captions in {out}")
     for reason in found.missing[:5]:
         print(f"no pictures: {reason}")
     if len(found.missing) > 5:

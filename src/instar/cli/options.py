@@ -37,4 +37,4 @@ Zones = Annotated[
 Objects = Annotated[
     str, typer.Option(help="The detector that finds objects where none are annotated: auto, none, efficientdet-lite0 …")
 ]
-Pool = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Cut-out objects to insert; see `instar pool`.")]
+Pool = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Cut-out objects to insert; see `instar pool make`.")]

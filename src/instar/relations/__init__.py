@@ -1,6 +1,7 @@
 """Relations and rules: what must hold between source and follow-up."""
 
 from instar.relations.equivariance import PosePairs, Strayed, aggregated, matrices_of, pose_pairs, renamed_poses
+from instar.relations.marks import Mark, MarkedPair, Row, Segment, segments
 from instar.relations.registry import bound_relation, own_equivariance, relations
 from instar.relations.relation import VERDICT_COLUMNS, BoundRelation, Evidence, Relation
 from instar.relations.rule import Rule, levels_of, rule
@@ -9,9 +10,13 @@ __all__ = [
     "VERDICT_COLUMNS",
     "BoundRelation",
     "Evidence",
+    "Mark",
+    "MarkedPair",
     "PosePairs",
     "Relation",
+    "Row",
     "Rule",
+    "Segment",
     "Strayed",
     "aggregated",
     "bound_relation",
@@ -22,4 +27,5 @@ __all__ = [
     "relations",
     "renamed_poses",
     "rule",
+    "segments",
 ]

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from instar.relations.marks import MarkedPair, Row
 from instar.spelling import Parameter, Value, spell
 
 __all__ = ["VERDICT_COLUMNS", "BoundRelation", "Evidence", "Relation"]
@@ -71,6 +72,10 @@ class Relation:
     help: str = ""
     made_of: Mapping[str, str] = field(default_factory=dict)
     """Over many cases: which relation's verdicts a measure is taken from, where that is not the output kind's own."""
+    marked: Callable[[Row, Row, Row], MarkedPair] | None = None
+    """Marks the words of two answers: of a stored source and a stored follow-up, with the judging's options."""
+    roles: Mapping[str, str] = field(default_factory=dict)
+    """What the roles of its marks mean, in the order in which a legend has them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,10 +15,11 @@ import polars as pl
 
 from instar.analysis import Run, Severities, worst_pairs
 from instar.engine import DEFAULT
+from instar.relations import MarkedPair
+from instar.report.marks import marked_pairs
 from instar.report.picture import Panel, encoded, panel_picture
 from instar.report.rebuild import CannotDraw, load_pair, load_source
 from instar.report.section import Section
-from instar.report.spoken import Spoken, spoken
 
 __all__ = ["Example", "PairShown", "examples", "pairs_shown"]
 
@@ -30,7 +31,7 @@ class PairShown:
     """A verdict with its pictures, as data addresses, or `why` they cannot be drawn.
 
     `last` is the place in the relation's grid of the highest threshold that it violates, −1 where there is none;
-    `expects` says whether the follow-up shows what was expected; `spoken` are the captions of what is said, not drawn.
+    `expects` says whether the follow-up shows what was expected; `marked` are answers in words, marked.
     """
 
     verdict: Mapping[str, Any]
@@ -41,7 +42,7 @@ class PairShown:
     notes: tuple[str, str]
     expects: bool
     why: str
-    spoken: Spoken | None = None
+    marked: MarkedPair | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +63,7 @@ def pairs_shown(
     found: dict[str, list[PairShown]] = {section.relation: [] for section in sections}
     owner = {one: section for section in sections for rules in section.families.values() for one in rules}
     verdicts = list(run.verdicts_of(_chosen(run, owner, count, judging), judging=judging).iter_rows(named=True))
-    for verdict, said in zip(verdicts, spoken(run.store, manifest, verdicts, judging), strict=True):
+    for verdict, marked in zip(verdicts, marked_pairs(run.store, verdicts, judging), strict=True):
         section = owner[verdict["rule"]]
         severity = verdict["severity"]
         last = sum(severity >= value and severity > 0 for value in section.grid) - 1
@@ -75,7 +76,7 @@ def pairs_shown(
         except CannotDraw as error:
             why = str(error)
         found[section.relation].append(
-            PairShown(verdict, section.names[verdict["rule"]], last, source, follow_up, notes, expects, why, said)
+            PairShown(verdict, section.names[verdict["rule"]], last, source, follow_up, notes, expects, why, marked)
         )
     return found
 

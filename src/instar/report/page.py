@@ -19,10 +19,10 @@ from instar.report.chart import PAGE_FONT, STATIC, Chart, columns, config
 from instar.report.compared import Comparison, common_cases, compare, run_names
 from instar.report.figures import charts, comparison
 from instar.report.gallery import Example, PairShown, examples, pairs_shown
+from instar.report.marks import roles_of
 from instar.report.panels import PanelContent, panels_of_relation, panels_of_run, panels_of_runs
 from instar.report.rebuild import severity_text
 from instar.report.section import Section, make_section
-from instar.report.spoken import ROLES
 from instar.report.words import count_of, headline, interval, over_cases_text, p_text, percent, points, slice_words
 
 __all__ = ["Part", "Report", "RunPart", "make_report", "page", "script_json"]
@@ -233,7 +233,7 @@ def page(report: Report) -> str:
         severity_text=severity_text,
         headline=headline,
         over_cases_text=over_cases_text,
-        roles=ROLES,
+        roles_of=roles_of,
         slice_words=slice_words,
         points=points,
         p_text=p_text,

@@ -9,8 +9,6 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from instar.analysis import CAPTION_KINDS
-
 __all__ = ["Prepared", "markdown_lines", "objects_prepared", "prepared", "show_tables"]
 
 Prepared = tuple[str, list[str], list[list[str]]]
@@ -71,36 +69,6 @@ def objects_prepared(table: pl.DataFrame) -> Prepared:
             "images",
             *(name.removeprefix("images_") for name in _IMAGES[1:]),
             "still found",
-        ],
-        rows,
-    )
-
-
-def captions_prepared(table: pl.DataFrame) -> Prepared:
-    """What insertions did to captions, per change."""
-    exact = not table["verbatim"].is_null().all()
-    rows = [
-        [
-            row["change"],
-            *(f"{row[name]:,}" for name in ("pairs", "objects", "numbers", "either")),
-            _with_interval({**row, "share_low": row["low"], "share_high": row["high"]}, "share"),
-            *(f"{row[name]:,}" for name in CAPTION_KINDS),
-            *(["–" if row["verbatim"] is None else f"{row['verbatim']:,}"] if exact else []),
-        ]
-        for row in table.iter_rows(named=True)
-    ]
-    return (
-        "Pairs that break the relation of objects (MR1), of numbers (MR2), or either, its share in % with the 95 % "
-        "interval; and by kind of error",
-        [
-            "change",
-            "pairs",
-            "objects",
-            "numbers",
-            "either",
-            "share",
-            *CAPTION_KINDS,
-            *(["changed at all"] if exact else []),
         ],
         rows,
     )

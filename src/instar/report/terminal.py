@@ -12,8 +12,8 @@ from rich.text import Text
 
 from instar.analysis import ANY
 from instar.engine import Outcome
+from instar.relations import MarkedPair
 from instar.report.rebuild import severity_text
-from instar.report.spoken import Spoken
 from instar.report.words import over_cases_text
 from instar.store import Manifest
 
@@ -63,11 +63,11 @@ def show_run(
     judging: str,
     units: Mapping[str, str],
     limit: int | None = None,
-    words: Sequence[Spoken | None] = (),
+    marked: Sequence[MarkedPair | None] = (),
 ) -> None:
     """Violation rates per rule, most violated first, and per family; what was not judged and why; the worst cases.
 
-    `words` are the captions of the worst, for a system that answers with such.
+    `marked` are the worst answers with their words marked, where a relation marks words.
     """
     console.print(
         f"[bold]{manifest.system.name}[/] · {', '.join(manifest.suites)} · judging {judging}", highlight=False
@@ -122,13 +122,14 @@ def show_run(
                 f"target {row['target']}",
             )
         console.print(listed)
-        for said in filter(None, words):
+        for pair in filter(None, marked):
             console.print()
-            show_spoken(console, said)
+            _show_marked(console, pair)
 
 
 _STYLES = {
-    "kept": "",
+    "": "not dim",
+    "kept": "not dim",
     "added": "bold blue",
     "missing": "strike",
     "extra": "bold reverse",
@@ -137,14 +138,14 @@ _STYLES = {
 }
 
 
-def show_spoken(console: Console, said: Spoken) -> None:
-    """Both captions of a pair with their words marked, and what is wrong."""
-    for name, parts in (("source   ", said.source), ("follow-up", said.follow_up)):
+def _show_marked(console: Console, pair: MarkedPair) -> None:
+    """Both answers of a pair with their words marked, and what is wrong."""
+    for name, parts in (("source   ", pair.source), ("follow-up", pair.follow_up)):
         line = Text(f"{name}  ", style="dim")
         for part in parts:
-            line.append(part.text, style=_STYLES.get(part.role, "") or "not dim")
+            line.append(part.text, style=_STYLES.get(part.role, "bold"))
         console.print(line, soft_wrap=True)
-    console.print(Text(f"           {'; '.join(said.sentences) or 'nothing is wrong'}", style="dim"), soft_wrap=True)
+    console.print(Text(f"           {'; '.join(pair.sentences) or 'nothing is wrong'}", style="dim"), soft_wrap=True)
 
 
 def show_selection(console: Console, table: pl.DataFrame, *, proven: bool, rules: int, share: float) -> None:

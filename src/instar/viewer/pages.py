@@ -14,8 +14,8 @@ from starlette.exceptions import HTTPException
 
 from instar.analysis import any_rule, group_rates
 from instar.engine import DEFAULT
+from instar.report.marks import marked_pairs
 from instar.report.rebuild import severity_text
-from instar.report.spoken import spoken
 from instar.store import Store
 from instar.viewer import charts
 from instar.viewer.index import COLUMNS, OK, Index, Pairs, RuleFacts
@@ -136,7 +136,7 @@ def card(index: Index, asked: Filters, pairs: Pairs, at: int, *, width: int = 48
     judged = pairs.status[at] == OK
     return {
         **told,
-        "spoken": None,
+        "marked": None,
         "name": rule.name,
         "unit": rule.unit,
         "judged": bool(judged),
@@ -150,9 +150,9 @@ def card(index: Index, asked: Filters, pairs: Pairs, at: int, *, width: int = 48
 
 
 def _worded(viewer: Viewer, asked: Filters, index: Index, cards: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Cards with the captions of their pairs, where a system answers in words."""
-    said = spoken(viewer.run(asked.run).store, index.manifest, cards, index.judging)
-    return [{**each, "spoken": words} for each, words in zip(cards, said, strict=True)]
+    """Cards with the marked words of their pairs, where a relation marks words."""
+    pairs = marked_pairs(viewer.run(asked.run).store, cards, index.judging)
+    return [{**each, "marked": pair} for each, pair in zip(cards, pairs, strict=True)]
 
 
 # --- the gallery -----------------------------------------------------------------------------------

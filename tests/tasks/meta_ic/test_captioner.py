@@ -17,7 +17,7 @@ from instar.outputs.caption import Caption
 from instar.outputs.detections import Detections
 from instar.systems import MissingExtra, System, system
 from instar.systems.boxes import COCO
-from instar.tasks.meta_ic.captioner import said_of
+from instar.tasks.meta_ic.captioner import caption_of
 from instar.tasks.meta_ic.language.nouns import counted, plural
 from tests.missing import loaded_system, module, shared
 
@@ -33,7 +33,7 @@ CLASSES = st.lists(
 def said(**things: list[list[float]]) -> str:
     """Of boxes by class; `dining_table` is a dining table."""
     found = [(label, box) for label, boxes in things.items() for box in boxes]
-    return said_of(Detections.from_xyxy([box for _, box in found], [label for label, _ in found]))
+    return caption_of(Detections.from_xyxy([box for _, box in found], [label for label, _ in found]))
 
 
 # --- in words --------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ def test_classes_are_named_once_with_their_number_the_largest_first() -> None:
 
 def test_a_surer_detection_of_the_same_size_comes_first() -> None:
     found = Detections.from_xyxy([[0, 0, 9, 9], [50, 0, 59, 9]], ["cat", "zebra"], [0.5, 0.9])
-    assert said_of(found) == "a zebra and a cat"
+    assert caption_of(found) == "a zebra and a cat"
 
 
 def test_nothing_names_no_class() -> None:
@@ -137,7 +137,7 @@ def test_where_things_are(things: dict[str, list[list[float]]], words: str) -> N
 def test_every_class_is_said_with_its_number(things: list[tuple[str, int, int, int, int]]) -> None:
     boxes = np.array([[x, y, x + w, y + h] for _, x, y, w, h in things], float).reshape(-1, 4)
     labels = [label for label, *_ in things]
-    words = said_of(Detections.from_xyxy(boxes, labels))
+    words = caption_of(Detections.from_xyxy(boxes, labels))
     for label in labels:
         assert counted(labels.count(label), label) in words
     number = (
@@ -151,8 +151,8 @@ def test_every_class_is_said_with_its_number(things: list[tuple[str, int, int, i
     assert number + 1 == max(1, len(set(labels)))  # and none of them twice
     mirrored = boxes.copy()
     mirrored[:, [0, 2]] = 400 - boxes[:, [2, 0]]
-    assert said_of(Detections.from_xyxy(mirrored, labels)) == words
-    assert said_of(Detections.from_xyxy(boxes[::-1], labels[::-1])) == words
+    assert caption_of(Detections.from_xyxy(mirrored, labels)) == words
+    assert caption_of(Detections.from_xyxy(boxes[::-1], labels[::-1])) == words
 
 
 # --- the system ------------------------------------------------------------------------------------

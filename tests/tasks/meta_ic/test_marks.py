@@ -13,10 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import instar
-from instar.report import export_suspicious, write_report
-from instar.report.spoken import segments, spoken
-from instar.tasks.meta_ic.relations import Mark
-from instar.tasks.meta_ic.suspicious import corrected
+from instar.relations import Mark, segments
+from instar.report import write_report
+from instar.report.marks import marked_pairs
+from instar.tasks.meta_ic.labels import label_problems
+from instar.tasks.meta_ic.panel import PANELS
+from instar.tasks.meta_ic.suspicious import corrected, export_suspicious
 from tests.perfect.test_captions import COLOURS, blind_to_cars, data
 
 ROWS = [
@@ -38,14 +40,18 @@ ROWS = [
 ]
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> instar.Run:
+def recorded_run(tmp_path: Path) -> instar.Run:
     table = tmp_path / "log.jsonl"
     table.write_text("".join(json.dumps(row) + "\n" for row in ROWS), "utf-8")
     name = "recorded(paste)"
     return instar.import_outputs(
         table, out=tmp_path / "run", follow_up=name, suite=f"{name} => objects + {name} => numbers"
     )
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> instar.Run:
+    return recorded_run(tmp_path)
 
 
 @given(st.text(max_size=30), st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=5))
@@ -56,7 +62,7 @@ def test_segments_are_the_text(text: str, places: list[tuple[int, int]]) -> None
 
 def test_what_is_wrong_is_marked(run: instar.Run) -> None:
     rule = "recorded(paste) => objects"
-    first, second, third = spoken(run.store, run.manifest, [{"case": each, "rule": rule} for each in "abc"], "default")
+    first, second, third = marked_pairs(run.store, [{"case": each, "rule": rule} for each in "abc"])
     assert first is not None and first.sentences == ("dog was inserted and is not named",)
     assert second is not None and second.sentences == (), "two kittens are what is left of a cat and another one"
     assert third is not None
@@ -72,9 +78,21 @@ def test_the_report_shows_captions_and_escapes_them(run: instar.Run, tmp_path: P
     assert "this run was recorded" in page
 
 
+def test_tables_of_a_run_of_captions(run: instar.Run) -> None:
+    panel = PANELS["captions"]
+    assert panel.tables is not None
+    content = panel.tables([run], "default", 0.05)
+    assert content is not None
+    (table,) = content.tables
+    shown = dict(zip(table.heads, table.rows[0], strict=True))
+    assert (shown["change"], shown["pairs"], shown["share"]) == ("recorded(paste)", "3", "67\u00a0% (21–94)")
+    (row,) = content.frames["captions"].to_dicts()
+    assert (row["pairs"], row["objects"], row["numbers"], row["omission"]) == (3, 2, 0, 2)
+
+
 def test_pairs_for_people_and_captions_to_train_on(run: instar.Run, tmp_path: Path) -> None:
     found = export_suspicious(run, tmp_path / "out")
-    assert (found.pairs, found.pictures, len(found.missing)) == (2, 0, 2)
+    assert (found.pairs, found.images, len(found.missing)) == (2, 0, 2)
     with (tmp_path / "out" / "pairs.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = {row["case"]: row for row in csv.DictReader(file)}
     assert rows["a"]["corrected"] == "a man on a bench with a dog"
@@ -115,12 +133,12 @@ def test_corrected(caption: str, label: str, better: str) -> None:
 
 
 def test_labels_that_leave_out_what_is_there(run: instar.Run) -> None:
-    found = run.label_problems()
+    found = label_problems(run)
     assert found.select("case", "number", "left_out").rows() == [("a", 2, "bench, person")]
     assert found["others"].to_list() == [2]
 
 
 def test_labels_of_another_dataset(run: instar.Run, tmp_path: Path) -> None:
     told = {"c": ["a bicycle", "a car"]}
-    assert run.label_problems(told).is_empty(), "a bicycle is a vehicle, as a car is"
-    assert run.label_problems({"c": ["an empty street", "a car"]})["left_out"].to_list() == ["car"]
+    assert label_problems(run, told).is_empty(), "a bicycle is a vehicle, as a car is"
+    assert label_problems(run, {"c": ["an empty street", "a car"]})["left_out"].to_list() == ["car"]

@@ -1,4 +1,4 @@
-"""MetaIC: an object is inserted into a picture, and the caption gains exactly that."""
+"""MetaIC: an object is inserted into an image, and the caption gains exactly that."""
 
 from instar.task import Task
 
@@ -12,4 +12,5 @@ TASK = Task(
     relations=dict.fromkeys(("objects", "numbers", "verbatim"), ".relations:RELATIONS"),
     suites=dict.fromkeys(("meta-ic", "meta-ic@paper", "deeptest"), ".suite:SUITES"),
     panels={"captions": ".panel:PANELS"},
+    commands={"captions": ".commands:captions", "pool": ".commands:pool"},
 )

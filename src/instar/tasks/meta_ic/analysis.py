@@ -2,44 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
+from instar.analysis import Run
+from instar.engine import DEFAULT
 from instar.relations import rule
 from instar.stats import wilson
+from instar.tasks.meta_ic.relations import RELATIONS
 
-__all__ = ["CAPTION_KINDS", "caption_table"]
+__all__ = ["CAPTION_KINDS", "caption_rules", "caption_table"]
 
 CAPTION_KINDS = ("misclassification", "omission", "number")
-_RELATIONS = ("objects", "numbers", "verbatim")
 
 
-def caption_table(verdicts: pl.DataFrame, rules: Sequence[str], *, threshold: float = 1.0) -> pl.DataFrame:
+def caption_rules(run: Run) -> pl.DataFrame:
+    """The rules of a run that are about captions: `rule`, `change` and `relation`."""
+    change = pl.col("rule").map_elements(lambda text: rule(text).left, pl.String).alias("change")
+    return run.rules().filter(pl.col("relation").is_in(list(RELATIONS))).select("rule", change, "relation")
+
+
+def caption_table(run: Run, *, threshold: float | None = None, judging: str = DEFAULT) -> pl.DataFrame:
     """Tables 1 and 2 of MetaIC without a human's word: one row per change, and `all` of them together.
 
     `pairs` are those that the first relation judges; `objects` violate it, `numbers` the second one, `either` one of
-    both, with the 95 % interval of its share. `verbatim` counts captions that changed at all, where that was asked. A
-    pair counts once in each of the kinds that it shows.
+    both, with the 95 % interval of its share. `verbatim` counts captions that changed at all, where a rule asks for
+    that. A pair counts once in each of the kinds that it shows.
     """
-    named = {}
-    for text in rules:
-        one = rule(text)
-        if one.relation is not None and one.relation.relation.name in _RELATIONS:
-            named[text] = (one.left, one.relation.relation.name)
-    names = pl.DataFrame(
-        [(text, *what) for text, what in named.items()],
-        orient="row",
-        schema={"rule": pl.String, "change": pl.String, "relation": pl.String},
-    )
-    mine = names.join(verdicts.select("rule", "case", "target", "severity", "kind"), on="rule", maintain_order="left")
-    broken = (pl.col("severity") >= threshold) & (pl.col("severity") > 0)
-    of = {name: pl.col("relation") == name for name in _RELATIONS}
-    pairs = mine.group_by("change", "case", "target", maintain_order=True).agg(
-        judged=(of["objects"] & pl.col("severity").is_not_null()).any(),
-        **{name: (of[name] & broken).any() for name in _RELATIONS},
-        exact=(of["verbatim"] & pl.col("severity").is_not_null()).any(),
-        **{kind: (broken & (pl.col("kind") == kind)).any() for kind in CAPTION_KINDS},
+    rules = caption_rules(run)
+    if rules.is_empty():
+        raise ValueError(
+            f"{run.folder} has no rules about captions; `instar run CAPTIONER meta-ic DATASET` with a pool of objects "
+            "to insert makes such a run"
+        )
+    limit = run.thresholds(threshold)[rules["rule"][0]]
+    verdicts = run.verdicts(judging).select("rule", "case", "target", "severity", "kind")
+    violated = (pl.col("severity") >= limit) & (pl.col("severity") > 0)
+    of = {name: pl.col("relation") == name for name in RELATIONS}
+    pairs = (
+        rules.join(verdicts, on="rule", maintain_order="left")
+        .group_by("change", "case", "target", maintain_order=True)
+        .agg(
+            judged=(of["objects"] & pl.col("severity").is_not_null()).any(),
+            **{name: (of[name] & violated).any() for name in RELATIONS},
+            exact=(of["verbatim"] & pl.col("severity").is_not_null()).any(),
+            **{kind: (violated & (pl.col("kind") == kind)).any() for kind in CAPTION_KINDS},
+        )
     )
     pairs = pl.concat([pairs, pairs.with_columns(change=pl.lit("all"))]) if pairs["change"].n_unique() > 1 else pairs
     table = pairs.group_by("change", maintain_order=True).agg(

@@ -1,6 +1,6 @@
 """A captioner that says in words what a detector sees: `two dogs on a bench and a kite`.
 
-It is as right as its detector. Each class is named once, with its number; where things are is said only where their
+It is as right as its detector. Each class is named once, with its number; where things are is told only where their
 boxes leave little doubt, and by no other evidence.
 """
 
@@ -16,54 +16,29 @@ from instar.spelling import Parameter
 from instar.systems.system import System, SystemFamily, fingerprint_of
 from instar.tasks.meta_ic.language.nouns import counted
 
-__all__ = ["FAMILIES", "said_of"]
+__all__ = ["FAMILIES", "caption_of"]
 
 _ADAPTER = "1"
 """Part of the fingerprint; changes when the words for the same detections do."""
 
 _NOTHING = "nothing in particular"
 
-_LAID = {
-    "bottle",
-    "wine glass",
-    "cup",
-    "fork",
-    "knife",
-    "spoon",
-    "bowl",
-    "banana",
-    "apple",
-    "sandwich",
-    "orange",
-    "broccoli",
-    "carrot",
-    "hot dog",
-    "pizza",
-    "donut",
-    "cake",
-    "laptop",
-    "mouse",
-    "remote",
-    "keyboard",
-    "cell phone",
-    "book",
-    "vase",
-    "scissors",
-}
-_SEATED = {
-    "person",
-    "cat",
-    "dog",
-    "bird",
-    "teddy bear",
-    "backpack",
-    "handbag",
-    "suitcase",
-    "laptop",
-    "remote",
-    "cell phone",
-    "book",
-}
+
+def _labels(text: str) -> frozenset[str]:
+    return frozenset(" ".join(text.split()).split(", "))
+
+
+_LAID = _labels(
+    """
+    bottle, wine glass, cup, fork, knife, spoon, bowl, banana, apple, sandwich, orange, broccoli, carrot, hot dog,
+    pizza, donut, cake, laptop, mouse, remote, keyboard, cell phone, book, vase, scissors
+    """
+)
+_SEATED = _labels(
+    """
+    person, cat, dog, bird, teddy bear, backpack, handbag, suitcase, laptop, remote, cell phone, book
+    """
+)
 _TABLES = {"dining table"}
 _SEATS = {"bed", "bench", "chair", "couch"}
 _MOUNTS = {"horse", "bicycle", "motorcycle"}
@@ -163,15 +138,16 @@ def _listed(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
-def said_of(found: Detections) -> str:
-    """What is found, in words.
+def caption_of(detections: Detections) -> str:
+    """Detections in words.
 
-    >>> said_of(Detections.from_xyxy([[0, 0, 90, 90], [40, 50, 50, 60], [70, 50, 80, 60]], ["cow", "bird", "bird"]))
+    >>> caption_of(Detections.from_xyxy([[0, 0, 90, 90], [40, 50, 50, 60], [70, 50, 80, 60]], ["cow", "bird", "bird"]))
     'a cow and two birds'
     """
     weights: dict[str, float] = {}
     groups: dict[str, list[_Thing]] = {}
-    for label, score, box in zip(found.labels, found.scores.tolist(), found.boxes.tolist(), strict=True):
+    rows = zip(detections.labels, detections.scores.tolist(), detections.boxes.tolist(), strict=True)
+    for label, score, box in rows:
         thing = _Thing(label.replace("_", " ").strip() or "thing", *box)
         groups.setdefault(thing.label, []).append(thing)
         weights[thing.label] = weights.get(thing.label, 0.0) + score * thing.area
@@ -194,58 +170,58 @@ def said_of(found: Detections) -> str:
         if resting:
             parts[resting[0]] = f"{_listed([words[label] for label in resting])} on {words[support]}"
             left = [label for label in left if label not in (*resting[1:], support)]
-    told = [parts.get(label, words[label]) for label in left]
+    phrases = [parts.get(label, words[label]) for label in left]
     if (
         len(left) == 2
         and not parts
         and all(len(groups[label]) == 1 for label in left)
         and _beside(*(groups[label][0] for label in left))
     ):
-        return " next to ".join(reversed(told))  # the smaller one next to the larger
+        return " next to ".join(reversed(phrases))  # the smaller one next to the larger
     # What would be read as "on a bench", too, comes after what is on it.
-    told.sort(key=lambda part: " on " not in part)
-    several, rest = [[part for part in told if (" and " in part) is so] for so in (True, False)]
+    phrases.sort(key=lambda part: " on " not in part)
+    several, rest = [[part for part in phrases if (" and " in part) is so] for so in (True, False)]
     return ", as well as ".join(filter(None, [", and ".join(several), _listed(rest) if rest else ""]))
 
 
 def _resting(labels: Sequence[str], groups: dict[str, list[_Thing]], supports: Sequence[_Thing]) -> list[str]:
     """The classes of which every one rests on one of these; none where one of these would carry nothing."""
-    found = [label for label in labels if all(any(_rests(a, on) for on in supports) for a in groups[label])]
-    used = [on for on in supports if any(_rests(a, on) for label in found for a in groups[label])]
-    return found if len(used) == len(supports) else []
+    resting = [label for label in labels if all(any(_rests(a, on) for on in supports) for a in groups[label])]
+    used = [on for on in supports if any(_rests(a, on) for label in resting for a in groups[label])]
+    return resting if len(used) == len(supports) else []
 
 
 def _detector_captioner(name: str, *, detector: str, confidence: float) -> System:
     from instar.systems import system  # which knows this family, too
 
-    found = system(detector)
-    if found.kind != Detections.kind:
-        found.close()
+    wrapped = system(detector)
+    if wrapped.kind != Detections.kind:
+        wrapped.close()
         raise ValueError(
-            f"{name}: {detector} answers with {found.kind}; a detector-captioner needs a system that "
+            f"{name}: {detector} answers with {wrapped.kind}; a detector-captioner needs a system that "
             "answers with detections, e.g. efficientdet-lite0"
         )
 
     def predict(inputs: Sequence[Input], seeds: Sequence[int]) -> list[Caption]:
-        return [_caption(answer) for answer in found.answer(inputs, seeds)]
+        return [_caption(answer) for answer in wrapped.answer(inputs, seeds)]
 
     def _caption(answer: object) -> Caption:
         if isinstance(answer, Exception):
             raise answer
         assert isinstance(answer, Detections)
         sure = answer.confident(confidence)
-        return Caption.from_text(said_of(sure), score=float(sure.scores.min()) if len(sure) else None, behind=sure)
+        return Caption.from_text(caption_of(sure), score=float(sure.scores.min()) if len(sure) else None, behind=sure)
 
     return System(
         name,
         Caption.kind,
         predict,
-        fingerprint_of("detector-captioner", _ADAPTER, confidence, found.fingerprint),
-        deterministic=found.deterministic,
-        seedable=found.seedable,
-        batch=found.batch,
-        takes=found.takes,
-        close=found.close,
+        fingerprint_of("detector-captioner", _ADAPTER, confidence, wrapped.fingerprint),
+        deterministic=wrapped.deterministic,
+        seedable=wrapped.seedable,
+        batch=wrapped.batch,
+        takes=wrapped.takes,
+        close=wrapped.close,
     )
 
 

@@ -6,65 +6,89 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from instar.analysis import Run
+from instar.engine import SOURCE
+from instar.outputs.caption import Caption
 from instar.tasks.meta_ic.language import Reading, Vocabulary, read_caption
+from instar.tasks.meta_ic.relations import vocabulary_of
 
 __all__ = ["label_problems"]
 
+_COLUMNS = {
+    "case": pl.String,
+    "number": pl.Int32,
+    "label": pl.String,
+    "left_out": pl.String,
+    "seen": pl.Int32,
+    "pairs": pl.Int32,
+    "others": pl.Int32,
+    "of": pl.Int32,
+}
 
-def label_problems(said: pl.DataFrame, labels: Mapping[str, Sequence[str]], words: Vocabulary) -> pl.DataFrame:
+
+def label_problems(
+    run: Run, labels: Mapping[str, Sequence[str]] | None = None, *, vocabulary: str = "coco"
+) -> pl.DataFrame:
     """Captions of people that look wrong, the likeliest first.
 
-    `said` has `case`, `source` and `follow_up`: what the captioner said. What it names in both is taken to be there; a
-    label is flagged where it names nothing of that super-category, nor a wider word for it. One row per flagged label:
-    its number and text, the classes it leaves out, in how many pairs these were `seen`, and how many of the `others`
-    of the picture name them: where they do, it is the odd one out.
+    `labels` are the captions of each case; those of the run's own dataset by default. What the captioner names in both
+    images of a pair is taken to be there; a label is flagged where it names nothing of that super-category, nor a wider
+    word for it. One row per flagged label: its number and text, the classes it leaves out, in how many pairs these were
+    `seen`, and how many of the `others` of the image name them: where they do, it is the odd one out.
     """
-    found = []
-    for (case,), pairs in said.group_by("case", maintain_order=True):
+    words = vocabulary_of(vocabulary)
+    labels = _own_labels(run) if labels is None else labels
+    rows = []
+    for (case,), pairs in _captions(run).group_by("case", maintain_order=True):
         texts = labels.get(str(case), ())
         both = [
-            read_caption(before, words).objects.keys() & read_caption(after, words).objects.keys()
-            for before, after in pairs.select("source", "follow_up").iter_rows()
+            read_caption(source, words).objects.keys() & read_caption(follow_up, words).objects.keys()
+            for source, follow_up in pairs.select("source", "follow_up").iter_rows()
         ]
         readings = [read_caption(text, words) for text in texts]
         for label in sorted(set().union(*both)):
             seen = sum(label in named for named in both)
             names = [_names(reading, label, words) for reading in readings]
-            for number, (text, named) in enumerate(zip(texts, names, strict=True)):
-                if not named:
-                    found.append(
-                        {
-                            "case": case,
-                            "number": number,
-                            "label": text,
-                            "left_out": label,
-                            "seen": seen,
-                            "pairs": pairs.height,
-                            "others": sum(names),
-                            "of": len(texts) - 1,
-                        }
-                    )
-    table = pl.DataFrame(
-        found,
-        schema={
-            "case": pl.String,
-            "number": pl.Int32,
-            "label": pl.String,
-            "left_out": pl.String,
-            "seen": pl.Int32,
-            "pairs": pl.Int32,
-            "others": pl.Int32,
-            "of": pl.Int32,
-        },
-    )
-    merged = table.group_by("case", "number", "label", maintain_order=True).agg(
-        pl.col("left_out").str.join(", "),
-        pl.col("seen").max(),
-        pl.col("pairs").first(),
-        pl.col("others").max(),
-        pl.col("of").first(),
+            rows += [
+                (case, number, text, label, seen, pairs.height, sum(names), len(texts) - 1)
+                for number, (text, named) in enumerate(zip(texts, names, strict=True))
+                if not named
+            ]
+    merged = (
+        pl.DataFrame(rows, schema=_COLUMNS, orient="row")
+        .group_by("case", "number", "label", maintain_order=True)
+        .agg(
+            pl.col("left_out").str.join(", "),
+            pl.col("seen").max(),
+            pl.col("pairs").first(),
+            pl.col("others").max(),
+            pl.col("of").first(),
+        )
     )
     return merged.sort("others", "seen", descending=True, maintain_order=True)
+
+
+def _own_labels(run: Run) -> dict[str, list[str]]:
+    """The captions that the run's dataset has, by case."""
+    if run.manifest.truth_kind != Caption.kind:
+        raise ValueError(f"the dataset of {run.folder} has no captions; give a dataset that has some as labels")
+    cases = run.store.cases(["case", "truth_caption"]).drop_nulls("truth_caption")
+    return {case: text.split("\n") for case, text in cases.iter_rows()}
+
+
+def _captions(run: Run) -> pl.DataFrame:
+    """The captions of each pair: `case`, `source` and `follow_up`."""
+    if (kind := run.manifest.system.kind) != Caption.kind:
+        raise ValueError(f"{run.folder} is a run of {kind}; labels are checked with the captions of a captioner")
+    rows = run.store.predictions(
+        ["case", "follow_up", "caption"], where=(pl.col("status") == "ok") & (pl.col("repeat") == 0)
+    )
+    source = rows.filter(follow_up=SOURCE).select("case", source="caption")
+    return (
+        rows.filter(pl.col("follow_up") != SOURCE)
+        .join(source, on="case", maintain_order="left")
+        .select("case", "source", follow_up="caption")
+    )
 
 
 def _names(reading: Reading, label: str, words: Vocabulary) -> bool:

@@ -1,27 +1,64 @@
-"""What a report shows of MetaIC: what captions make of inserted objects."""
+"""What is shown of MetaIC: what captions make of inserted objects."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import polars as pl
 
 from instar.analysis import Run
-from instar.report.panels import Panel, PanelContent, Table
-from instar.report.tables import captions_prepared
+from instar.engine import stored_judging
+from instar.report.panels import Panel, PanelContent, Table, TaskTables
+from instar.report.words import interval, percent
+from instar.tasks.meta_ic.analysis import CAPTION_KINDS, caption_rules, caption_table
+from instar.tasks.meta_ic.relations import RELATIONS
 
 __all__ = ["PANELS"]
 
 
-def _captions(run: Run, judging: str) -> PanelContent | None:
-    table = run.captions(judging=judging)
-    if not table["pairs"].sum():
+def _of_run(run: Run, judging: str) -> PanelContent | None:
+    numbers = _numbers(run, judging)
+    if numbers is None or not numbers["pairs"].sum():
         return None
-    read = "as MetaIC's code had it" if run.manifest.options.get("reader") == "paper" else "by Instar"
+    paper = stored_judging(run.store, judging).of(RELATIONS["objects"])["reader"] == "paper"
     return PanelContent(
-        "What captions make of it",
+        "What captions name after a change",
         "With an object inserted, a caption names what it named before, and that object; everything keeps its "
-        f"grammatical number. Captions are understood {read}: `instar words` says how a caption is read.",
-        tables=[Table(*captions_prepared(table))],
+        f"grammatical number. Captions are understood {'as the code of MetaIC did' if paper else 'by Instar'}: "
+        "`instar captions words` says how Instar reads a caption.",
+        tables=[_in_words(numbers)],
     )
 
 
-PANELS: Mapping[str, Panel] = {"captions": Panel(of_run=_captions)}
+def _tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
+    numbers = _numbers(runs[0], judging)
+    return None if numbers is None else TaskTables([_in_words(numbers)], {"captions": numbers})
+
+
+def _numbers(run: Run, judging: str) -> pl.DataFrame | None:
+    return None if caption_rules(run).is_empty() else caption_table(run, judging=judging)
+
+
+def _in_words(numbers: pl.DataFrame) -> Table:
+    """What changes did to captions, one row for each."""
+    exact = not numbers["verbatim"].is_null().all()
+    counts = ("pairs", "objects", "numbers", "either")
+    rows = [
+        [
+            row["change"],
+            *(f"{row[name]:,}" for name in counts),
+            "–" if row["share"] is None else f"{percent(row['share'])} ({interval(row['low'], row['high'])})",
+            *(f"{row[name]:,}" for name in CAPTION_KINDS),
+            *(["–" if row["verbatim"] is None else f"{row['verbatim']:,}"] if exact else []),
+        ]
+        for row in numbers.iter_rows(named=True)
+    ]
+    return Table(
+        "How many pairs break the relation of objects (MR1), the relation of numbers (MR2), or either of them; the "
+        "share that breaks either, with its 95 % interval; and how many pairs show each kind of error",
+        ["change", *counts, "share", *CAPTION_KINDS, *(["changed at all"] if exact else [])],
+        rows,
+    )
+
+
+PANELS: Mapping[str, Panel] = {"captions": Panel(of_run=_of_run, tables=_tables)}

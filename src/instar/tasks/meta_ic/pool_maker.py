@@ -1,4 +1,4 @@
-"""Making a pool: whole objects cut out of pictures, by a dataset's masks or by a segmenter's."""
+"""Making a pool: whole objects cut out of images, by a dataset's masks or by a segmenter's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from instar.datasets import Dataset
 from instar.engine.needs import SURE
 from instar.image import Image
 from instar.outputs.detections import Detections
-from instar.pool import Item, Pool, read_pool, write_item, write_listing
+from instar.pool import Item, Pool, check_new, read_pool, write_item, write_listing
 from instar.systems import System
 
 __all__ = ["MadePool", "PoolProgress", "make_pool"]
@@ -24,9 +24,9 @@ __all__ = ["MadePool", "PoolProgress", "make_pool"]
 Mask = npt.NDArray[np.uint8]
 
 LEAST_SHARE, LEAST_PIXELS = 0.01, 4096
-"""Of the picture, and 64×64: what is smaller shows too little to be enlarged."""
+"""Of the image, and 64×64: what is smaller shows too little to be enlarged."""
 BORDER = 2
-"""Pixels from the picture's border within which an object counts as cut off by it."""
+"""Pixels from the image's border within which an object counts as cut off by it."""
 ONE_PIECE = 0.95
 """The share of an object's pixels that its largest piece has at least; the crumbs are left out."""
 HOLES = 0.15
@@ -77,19 +77,18 @@ def make_pool(
     limit: int | None = None,
     on_progress: Callable[[PoolProgress], None] | None = None,
 ) -> MadePool:
-    """Cut the whole objects out of a dataset's pictures, and write them to a folder that is new or empty.
+    """Cut the whole objects out of a dataset's images, and write them to a folder that is new or empty.
 
     Args:
-        dataset: pictures with masks in their ground truth; any pictures where a segmenter is given.
+        dataset: images with masks in their ground truth; any images where there is a segmenter.
         out: the folder.
         segmenter: a system that answers with detections that have masks; those with a score of 0.5 and more count.
         labels: only these classes; all by default.
-        most: at most so many objects of a class, the first ones.
-        limit: only the first so many cases.
+        most: at most this many objects of a class, the first ones.
+        limit: only this many cases, the first ones.
     """
     folder = Path(out)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise FileExistsError(f"{folder} is there already; give a folder that is new or empty")
+    check_new(folder)
     if segmenter is None and dataset.truth != Detections.kind:
         raise ValueError(
             f"{dataset.name} has {dataset.truth or 'no'} ground truth, and objects are cut out by masks; "
@@ -132,50 +131,50 @@ def _items(
     case: Case, segmenter: System | None, labels: Collection[str], most: int | None, count: _Count
 ) -> Iterator[Item]:
     try:
-        given, _ = read_input(case)
-        if not isinstance(given, Image):
-            raise ValueError(f"it is a {given.kind}, not a picture")
-        found = case.truth if segmenter is None else segmenter.answer([given], [0])[0]
-        if isinstance(found, Exception):
-            raise found
+        image, _ = read_input(case)
+        if not isinstance(image, Image):
+            raise ValueError(f"it is a {image.kind}, not an image")
+        objects = case.truth if segmenter is None else segmenter.answer([image], [0])[0]
+        if isinstance(objects, Exception):
+            raise objects
     except Exception as error:  # a system may raise anything
         count.failed[case.id] = f"{type(error).__name__}: {error}"
         return
-    if not isinstance(found, Detections):
+    if not isinstance(objects, Detections):
         return
     if segmenter is not None:
-        found = found.confident(SURE)
+        objects = objects.confident(SURE)
     crowds = case.attributes.get("crowds", 0) if segmenter is None else 0
     count.rejected.update({"crowds": crowds} if crowds else {})
-    masks = found.masks
-    if masks is None or masks.shape[1:] != given.pixels.shape[:2]:
-        count.rejected.update({"without a mask of the picture's size": len(found)} if len(found) else {})
+    masks = objects.masks
+    if masks is None or masks.shape[1:] != image.pixels.shape[:2]:
+        count.rejected.update({"without a mask of the image's size": len(objects)} if len(objects) else {})
         return
-    for number, label in enumerate(found.labels):
+    for number, label in enumerate(objects.labels):
         if labels and label not in labels:
             continue
         if most is not None and count.kept[label] >= most:
             count.rejected["more than enough of their class"] += 1
             continue
         shape = _whole(masks[number])
-        fault = shape if isinstance(shape, str) else _hidden(shape, number, found)
+        fault = shape if isinstance(shape, str) else _hidden(shape, number, objects)
         if fault:
             count.rejected[fault] += 1
             continue
         assert not isinstance(shape, str)
-        own = found.ids[number] if found.ids else str(number)
+        own = objects.ids[number] if objects.ids else str(number)
         yield Item.from_pixels(
             label,
-            _cut_out(given.pixels, shape),
+            _cut_out(image.pixels, shape),
             name=f"{PurePosixPath(case.id).stem}-{own}",
             licence=str(case.attributes.get("licence", "")),
             source=f"{case.id}#{own}",
         )
 
 
-def _whole(given: npt.NDArray[np.bool_]) -> Mask | str:
+def _whole(drawn: npt.NDArray[np.bool_]) -> Mask | str:
     """The mask of an object that is all there, less its crumbs; or what it lacks."""
-    mask = given.astype(np.uint8)
+    mask = drawn.astype(np.uint8)
     area = cv2.countNonZero(mask)
     if area < max(LEAST_PIXELS, LEAST_SHARE * mask.size):
         return "too small"
@@ -203,17 +202,17 @@ def _hull(mask: Mask) -> Mask:
     return np.asarray(cv2.fillConvexPoly(np.zeros_like(mask), corners, [1]), np.uint8)
 
 
-def _hidden(mask: Mask, number: int, found: Detections) -> str:
+def _hidden(mask: Mask, number: int, objects: Detections) -> str:
     """Whether something in front of an object hides part of it, as far as masks tell: they meet along its outline."""
-    assert found.masks is not None
+    assert objects.masks is not None
     outline = np.asarray(mask - cv2.erode(mask, np.ones((3, 3), np.uint8)), np.uint8)
     length = cv2.countNonZero(outline)
-    for other, shape in enumerate(found.masks):
+    for other, shape in enumerate(objects.masks):
         if other == number:
             continue
         near = np.asarray(cv2.dilate(shape.astype(np.uint8), np.ones((5, 5), np.uint8)), np.uint8)
         if cv2.countNonZero(outline & near) >= TOUCHED * length and _in_front(
-            shape.astype(np.uint8), mask, bool(found.boxes[other, 3] > found.boxes[number, 3])
+            shape.astype(np.uint8), mask, bool(objects.boxes[other, 3] > objects.boxes[number, 3])
         ):
             return "hidden in part"
     return ""
@@ -221,12 +220,12 @@ def _hidden(mask: Mask, number: int, found: Detections) -> str:
 
 def _in_front(one: Mask, other: Mask, lower: bool) -> bool:
     """Which of two that meet is in front: the one that takes a bite out of the other, else the lower one."""
-    taken, given = (cv2.countNonZero(_hull(whole) & part) for whole, part in ((other, one), (one, other)))
-    return taken > given if max(taken, given) >= BITE * cv2.countNonZero(other) else lower
+    bitten, biting = (cv2.countNonZero(_hull(whole) & part) for whole, part in ((other, one), (one, other)))
+    return bitten > biting if max(bitten, biting) >= BITE * cv2.countNonZero(other) else lower
 
 
 def _cut_out(pixels: npt.NDArray[np.uint8], mask: Mask) -> npt.NDArray[np.uint8]:
-    """RGBA. The edge is soft over a pixel, inwards: outside of the mask the picture shows something else."""
+    """RGBA. The edge is soft over a pixel, inwards: outside of the mask the image shows something else."""
     x, y, width, height = cv2.boundingRect(mask)
     here = np.s_[y : y + height, x : x + width]
     alpha = cv2.blur(mask[here] * np.uint8(255), (3, 3), borderType=cv2.BORDER_CONSTANT) * mask[here]

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal
 
 import polars as pl
 
-from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
+from instar.relations import VERDICT_COLUMNS, Evidence, Mark, MarkedPair, Relation, Row, segments
 from instar.spelling import Parameter
 from instar.tasks.meta_ic.language import Mention, Reading, Vocabulary, coco, read_caption, read_paper, read_vocabulary
 
-__all__ = ["RELATIONS", "Compared", "Mark", "compared", "compared_rows", "vocabulary_of"]
+__all__ = ["RELATIONS", "Compared", "compared", "compared_rows", "vocabulary_of"]
 
-Role = Literal["kept", "added", "missing", "extra", "number", "wider"]
-MEASURES: dict[str, Any] = {"missing": pl.String, "extra": pl.String, "numbers": pl.String, "draw": pl.Int32}
+_ROLES = {
+    "kept": "named in both captions",
+    "added": "inserted and named",
+    "missing": "not named any more",
+    "extra": "named and not there before",
+    "number": "named in another number",
+    "wider": "a wider word that may stand for it",
+}
+MEASURES = {"missing": pl.String, "extra": pl.String, "numbers": pl.String, "draw": pl.Int32}
 """The classes that should be named and are not, those that are and should not, and those whose number is wrong, with
 commas between them; and which follow-up it was."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """Some letters of a caption, what they show, and why they were read so."""
-
-    start: int
-    end: int
-    role: Role
-    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,36 +59,37 @@ def compared(
     removed: Sequence[str] = (),
     *,
     reader: str = "words",
-    words: str = "coco",
+    vocabulary: str = "coco",
 ) -> Compared:
     """What two captions name, and where that breaks the relations.
 
     >>> compared("a man on a bench", "a man on a bench and a cat", ["dog"]).sentences
     ('dog was inserted and is not named', 'cat is named and was not there before')
     """
-    known = vocabulary_of(words)
-    before, after = _read(source, reader, known), _read(follow_up, reader, known)
-    new = {_class_of(label, known) or label for label in added}
-    gone = {_class_of(label, known) or label for label in removed}
-    expected = (before.objects.keys() | new) - gone
-    absent, surplus = expected - after.objects.keys(), after.objects.keys() - expected
-    hinted = _covered(before, surplus) | _covered(after, absent)
+    words = vocabulary_of(vocabulary)
+    source_reading, actual_reading = _read(source, reader, words), _read(follow_up, reader, words)
+    named, actual = source_reading.objects, actual_reading.objects
+    new = {_class_of(label, words) or label for label in added}
+    gone = {_class_of(label, words) or label for label in removed}
+    expected = (named.keys() | new) - gone
+    absent, surplus = expected - actual.keys(), actual.keys() - expected
+    hinted = _covered(source_reading, surplus) | _covered(actual_reading, absent)
     missing, extra = sorted(absent - hinted), sorted(surplus - hinted)
     wrong = {}
-    shared = sorted(expected & after.objects.keys() - gone)
+    shared = sorted(expected & actual.keys() - gone)
     for label in shared:
-        want = "many" if label in before.objects and label in new else before.objects.get(label, "one")
-        if {want, after.objects[label]} == {"one", "many"}:
-            wrong[label] = (want, after.objects[label])
+        number = "many" if label in named and label in new else named.get(label, "one")
+        if {number, actual[label]} == {"one", "many"}:
+            wrong[label] = number
     sentences = [
         f"{label} was inserted and is not named" if label in new else f"{label} is not named any more"
         for label in missing
     ]
     sentences += [f"{label} is named and was not there before" for label in extra]
-    sentences += [f"{label}: {is_} where {want} is expected" for label, (want, is_) in wrong.items()]
-    roles: dict[str, Role] = {
+    sentences += [f"{label}: {actual[label]} where {number} is expected" for label, number in wrong.items()]
+    roles = {
         **dict.fromkeys(shared, "kept"),
-        **dict.fromkeys(new & after.objects.keys(), "added"),
+        **dict.fromkeys(new & actual.keys(), "added"),
         **dict.fromkeys(wrong, "number"),
         **dict.fromkeys(extra, "extra"),
         **dict.fromkeys(missing, "missing"),
@@ -104,8 +101,8 @@ def compared(
         tuple(wrong),
         tuple(sorted(hinted)),
         len(shared),
-        _marks(before, roles, hinted),
-        _marks(after, roles, hinted),
+        _marks(source_reading, roles, hinted),
+        _marks(actual_reading, roles, hinted),
         tuple(sentences),
     )
 
@@ -117,17 +114,17 @@ def vocabulary_of(name: str) -> Vocabulary:
 
 
 @lru_cache(maxsize=4096)
-def _class_of(label: str, known: Vocabulary) -> str | None:
+def _class_of(label: str, vocabulary: Vocabulary) -> str | None:
     """The class that a label of a pool or a dataset means: itself, or the one that it is a word for."""
-    if label in known.classes:
+    if label in vocabulary.classes:
         return label
-    named = read_caption(f"a {label}", known).objects
+    named = read_caption(f"a {label}", vocabulary).objects
     return next(iter(named)) if len(named) == 1 else None
 
 
-def _read(text: str, reader: str, known: Vocabulary) -> Reading:
+def _read(text: str, reader: str, vocabulary: Vocabulary) -> Reading:
     if reader == "words":
-        return read_caption(text, known)
+        return read_caption(text, vocabulary)
     return Reading(text, tuple(Mention(label, number, 0, 0, "") for label, number in read_paper(text).items()), (), ())
 
 
@@ -136,7 +133,7 @@ def _covered(reading: Reading, labels: set[str]) -> set[str]:
     return {label for label in labels if any(label in wide.classes for wide in reading.wider)}
 
 
-def _marks(reading: Reading, roles: Mapping[str, Role], hinted: set[str]) -> tuple[Mark, ...]:
+def _marks(reading: Reading, roles: Mapping[str, str], hinted: set[str]) -> tuple[Mark, ...]:
     marks = [
         Mark(each.start, each.end, roles.get(each.label, "kept"), each.why)
         for each in reading.mentions
@@ -149,7 +146,7 @@ def _marks(reading: Reading, roles: Mapping[str, Role], hinted: set[str]) -> tup
 # --- judging ---------------------------------------------------------------------------------------
 
 
-def compared_rows(source: Mapping[str, Any], follow_up: Mapping[str, Any], options: Mapping[str, Any]) -> Compared:
+def compared_rows(source: Row, follow_up: Row, options: Row) -> Compared:
     """Two stored predictions compared as a judging does it."""
     return compared(
         source["caption"],
@@ -157,78 +154,79 @@ def compared_rows(source: Mapping[str, Any], follow_up: Mapping[str, Any], optio
         follow_up["added"] or (),
         follow_up["removed"] or (),
         reader=options["reader"],
-        words=options["vocabulary"],
+        vocabulary=options["vocabulary"],
     )
 
 
-def _pairs(evidence: Evidence) -> Iterator[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
+def _marked(source: Row, follow_up: Row, options: Row) -> MarkedPair:
+    comparison = compared_rows(source, follow_up, options)
+    return MarkedPair(
+        segments(source["caption"], comparison.source),
+        segments(follow_up["caption"], comparison.follow_up),
+        comparison.sentences,
+        tuple(follow_up["added"] or ()),
+    )
+
+
+def _marked_verbatim(source: Row, follow_up: Row, options: Row) -> MarkedPair:
+    """The objects are marked all the same; that another caption names the same ones is a sentence of its own."""
+    pair = _marked(source, follow_up, {"reader": "words", "vocabulary": "coco", **options})
+    changed = source["caption"] != follow_up["caption"]
+    return replace(pair, sentences=("the caption is another one", *pair.sentences)) if changed else pair
+
+
+def _pairs(evidence: Evidence) -> Iterator[tuple[Row, Row, dict[str, object]]]:
     """The stored source and follow-up of each verdict, and how it begins."""
     sources = {row["case"]: row for row in evidence.sources.filter(pl.col("repeat") == 0).iter_rows(named=True)}
     several = evidence.parameters["draws"] > 1
     for row in evidence.follow_ups.filter(pl.col("repeat") == 0).iter_rows(named=True):
         if row["case"] in sources:
-            yield (
-                sources[row["case"]],
-                row,
-                {
-                    "case": row["case"],
-                    "follow_up": row["follow_up"],
-                    "draw": row["draw"],
-                    "target": f"draw {row['draw']}" if several else "whole",
-                },
-            )
+            verdict = {name: row[name] for name in ("case", "follow_up", "draw")}
+            yield sources[row["case"]], row, verdict | {"target": f"draw {row['draw']}" if several else "whole"}
+
+
+def _judged(evidence: Evidence, severity: Callable[[Compared, str | None], dict[str, object]]) -> pl.DataFrame:
+    """A verdict for each pair: `severity` is given the comparison, and why the pair cannot be judged, if it cannot."""
+    vocabulary = vocabulary_of(evidence.options["vocabulary"])
+    rows = []
+    for source, follow_up, verdict in _pairs(evidence):
+        comparison = compared_rows(source, follow_up, evidence.options)
+        measures = {name: ", ".join(getattr(comparison, name)) or None for name in ("missing", "extra", "numbers")}
+        rows.append(verdict | severity(comparison, _unknown(follow_up, vocabulary)) | measures)
+    return pl.DataFrame(rows, schema={**VERDICT_COLUMNS, **MEASURES}, orient="row")
+
+
+def _unknown(follow_up: Row, vocabulary: Vocabulary) -> str | None:
+    labels = (*(follow_up["added"] or ()), *(follow_up["removed"] or ()))
+    strange = [label for label in labels if _class_of(label, vocabulary) is None]
+    return f"the vocabulary {vocabulary.name} has no word for {strange[0]!r}" if strange else None
 
 
 def objects(evidence: Evidence) -> pl.DataFrame:
     """How many classes are wrong: those that are not named and should be, and those that are and should not."""
-    rows = []
-    known = vocabulary_of(evidence.options["vocabulary"])
-    for source, follow_up, row in _pairs(evidence):
-        unknown = _unknown(follow_up, known)
-        found = compared_rows(source, follow_up, evidence.options)
-        row |= (
-            {"severity": None, "reason": unknown}
-            if unknown
-            else {"severity": float(len(found.missing) + len(found.extra)), "kind": found.kind}
-        )
-        rows.append(row | _measured(found))
-    return pl.DataFrame(rows, schema={**VERDICT_COLUMNS, **MEASURES}, orient="row")
+
+    def severity(comparison: Compared, reason: str | None) -> dict[str, object]:
+        if reason:
+            return {"severity": None, "reason": reason}
+        return {"severity": float(len(comparison.missing) + len(comparison.extra)), "kind": comparison.kind}
+
+    return _judged(evidence, severity)
 
 
 def numbers(evidence: Evidence) -> pl.DataFrame:
     """How many classes that both captions name have the wrong number."""
-    rows = []
-    known = vocabulary_of(evidence.options["vocabulary"])
-    for source, follow_up, row in _pairs(evidence):
-        found = compared_rows(source, follow_up, evidence.options)
-        reason = _unknown(follow_up, known)
-        if evidence.options["numbers"] == "agreed" and (found.missing or found.extra):
+    agreed = evidence.options["numbers"] == "agreed"
+
+    def severity(comparison: Compared, reason: str | None) -> dict[str, object]:
+        if agreed and (comparison.missing or comparison.extra):
             reason = "the captions do not name the same objects"
-        elif not found.shared:
+        elif not comparison.shared:
             reason = "no object is named that was there before or was inserted"
-        row |= (
-            {"severity": None, "reason": reason}
-            if reason
-            else {"severity": float(len(found.numbers)), "kind": "number" if found.numbers else None}
-        )
-        rows.append(row | _measured(found))
-    return pl.DataFrame(rows, schema={**VERDICT_COLUMNS, **MEASURES}, orient="row")
+        if reason:
+            return {"severity": None, "reason": reason}
+        return {"severity": float(len(comparison.numbers)), "kind": "number" if comparison.numbers else None}
 
-
-def _unknown(follow_up: Mapping[str, Any], known: Vocabulary) -> str | None:
-    strange = [
-        label
-        for label in (*(follow_up["added"] or ()), *(follow_up["removed"] or ()))
-        if _class_of(label, known) is None
-    ]
-    return f"the vocabulary {known.name} has no word for {strange[0]!r}" if strange else None
-
-
-def _measured(found: Compared) -> dict[str, Any]:
-    return {
-        name: ", ".join(labels) or None
-        for name, labels in (("missing", found.missing), ("extra", found.extra), ("numbers", found.numbers))
-    }
+    return _judged(evidence, severity)
 
 
 def verbatim(evidence: Evidence) -> pl.DataFrame:
@@ -240,13 +238,13 @@ def verbatim(evidence: Evidence) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={**VERDICT_COLUMNS, "draw": pl.Int32}, orient="row")
 
 
-_DRAWS = Parameter("draws", "int", 1, low=1, high=1000, help="follow-ups of a random transformation, each a target")
+_DRAWS = Parameter("draws", "int", 1, low=1, high=1000, help="how many follow-ups a random transformation makes")
 _READER = Parameter(
     "reader",
     "choice",
     "words",
     choices=("words", "paper"),
-    help="how captions are understood: by Instar, or as MetaIC's code had it",
+    help="how captions are understood: by Instar, or as the code of MetaIC does",
 )
 _WORDS = Parameter("vocabulary", "text", "coco", help="the classes and their words: coco, or a TOML file of yours")
 
@@ -265,6 +263,8 @@ RELATIONS: Mapping[str, Relation] = {
             measures=MEASURES,
             parameters=(_DRAWS,),
             options=(_READER, _WORDS),
+            marked=_marked,
+            roles=_ROLES,
             help="The follow-up's caption names the objects of the source's, and what was inserted.",
         ),
         Relation(
@@ -286,9 +286,11 @@ RELATIONS: Mapping[str, Relation] = {
                     "choice",
                     "shared",
                     choices=("shared", "agreed"),
-                    help="asked of the classes that both captions name, or only where the captions name the same ones",
+                    help="judge every class that both captions name, or only pairs that name the same classes",
                 ),
             ),
+            marked=_marked,
+            roles=_ROLES,
             help="Objects keep their grammatical number; what was inserted is one, or many if one was there.",
         ),
         Relation(
@@ -301,6 +303,8 @@ RELATIONS: Mapping[str, Relation] = {
             mapping=False,
             measures={"draw": pl.Int32},
             parameters=(_DRAWS,),
+            marked=_marked_verbatim,
+            roles=_ROLES,
             help="The caption stays the same, to the letter.",
         ),
     )

@@ -47,7 +47,7 @@ def _made(name: str, spellings: tuple[str, ...], help: str, options: Mapping[str
 SUITES: Mapping[str, Callable[[], Suite]] = {
     "meta-ic": lambda: _made("meta-ic", listed(), "MetaIC: an object is inserted, at four intervals of overlap."),
     "meta-ic@paper": lambda: _made(
-        "meta-ic@paper", listed(), "MetaIC with captions understood as the original's code had it.", PAPER_JUDGING
+        "meta-ic@paper", listed(), "MetaIC, with captions understood as the original code does.", PAPER_JUDGING
     ),
     "deeptest": lambda: _made("deeptest", DEEPTEST, "DeepTest's blur, brightness, contrast and shear on captions."),
 }

@@ -1,26 +1,25 @@
-"""Suspicious pairs of captions for people to look at, and the inserted pictures with corrected captions to train on."""
+"""Suspicious pairs of captions for people to look at, and the follow-ups with corrected captions to train on."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import xxhash
 
 from instar.analysis import Run
-from instar.engine import DEFAULT
-from instar.relations import rule
+from instar.engine import DEFAULT, stored_judging
+from instar.relations import MarkedPair, Row, Segment, rule
+from instar.report.marks import marked_pairs
 from instar.report.picture import encoded, place_file
 from instar.report.rebuild import CannotDraw, load_pair
-from instar.report.spoken import caption_options, spoken
 from instar.tasks.meta_ic.language import counted, read_caption
-from instar.tasks.meta_ic.relations import vocabulary_of
+from instar.tasks.meta_ic.relations import RELATIONS, vocabulary_of
 
 __all__ = ["Suspicious", "corrected", "export_suspicious"]
 
@@ -32,26 +31,51 @@ COLUMNS = (
     "source",
     "follow_up",
     "what",
-    "source_picture",
-    "follow_up_picture",
+    "source_image",
+    "follow_up_image",
     "corrected",
     "is_error",
     "comment",
 )
-"""The last two are for who looks at it."""
+"""The last two are for the person who looks at it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suspicious:
-    """What was written: pairs, pictures, corrected captions, and why pictures are missing."""
+    """What was written: pairs, images, corrected captions, and why images are missing."""
 
     pairs: int
-    pictures: int
+    images: int
     captions: int
     missing: tuple[str, ...]
 
 
-def corrected(caption: str, label: str, words: str = "coco") -> str:
+@dataclass(frozen=True, slots=True)
+class _Export:
+    """What is collected on the way: lines of `pairs.csv`, the content of `captions.json`, and images that failed."""
+
+    lines: list[dict[str, object]] = field(default_factory=list)
+    images: list[dict[str, object]] = field(default_factory=list)
+    annotations: list[dict[str, object]] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    def add_training_image(self, number: int, file: str, size: tuple[int, int], captions: Iterable[str]) -> None:
+        self.images.append({"id": number, "file_name": file, "width": size[0], "height": size[1]})
+        for caption in captions:
+            self.annotations.append({"id": len(self.annotations), "image_id": number, "caption": caption})
+
+    def write(self, folder: Path, description: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        table = io.StringIO()
+        writer = csv.DictWriter(table, COLUMNS, restval="")
+        writer.writeheader()
+        writer.writerows(self.lines)
+        place_file(folder / "pairs.csv", table.getvalue().encode("utf-8-sig"))
+        content = {"info": {"description": description}, "images": self.images, "annotations": self.annotations}
+        place_file(folder / "captions.json", json.dumps(content, ensure_ascii=False, indent=1).encode())
+
+
+def corrected(caption: str, label: str, vocabulary: str = "coco") -> str:
     """A caption of the source with the inserted object added.
 
     >>> corrected("A man on a bench.", "dog"), corrected("a dog", "dog")
@@ -59,7 +83,7 @@ def corrected(caption: str, label: str, words: str = "coco") -> str:
     """
     body = caption.rstrip(" .!")
     stop = caption[len(body) :].strip()[:1]
-    if label in read_caption(caption, vocabulary_of(words)).objects:
+    if label in read_caption(caption, vocabulary_of(vocabulary)).objects:
         return f"{body} and another {label}{stop}"
     return f"{body} with {counted(1, label)}{stop}"
 
@@ -73,88 +97,93 @@ def export_suspicious(
     dataset: Path | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Suspicious:
-    """Write the violated pairs: `pairs.csv` for people, pictures, and `captions.json` in COCO's form to train on.
+    """Write the violated pairs: `pairs.csv` for people, images, and `captions.json` in COCO's form to train on.
 
     The corrected caption is the source's with the inserted object added; where the case has captions of people, each of
-    them with it. Pictures that are there already are left alone, so that the same call again goes on.
+    them with it. Images that are there already are left alone, so that the same call again goes on.
     """
-    folder, manifest = Path(out), run.manifest
-    if manifest.system.kind != "caption":
-        raise ValueError(f"{run.folder} is a run of {manifest.system.kind}; this is for captions")
-    limits = run.thresholds(threshold)
-    limit = pl.col("rule").replace_strict(limits, return_dtype=pl.Float64)
-    broken = (
+    folder, system = Path(out), run.manifest.system
+    if system.kind != "caption":
+        raise ValueError(f"{run.folder} is a run of {system.kind}; suspicious captions come from a run of captions")
+    vocabulary = str(stored_judging(run.store, judging).of(RELATIONS["objects"])["vocabulary"])
+    verdicts = _violated_pairs(run, threshold, judging)
+    human = dict(_human_captions(run))
+    sizes = _sizes(run)
+    export = _Export()
+    for number, (verdict, pair) in enumerate(zip(verdicts, marked_pairs(run.store, verdicts, judging), strict=True)):
+        if pair is None:
+            continue
+        line = _line(number, verdict, pair)
+        export.lines.append(line)
+        try:
+            files = _images(run, verdict, folder, dataset)
+            line |= {"source_image": files[0], "follow_up_image": files[1]}
+        except CannotDraw as error:
+            export.missing.append(f"{verdict['case']} {verdict['change']}: {error}")
+            files = None
+        if len(pair.added) == 1:
+            texts = (human.get(verdict["case"]) or _text(pair.source)).split("\n")
+            better = [corrected(text, pair.added[0], vocabulary) for text in texts]
+            line["corrected"] = better[0]
+            if files is not None:
+                key = verdict["case"], verdict["change"], verdict["draw"] or 0
+                export.add_training_image(number, files[1], sizes[key], better)
+        if on_progress is not None:
+            on_progress(number + 1, len(verdicts))
+    export.write(folder, f"inserted objects with corrected captions, from a run of {system.name}")
+    images = 2 * (len(export.lines) - len(export.missing))
+    return Suspicious(len(export.lines), images, len(export.annotations), tuple(export.missing))
+
+
+def _violated_pairs(run: Run, threshold: float | None, judging: str) -> list[Row]:
+    """The worst violated verdict of every pair, the worst pairs first."""
+    limit = pl.col("rule").replace_strict(run.thresholds(threshold), return_dtype=pl.Float64)
+    violated = (
         run.verdicts(judging)
         .filter((pl.col("severity") > 0) & (pl.col("severity") >= limit))
         .with_columns(change=pl.col("rule").map_elements(lambda one: rule(one).left, pl.String))
     )
-    pairs = broken.sort("severity", descending=True, maintain_order=True).unique(
-        ["case", "change", "target"], keep="first", maintain_order=True
-    )
-    verdicts = list(pairs.iter_rows(named=True))
-    said = spoken(run.store, manifest, verdicts, judging)
-    truth = {row["case"]: row.get("truth_caption") for row in run.store.cases().iter_rows(named=True)}
-    rows: list[dict[str, Any]] = []
-    images: list[dict[str, Any]] = []
-    annotations: list[dict[str, Any]] = []
-    missing: list[str] = []
-    words = str(caption_options(run.store, manifest, judging)["vocabulary"])
-    for number, (verdict, both) in enumerate(zip(verdicts, said, strict=True)):
-        if both is None:
-            continue
-        before, after = ("".join(part.text for part in side) for side in (both.source, both.follow_up))
-        row: dict[str, Any] = {
-            "pair": number,
-            "case": verdict["case"],
-            "rule": verdict["rule"],
-            "inserted": ", ".join(both.added),
-            "source": before,
-            "follow_up": after,
-            "what": "; ".join(both.sentences),
-        }
-        try:
-            names = _pictures(run, verdict, folder, dataset)
-            row |= {"source_picture": names[0], "follow_up_picture": names[1]}
-        except CannotDraw as error:
-            missing.append(f"{verdict['case']} {verdict['change']}: {error}")
-            names = None
-        if len(both.added) == 1:
-            texts = (truth.get(verdict["case"]) or before).split("\n")
-            better = [corrected(text, both.added[0], words) for text in texts]
-            row["corrected"] = better[0]
-            if names is not None:
-                width, height = both.size
-                images.append({"id": number, "file_name": names[1], "width": width, "height": height})
-                annotations += [
-                    {"id": len(annotations) + place, "image_id": number, "caption": text}
-                    for place, text in enumerate(better)
-                ]
-        rows.append(row)
-        if on_progress is not None:
-            on_progress(number + 1, len(verdicts))
-    folder.mkdir(parents=True, exist_ok=True)
-    table = io.StringIO()
-    writer = csv.DictWriter(table, COLUMNS, restval="")
-    writer.writeheader()
-    writer.writerows(rows)
-    place_file(folder / "pairs.csv", table.getvalue().encode("utf-8-sig"))
-    content = {
-        "info": {"description": f"inserted objects with corrected captions, from a run of {manifest.system.name}"},
-        "images": images,
-        "annotations": annotations,
+    worst = violated.sort("severity", descending=True, maintain_order=True)
+    pairs = worst.unique(["case", "change", "target"], keep="first", maintain_order=True)
+    return list(pairs.iter_rows(named=True))
+
+
+def _human_captions(run: Run) -> Iterable[tuple[str, str | None]]:
+    """The captions of people of each case, one a line."""
+    cases = run.store.cases()
+    return cases.select("case", "truth_caption").iter_rows() if "truth_caption" in cases.columns else ()
+
+
+def _sizes(run: Run) -> dict[tuple[str, str, int], tuple[int, int]]:
+    """The size of each follow-up, in pixels."""
+    rows = run.store.predictions(["case", "follow_up", "draw", "width", "height"], where=pl.col("repeat") == 0)
+    return {(case, change, draw): (width or 0, height or 0) for case, change, draw, width, height in rows.iter_rows()}
+
+
+def _text(parts: Iterable[Segment]) -> str:
+    return "".join(part.text for part in parts)
+
+
+def _line(number: int, verdict: Row, pair: MarkedPair) -> dict[str, object]:
+    return {
+        "pair": number,
+        "case": verdict["case"],
+        "rule": verdict["rule"],
+        "inserted": ", ".join(pair.added),
+        "source": _text(pair.source),
+        "follow_up": _text(pair.follow_up),
+        "what": "; ".join(pair.sentences),
     }
-    place_file(folder / "captions.json", json.dumps(content, ensure_ascii=False, indent=1).encode())
-    return Suspicious(len(rows), 2 * len(rows) - 2 * len(missing), len(annotations), tuple(missing))
 
 
-def _pictures(run: Run, verdict: dict[str, Any], folder: Path, dataset: Path | None) -> tuple[str, str]:
-    """Both pictures of a pair, named by what they are: a run that has grown numbers its pairs anew."""
+def _images(run: Run, verdict: Row, folder: Path, dataset: Path | None) -> tuple[str, str]:
+    """Both images of a pair, named by what they are: a run that has grown numbers its pairs anew."""
     key = "\x1f".join((str(run.manifest.seed), verdict["case"], verdict["change"], str(verdict["draw"] or 0)))
     name = xxhash.xxh3_64_hexdigest(key.encode())
     names = f"images/{name}-source.png", f"images/{name}-follow-up.png"
     if not all((folder / name).is_file() for name in names):
         pair = load_pair(run.store, run.manifest, verdict, dataset=dataset)
         (folder / "images").mkdir(parents=True, exist_ok=True)
-        for name, panel in zip(names, (pair.source, pair.follow_up), strict=True):
-            place_file(folder / name, encoded(panel.image, "png"))
+        for name, side in zip(names, (pair.source, pair.follow_up), strict=True):
+            place_file(folder / name, encoded(side.image, "png"))
     return names

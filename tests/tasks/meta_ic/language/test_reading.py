@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from instar.systems.boxes import COCO
 from instar.tasks.meta_ic.language import Mention, Reading, coco, read_caption, read_vocabulary
-from instar.tasks.meta_ic.language.tagger import split
+from instar.tasks.meta_ic.language.splitting import split
 from tests.tasks.meta_ic.language.test_difficult import difficult
 
 
@@ -184,7 +184,7 @@ def test_a_vocabulary_can_say_everything(tmp_path: Path) -> None:
         ("", "it names no class; classes ="),
         ("classes = 3", "classes is 3; it must be a list of words"),
         ('classes = ["dog", 3]', "it must be a list of words"),
-        ('classes = ["?!"', "is no TOML file"),
+        ('classes = ["?!"', "is not a TOML file"),
         ('classes = ["“”"]', "has no letter or digit"),
         ('klasses = ["dog"]', "unknown key 'klasses'"),
         ('[class.dog]\nwrods = ["puppy"]', "class.dog: unknown key 'wrods'"),

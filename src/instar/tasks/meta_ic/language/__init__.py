@@ -1,13 +1,13 @@
 """Language: the nouns of captions, and which objects a caption names."""
 
+from instar.tasks.meta_ic.language.mentions import Mention, Number, Reading
 from instar.tasks.meta_ic.language.nouns import article, counted, plural, singular
-from instar.tasks.meta_ic.language.paper import PAPER_CLASSES, read_paper
-from instar.tasks.meta_ic.language.reading import Mention, Number, Reading, read_caption
+from instar.tasks.meta_ic.language.paper import paper_classes, read_paper
+from instar.tasks.meta_ic.language.reading import read_caption
 from instar.tasks.meta_ic.language.tagger import TAGS, Tag, Tagger
 from instar.tasks.meta_ic.language.vocabulary import Vocabulary, coco, read_vocabulary
 
 __all__ = [
-    "PAPER_CLASSES",
     "TAGS",
     "Mention",
     "Number",
@@ -18,6 +18,7 @@ __all__ = [
     "article",
     "coco",
     "counted",
+    "paper_classes",
     "plural",
     "read_caption",
     "read_paper",

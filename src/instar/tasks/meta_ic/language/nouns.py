@@ -1,152 +1,41 @@
-"""Nouns of English: their plural and singular, their article, and so many of them in words."""
+"""Nouns of English: their plural and singular, their article, and a number of them in words."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from instar.tasks.meta_ic.language.word_lists import read_table, word_sets
 
 __all__ = ["article", "counted", "plural", "singular"]
 
-_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
-_IRREGULAR = {
-    "bacterium": "bacteria",
-    "cactus": "cacti",
-    "die": "dice",
-    "foot": "feet",
-    "fungus": "fungi",
-    "goose": "geese",
-    "louse": "lice",
-    "mother-in-law": "mothers-in-law",
-    "mouse": "mice",
-    "ox": "oxen",
-    "passer-by": "passers-by",
-    "passerby": "passersby",
-    "person": "people",
-    "quiz": "quizzes",
-    "tooth": "teeth",
-    **{noun: f"{noun[:-1]}ves" for noun in ("calf", "elf", "half", "hoof", "scarf", "self", "sheaf", "thief")},
-    **{
-        noun: f"{noun}es"
-        for noun in (
-            "buffalo",
-            "cargo",
-            "echo",
-            "hero",
-            "mosquito",
-            "potato",
-            "tomato",
-            "tornado",
-            "torpedo",
-            "volcano",
-        )
-    },
-    **{noun: f"{noun[:-2]}es" for noun in ("analysis", "axis", "basis", "crisis", "oasis", "thesis")},
-    **{
-        noun: f"{noun}s"
-        for noun in (
-            "caiman",
-            "german",
-            "human",
-            "matriarch",
-            "monarch",
-            "ottoman",
-            "patriarch",
-            "roman",
-            "shaman",
-            "stomach",
-            "talisman",
-        )
-    },
-    **{
-        noun: noun
-        for noun in (
-            "aircraft",
-            "bison",
-            "cattle",
-            "cod",
-            "deer",
-            "elk",
-            "hovercraft",
-            "lego",
-            "moose",
-            "offspring",
-            "police",
-            "salmon",
-            "series",
-            "sheep",
-            "shrimp",
-            "spacecraft",
-            "species",
-            "squid",
-            "sushi",
-            "swine",
-            "trout",
-            "watercraft",
-        )
-    },
-}
-_ENDINGS = {
-    "child": "children",
-    "fish": "fish",
-    "knife": "knives",
-    "leaf": "leaves",
-    "life": "lives",
-    "loaf": "loaves",
-    "man": "men",
-    "shelf": "shelves",
-    "wife": "wives",
-    "wolf": "wolves",
-}
-"""Also at the end of a longer word: fireman, bookshelf, goldfish."""
+@dataclass(frozen=True, slots=True)
+class _Lists:
+    """What `nouns.toml` has: numbers in words, plurals that follow no rule, nouns that are not counted one by one."""
 
-_PAIRS = {
-    "binoculars",
-    "chopsticks",
-    "clippers",
-    "glasses",
-    "goggles",
-    "headphones",
-    "jeans",
-    "leggings",
-    "overalls",
-    "pajamas",
-    "pants",
-    "pliers",
-    "pyjamas",
-    "scissors",
-    "shears",
-    "shorts",
-    "skis",
-    "sunglasses",
-    "tights",
-    "tongs",
-    "trousers",
-    "trunks",
-    "tweezers",
-}
-"""Counted in pairs, and never without their -s."""
-_PIECES = {
-    "baggage",
-    "bread",
-    "broccoli",
-    "cauliflower",
-    "cheese",
-    "chocolate",
-    "clothing",
-    "equipment",
-    "fruit",
-    "furniture",
-    "jewellery",
-    "jewelry",
-    "lettuce",
-    "luggage",
-    "meat",
-    "paper",
-    "toast",
-}
-"""Counted in pieces."""
-_STUFF = {"dirt", "food", "grass", "hair", "hay", "ice", "rice", "sand", "snow", "water"}
-"""Not counted at all."""
+    numbers: tuple[str, ...]
+    irregular: Mapping[str, str]
+    endings: Mapping[str, str]
+    pairs: frozenset[str]
+    pieces: frozenset[str]
+    stuff: frozenset[str]
+
+
+@cache
+def _lists() -> _Lists:
+    table, sets = read_table("nouns"), word_sets("nouns")
+    return _Lists(
+        tuple(table["numbers"].split()),
+        {**table["irregular"], **{noun: noun for noun in table["unchanged"].split()}},
+        table["endings"],
+        sets["pairs"],
+        sets["pieces"],
+        sets["stuff"],
+    )
+
 
 _HEADED = re.compile(r"(.+?)( (?:at|for|from|in|of|on|to|with) .+)")
 """A glass of wine: the noun that is counted stands first."""
@@ -176,12 +65,12 @@ def singular(word: str) -> tuple[str, ...]:
     (('knife', 'knive'), ('person',), ('sheep',), ())
     """
     before, last, after = _parted(word)
-    low = last.lower()
-    guesses = [_cased(noun, last) for noun, many in _IRREGULAR.items() if many == low]
+    low, lists = last.lower(), _lists()
+    guesses = [_cased(noun, last) for noun, many in lists.irregular.items() if many == low]
     if low.endswith("ses") and not low.endswith("sses"):  # more houses, horses and vases than buses
         guesses.append(last[:-1])
     replaced = (
-        *((many, end) for end, many in _ENDINGS.items()),
+        *((many, end) for end, many in lists.endings.items()),
         ("ies", "y"),
         ("ves", "f"),
         ("ves", "fe"),
@@ -190,8 +79,8 @@ def singular(word: str) -> tuple[str, ...]:
         ("", ""),
     )
     guesses += [_cased(last[: len(last) - len(many)] + end, last) for many, end in replaced if low.endswith(many)]
-    found = [guess for guess in dict.fromkeys(guesses) if guess and last in (_plural(guess), _regular(guess))]
-    return tuple(before + guess + after for guess in found)
+    nouns = [guess for guess in dict.fromkeys(guesses) if guess and last in (_plural(guess), _regular(guess))]
+    return tuple(before + noun + after for noun in nouns)
 
 
 def article(noun: str) -> str:
@@ -210,21 +99,21 @@ def article(noun: str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """So many of them, in words up to twelve.
+    """A number of them, in words up to twelve.
 
     >>> counted(1, "orange"), counted(2, "knife"), counted(1, "scissors"), counted(3, "broccoli"), counted(14, "bird")
     ('an orange', 'two knives', 'a pair of scissors', 'three pieces of broccoli', '14 birds')
     """
     if number < 0:
         raise ValueError(f"there are {number} of {noun!r}; a number of things is 0 or more")
-    word = _parted(noun)[1].lower()
-    if word in _STUFF:
+    word, lists = _parted(noun)[1].lower(), _lists()
+    if word in lists.stuff:
         return f"some {noun}" if number else f"no {noun}"
-    if number and (word in _PAIRS or word in _PIECES):
-        return counted(number, f"pair of {noun}" if word in _PAIRS else f"piece of {noun}")
+    if number and (word in lists.pairs or word in lists.pieces):
+        return counted(number, f"pair of {noun}" if word in lists.pairs else f"piece of {noun}")
     if number == 1:
         return f"{article(noun)} {noun}"
-    return f"{_NUMBERS[number] if number < len(_NUMBERS) else number} {plural(noun)}"
+    return f"{lists.numbers[number] if number < len(lists.numbers) else number} {plural(noun)}"
 
 
 def _parted(noun: str) -> tuple[str, str, str]:
@@ -236,12 +125,12 @@ def _parted(noun: str) -> tuple[str, str, str]:
 
 
 def _plural(word: str) -> str:
-    low = word.lower()
-    if low in _PAIRS or low in _PIECES or low in _STUFF:
+    low, lists = word.lower(), _lists()
+    if low in lists.pairs or low in lists.pieces or low in lists.stuff:
         return word
-    if low in _IRREGULAR:
-        return _cased(_IRREGULAR[low], word)
-    for end, many in _ENDINGS.items():
+    if low in lists.irregular:
+        return _cased(lists.irregular[low], word)
+    for end, many in lists.endings.items():
         if low.endswith(end):
             return word[: len(word) - len(end)] + (_cased(many, word) if low == end else many)
     return _regular(word)
@@ -255,5 +144,5 @@ def _regular(word: str) -> str:
     return f"{word}es" if re.search(r"(?:s|x|z|ch|sh)$", word) else f"{word}s"
 
 
-def _cased(found: str, given: str) -> str:
-    return found[:1].upper() + found[1:] if given[:1].isupper() else found
+def _cased(word: str, like: str) -> str:
+    return word[:1].upper() + word[1:] if like[:1].isupper() else word

@@ -6,79 +6,27 @@ scissors" is plural, and 20 of COCO's classes are never seen. `read_caption` men
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Literal
 
 from instar.tasks.meta_ic.language.nouns import plural
-from instar.tasks.meta_ic.language.tagger import split
+from instar.tasks.meta_ic.language.splitting import split
 from instar.tasks.meta_ic.language.vocabulary import coco
+from instar.tasks.meta_ic.language.word_lists import read_table
 
-__all__ = ["PAPER_CLASSES", "read_paper"]
+__all__ = ["paper_classes", "read_paper"]
 
-PAPER_CLASSES = (
-    "airplane",
-    "apple",
-    "backpack",
-    "banana",
-    "bear",
-    "bed",
-    "bench",
-    "bicycle",
-    "bird",
-    "boat",
-    "book",
-    "bottle",
-    "bowl",
-    "broccoli",
-    "bus",
-    "cake",
-    "car",
-    "carrot",
-    "cat",
-    "chair",
-    "clock",
-    "couch",
-    "cow",
-    "cup",
-    "dog",
-    "elephant",
-    "fork",
-    "frisbee",
-    "giraffe",
-    "handbag",
-    "horse",
-    "keyboard",
-    "kite",
-    "laptop",
-    "microwave",
-    "motorcycle",
-    "orange",
-    "oven",
-    "person",
-    "pizza",
-    "refrigerator",
-    "remote",
-    "sandwich",
-    "scissors",
-    "sheep",
-    "sink",
-    "skateboard",
-    "snowboard",
-    "spoon",
-    "suitcase",
-    "surfboard",
-    "tie",
-    "toaster",
-    "toilet",
-    "toothbrush",
-    "train",
-    "truck",
-    "umbrella",
-    "vase",
-    "zebra",
-)
-"""The 60: of COCO's 65 names of one word, without donut, knife, mouse, skis and tv."""
 
-_FORMS: dict[str, str] = {form: name for name in PAPER_CLASSES for form in (plural(name), name)}
+@cache
+def paper_classes() -> tuple[str, ...]:
+    """The 60 classes that MetaIC sees."""
+    return tuple(read_table("paper")["classes"].split())
+
+
+@cache
+def _forms() -> dict[str, str]:
+    """The class of each word, in the singular and in the plural."""
+    return {form: name for name in paper_classes() for form in (plural(name), name)}
 
 
 def read_paper(text: str) -> dict[str, Literal["one", "many"]]:
@@ -89,9 +37,9 @@ def read_paper(text: str) -> dict[str, Literal["one", "many"]]:
     """
     words = split(text).lower
     tags = coco().tagger.tag(words)
-    found: dict[str, Literal["one", "many"]] = {}
+    numbers: dict[str, Literal["one", "many"]] = {}
     for word, tag in zip(words, tags, strict=True):
-        name = _FORMS.get(word)
+        name = _forms().get(word)
         if name is not None and tag in ("noun", "plural"):
-            found[name] = "one" if tag == "noun" and name not in found else "many"
-    return found
+            numbers[name] = "one" if tag == "noun" and name not in numbers else "many"
+    return numbers

@@ -12,7 +12,9 @@ from typing import Literal
 
 from instar.spelling import unknown
 from instar.tasks.meta_ic.language.nouns import plural
-from instar.tasks.meta_ic.language.tagger import EmbeddedTagger, split
+from instar.tasks.meta_ic.language.splitting import split
+from instar.tasks.meta_ic.language.tagger import EmbeddedTagger
+from instar.tasks.meta_ic.language.word_lists import read_table
 
 __all__ = ["Entry", "Vocabulary", "coco", "read_vocabulary"]
 
@@ -81,8 +83,8 @@ class Vocabulary:
             spelled.setdefault(entry.words, []).append(entry)
         index: dict[str, list[tuple[Entry, ...]]] = {}
         for words in sorted(spelled, key=len, reverse=True):
-            found = [entry for entry in spelled[words] if entry.kind != "not"] or spelled[words]
-            index.setdefault(words[0], []).append(tuple(found))
+            group = [entry for entry in spelled[words] if entry.kind != "not"] or spelled[words]
+            index.setdefault(words[0], []).append(tuple(group))
         return {word: tuple(groups) for word, groups in index.items()}
 
     @cached_property
@@ -121,11 +123,11 @@ def read_vocabulary(path: Path | str) -> Vocabulary:
     """
     path = Path(path)
     try:
-        found = tomllib.loads(path.read_text("utf-8"))
+        content = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no TOML file: {error}") from None
+        raise ValueError(f"{path} is not a TOML file: {error}") from None
     try:
-        return _vocabulary(path.stem, found, coco().supers)
+        return _vocabulary(path.stem, content, coco().supers)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
@@ -133,16 +135,16 @@ def read_vocabulary(path: Path | str) -> Vocabulary:
 @cache
 def coco() -> Vocabulary:
     """The 80 classes of COCO."""
-    return _vocabulary("coco", tomllib.loads((Path(__file__).parent / "coco.toml").read_text("utf-8")), {})
+    return _vocabulary("coco", read_table("coco"), {})
 
 
-def _vocabulary(name: str, found: dict[str, object], known: Mapping[str, str]) -> Vocabulary:
+def _vocabulary(name: str, content: Mapping[str, object], known: Mapping[str, str]) -> Vocabulary:
     """From a file's content; a class that says nothing of its super-category has the one it is known for."""
-    for key in found:
+    for key in content:
         if key not in _TOP:
             raise ValueError(str(unknown("key", key, _TOP)))
-    plain = _strings(found.get("classes", []), "classes")
-    tables = _table(found.get("class", {}), "class")
+    plain = _strings(content.get("classes", []), "classes")
+    tables = _table(content.get("class", {}), "class")
     classes = tuple(dict.fromkeys((*plain, *tables)))
     if not classes:
         raise ValueError('it names no class; classes = ["dog", "fire engine"] is enough')
@@ -156,12 +158,12 @@ def _vocabulary(name: str, found: dict[str, object], known: Mapping[str, str]) -
         if "super" in table or label in known:
             supers[label] = _string(table.get("super", known.get(label)), f"class.{label}.super")
         entries += _of_class(label, table)
-    for word, covered in _table(found.get("wider", {}), "wider").items():
+    for word, covered in _table(content.get("wider", {}), "wider").items():
         over = _covered(_strings(covered, f"wider.{word}"), classes, supers, f"wider.{word}")
         entries += _spellings(word, word, "wider", classes=over)
     young = {
         word: _covered(_strings(of, f"young.{word}"), classes, supers, f"young.{word}")
-        for word, of in _table(found.get("young", {}), "young").items()
+        for word, of in _table(content.get("young", {}), "young").items()
     }
     _check(entries)
     return Vocabulary(name, classes, MappingProxyType(supers), tuple(entries), MappingProxyType(young))
@@ -223,8 +225,8 @@ def _spellings(
         forms = [(word, "singular" if kind == "mass" else "both")]
     if not many.endswith("s"):  # persons, sheeps
         forms.append((f"{word}s", "plural"))
-    for said, form in forms:
-        words = tuple(split(said).lower)
+    for spelling, form in forms:
+        words = tuple(split(spelling).lower)
         if not words:
             raise ValueError(f"{word!r} has no letter or digit; a word needs one")
         yield Entry(label, word, kind, form, words, game, False, only, unless, classes)
@@ -250,14 +252,14 @@ def _covered(
     names: tuple[str, ...], classes: tuple[str, ...], supers: Mapping[str, str], where: str
 ) -> tuple[str, ...]:
     """The classes that some names of classes and super-categories stand for; * is all."""
-    found: list[str] = []
+    labels: list[str] = []
     for name in names:
         within = list(classes) if name == "*" else [name] if name in classes else []
         within += [label for label in classes if supers.get(label) == name]
         if not within:
             raise ValueError(f"{where}: {unknown('class or super-category', name, [*classes, *supers.values()])}")
-        found += within
-    return tuple(dict.fromkeys(found))
+        labels += within
+    return tuple(dict.fromkeys(labels))
 
 
 def _around(value: object, where: str) -> frozenset[str]:
