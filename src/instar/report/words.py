@@ -12,7 +12,17 @@ from instar.report.section import Section
 
 SPACE = "\u00a0"
 
-__all__ = ["count_of", "headline", "interval", "over_cases_text", "p_text", "percent", "points", "slice_words"]
+__all__ = [
+    "count_of",
+    "duration",
+    "headline",
+    "interval",
+    "over_cases_text",
+    "p_text",
+    "percent",
+    "points",
+    "slice_words",
+]
 
 
 def percent(share: float | None) -> str:
@@ -60,6 +70,17 @@ def count_of(number: int, word: str) -> str:
     ('1 pair', 'no rule', '1,200 cases')
     """
     return f"no {word}" if number == 0 else f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> duration(42.4), duration(600), duration(9000)
+    ('42 s', '10 min', '2.5 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def headline(section: Section, t: int) -> list[str]:
