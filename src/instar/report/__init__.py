@@ -5,7 +5,7 @@ from instar.report.picture import Panel, contact_sheet, draw_shapes, encoded, pa
 from instar.report.rebuild import CannotDraw, Pair, draw_pairs, load_pair, load_source, severity_text
 from instar.report.run_tables import TABLES, run_table
 from instar.report.spoken import ROLES, Segment, Spoken, spoken
-from instar.report.tables import captions_prepared, objects_prepared, prepared, show_tables
+from instar.report.tables import captions_prepared, objects_prepared, show_tables
 from instar.report.terminal import show_outcome, show_run, show_selection, show_slices
 from instar.tasks.meta_ic.suspicious import Suspicious, export_suspicious
 from instar.tasks.object_relevance.explain import Explained, explain, explanation_picture
@@ -34,7 +34,6 @@ __all__ = [
     "objects_prepared",
     "pair_picture",
     "panel_picture",
-    "prepared",
     "run_table",
     "severity_text",
     "show_outcome",
