@@ -246,10 +246,10 @@ def preview(
     given = _first_input(image) if isinstance(image, str | Path) else image
     tiles, missing = [(_shown(given), "source")], []
     case = Case("preview", input=given)
-    asked = _suite(suite)
-    chosen = list(dict.fromkeys(t for rule in asked.rules for t in rule.transformations))
+    whole = _suite(suite)
+    chosen = list(dict.fromkeys(t for rule in whole.rules for t in rule.transformations))
     wanted = frozenset().union(*(t.needs for t in chosen))
-    named = providers_of(asked, Store("no run folder"), zones=zones, objects=objects, pool=pool)
+    named = providers_of(whole, Store("no run folder"), zones=zones, objects=objects, pool=pool)
     providers = {need: provider(need, name) for need, name in named.items() if need in wanted}
     held: dict[str, Any] = {}
     for transformation in chosen:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 import typer
 
@@ -15,6 +15,7 @@ __all__ = [
     "Limit",
     "Objects",
     "Pool",
+    "Providers",
     "RunArgument",
     "Seed",
     "SuiteArgument",
@@ -100,6 +101,16 @@ Objects = Annotated[
 Pool = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="The folder of cut-out objects that are inserted into images.")
 ]
+
+
+class Providers(TypedDict):
+    """What finds or holds the things that transformations need besides the input."""
+
+    zones: str
+    objects: str
+    pool: Path | None
+
+
 DatasetFolder = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="Where the images are now, if they were moved.")
 ]

@@ -16,6 +16,7 @@ from instar.cli.options import (
     Limit,
     Objects,
     Pool,
+    Providers,
     Seed,
     SuiteArgument,
     SummaryThreshold,
@@ -87,19 +88,9 @@ def run(
         raise typer.BadParameter(f"{retry!r}; allowed is: failed", param_hint="--retry")
     if out is None and not plan:
         raise typer.BadParameter("say where the run goes, e.g. --out runs/first", param_hint="--out")
+    providers = Providers(zones=zones, objects=objects, pool=pool)
     if out is None or plan:
-        cost = api.estimate(
-            system,
-            suite,
-            dataset,
-            out=out,
-            limit=limit,
-            workers=workers,
-            timeout=timeout,
-            zones=zones,
-            objects=objects,
-            pool=pool,
-        )
+        cost = api.estimate(system, suite, dataset, out=out, limit=limit, workers=workers, timeout=timeout, **providers)
         print_json(asdict(cost)) if as_json else show_plan(new_console(), cost)
         return
     with Display(quiet=as_json) as display:
@@ -112,11 +103,9 @@ def run(
             workers=workers,
             timeout=timeout,
             seed=seed,
-            zones=zones,
-            objects=objects,
-            pool=pool,
             retry_failed=retry == "failed",
             on_progress=display.update,
+            **providers,
         )
     _print_outcome(finished, threshold, as_json)
 
