@@ -27,9 +27,10 @@ def check(
     ] = Path("check"),
     as_json: Json = False,
 ) -> None:
-    """Check an adapter: determinism, range, RGB or BGR, left and right, batch = single; it says what to change.
+    """Check whether the adapter of a system is right, and say what to change.
 
-    If there is a problem, the exit code is 1.
+    It looks at determinism, the range of coordinates, RGB or BGR, left and right, and whether a batch is answered as
+    single images are. If there is a problem, the exit code is 1.
 
     Examples:
 

@@ -91,7 +91,10 @@ def run(
     providers = Providers(zones=zones, objects=objects, pool=pool)
     if out is None or plan:
         cost = api.estimate(system, suite, dataset, out=out, limit=limit, workers=workers, timeout=timeout, **providers)
-        print_json(asdict(cost)) if as_json else show_plan(new_console(), cost)
+        if as_json:
+            print_json(asdict(cost))
+        else:
+            show_plan(new_console(), cost)
         return
     with Display(quiet=as_json) as display:
         finished = api.run(
