@@ -16,6 +16,7 @@ from instar.exchange import export_inputs as _export_inputs
 from instar.exchange import import_outputs as _import_outputs
 from instar.exchange import opened_export
 from instar.image import Image, Unreadable, read_image
+from instar.outputs import output_kind
 from instar.report import contact_sheet, draw_shapes, write_png
 from instar.skeleton import Skeleton
 from instar.store import Store
@@ -83,7 +84,7 @@ def run(
     Args:
         system: `mediapipe-holistic`, `package.module:function`, or a function of an (H, W, 3) RGB array.
         suite: `met-pose/sub`, a TOML file, one rule, or several joined by `+`.
-        dataset: a folder of pictures, a list file, a video, a COCO file …
+        dataset: a folder of images, a list file, a video, a COCO file …
         out: the run folder.
         workers: processes; one per core by default, 0 for this process (no protection from crashes and hangs).
         timeout: seconds that one prediction may take.
@@ -91,25 +92,28 @@ def run(
         objects: the detector that finds objects in cases without annotated ones.
         pool: the folder of cut-out objects to insert.
     """
-    store, asked = Store(out), _suite(suite)
+    store, chosen = Store(out), _suite(suite)
     system, workers = _sendable(system, workers)
     outcome = predict(
         system,
-        asked,
+        chosen,
         _dataset(dataset),
         store,
         seed=seed,
         workers=workers,
         timeout=timeout,
         limit=limit,
-        providers=providers_of(asked, store, zones=zones, objects=objects, pool=pool),
+        providers=providers_of(chosen, store, zones=zones, objects=objects, pool=pool),
         retry_failed=retry_failed,
         on_progress=on_progress,
     )
-    finished = Run(store, outcome)
-    if store.state("predictions"):
-        finished.judge()
-    return finished
+    return _judged(Run(store, outcome))
+
+
+def _judged(run: Run) -> Run:
+    if run.store.state("predictions"):
+        run.judge()
+    return run
 
 
 def estimate(
@@ -126,16 +130,16 @@ def estimate(
     pool: str | Path | None = None,
 ) -> Estimate:
     """What a run would cost, from three timed cases. Writes nothing."""
-    store, asked = Store(out if out is not None else "no run folder"), _suite(suite)
+    store, chosen = Store(out if out is not None else "no run folder"), _suite(suite)
     return _estimate(
         system_name(system),
-        asked,
+        chosen,
         _dataset(dataset),
         store,
         workers=workers,
         timeout=timeout,
         limit=limit,
-        providers=providers_of(asked, store, zones=zones, objects=objects, pool=pool),
+        providers=providers_of(chosen, store, zones=zones, objects=objects, pool=pool),
     )
 
 
@@ -159,26 +163,26 @@ def export_inputs(
 
     Args:
         out: the folder; `inputs.jsonl` in it has one line per input.
-        kind: what the answers will be: caption, detections, forecast or poses; that of the suite by default.
+        kind: the output kind of the answers; that of the suite by default.
         stochastic: the system answers the same input differently; ask for the repeats that rules want.
     """
-    asked = _suite(suite)
-    held: dict[str, Any] = {}
+    chosen = _suite(suite)
+    earlier: dict[str, Any] = {}
     with suppress(FileNotFoundError):
-        held = opened_export(out)["providers"]
+        earlier = opened_export(out)["providers"]
     named = {
-        need: (held.get(need) or {}).get("name") if given in (None, "auto") else str(given)
-        for need, given in (("zones", zones), ("objects", objects), ("pool", pool))
+        need: (earlier.get(need) or {}).get("name") if name in (None, "auto") else str(name)
+        for need, name in (("zones", zones), ("objects", objects), ("pool", pool))
     }
     return _export_inputs(
         _dataset(dataset),
-        asked,
+        chosen,
         out,
         kind=kind,
         stochastic=stochastic,
         seed=seed,
         limit=limit,
-        providers=providers_of(asked, Store("no run folder"), **named),
+        providers=providers_of(chosen, Store("no run folder"), **named),
         on_progress=on_progress,
     )
 
@@ -202,18 +206,17 @@ def import_outputs(
         tables: CSV or JSONL files, one output or one pair per line.
         out: the run folder.
         suite: the rules; those of the export by default, else the kind's own equivariance for every follow-up.
-        kind: what the outputs are; told from the columns by default.
+        kind: the output kind; by default the columns decide.
         export: the folder whose inputs were answered. It knows what was changed.
-        dataset: where the cases come from, for their size, truth and pictures.
+        dataset: where the cases come from; it has their sizes, their truth and the images.
         columns: what a column is called in the tables: {"caption": "text"}.
-        follow_up: what lines are about that do not say it.
-        skeleton: whose landmarks points are.
+        follow_up: the follow-up of lines that name none.
+        skeleton: the skeleton of the landmarks.
         name: what the system is called; the table's name by default.
     """
     store = Store(out)
-    given = [tables] if isinstance(tables, str | Path) else list(tables)
     outcome = _import_outputs(
-        given,
+        [tables] if isinstance(tables, str | Path) else list(tables),
         store,
         suite=None if suite is None else _suite(suite),
         kind=kind,
@@ -224,32 +227,29 @@ def import_outputs(
         skeleton=skeleton,
         name=name,
     )
-    finished = Run(store, outcome)
-    if store.state("predictions"):
-        finished.judge()
-    return finished
+    return _judged(Run(store, outcome))
 
 
 def preview(
     suite: str | Suite,
-    picture: str | Path | Input,
+    image: str | Path | Input,
     *,
     zones: str | None = None,
     objects: str | None = None,
     pool: str | Path | None = None,
     seed: int = 0,
 ) -> tuple[Image, list[tuple[str, str]]]:
-    """A contact sheet of every rule of a suite on one picture, and the rules that do not apply to it, with why.
+    """A contact sheet of every rule of a suite on one image, and the rules that do not apply to it, with why.
 
-    Of a dataset of scenes the first is taken.
+    Of a dataset the first case is taken.
     """
-    given = _first_input(picture) if isinstance(picture, str | Path) else picture
+    given = _first_input(image) if isinstance(image, str | Path) else image
     tiles, missing = [(_shown(given), "source")], []
     case = Case("preview", input=given)
-    asked = _suite(suite)
-    chosen = list(dict.fromkeys(t for rule in asked.rules for t in rule.transformations))
+    whole = _suite(suite)
+    chosen = list(dict.fromkeys(t for rule in whole.rules for t in rule.transformations))
     wanted = frozenset().union(*(t.needs for t in chosen))
-    named = providers_of(asked, Store("no run folder"), zones=zones, objects=objects, pool=pool)
+    named = providers_of(whole, Store("no run folder"), zones=zones, objects=objects, pool=pool)
     providers = {need: provider(need, name) for need, name in named.items() if need in wanted}
     held: dict[str, Any] = {}
     for transformation in chosen:
@@ -267,7 +267,7 @@ def preview(
 
 
 def _first_input(path: str | Path) -> Input:
-    """The picture at a path, or the first scene of the dataset there."""
+    """The image at a path, or the first case of the dataset there."""
     if Path(path).is_file():
         try:
             return read_image(path)
@@ -283,25 +283,26 @@ def _first_input(path: str | Path) -> Input:
     return read_input(first)[0]
 
 
-def _shown(given: Input) -> Image:
-    return draw_shapes(Image(given.picture()), given.shapes())
+def _shown(source: Input) -> Image:
+    return draw_shapes(Image(source.picture()), source.shapes())
 
 
 def check(
-    system: str | System | Callable[..., Any], pictures: Sequence[str | Path], out: str | Path
+    system: str | System | Callable[..., Any], images: Sequence[str | Path], out: str | Path
 ) -> tuple[list[Finding], list[Path]]:
-    """Whether a system's adapter is right, and its answers drawn into a folder. Without pictures: sample photos."""
+    """Whether a system's adapter is right, and pictures of its answers in a folder. Without images: sample photos."""
     loaded = _system(system)
     if loaded.takes != Image.kind:
+        own = output_kind(loaded.kind).suite
         raise ValueError(
-            f"{loaded.name} takes {loaded.takes}s; `check` asks questions about photographs. Whether its "
-            "coordinates are right is shown by `instar run SYSTEM trajtest/geometry DATASET --limit 20`"
+            f"{loaded.name} takes {loaded.takes}s, and `check` asks questions about photographs. Whether its "
+            f"coordinates are right is shown by a run on a few cases{f' with the suite {own}' if own else ''}"
         )
-    cases = [Case(Path(p).name, path=str(p)) for p in pictures] if pictures else list(_dataset("sample-photos").cases())
-    images = [(case.id, image) for case in cases if isinstance(image := read_input(case)[0], Image)]
-    findings, shown = check_system(loaded, images)
+    cases = [Case(Path(p).name, path=str(p)) for p in images] if images else list(_dataset("sample-photos").cases())
+    named = [(case.id, image) for case in cases if isinstance(image := read_input(case)[0], Image)]
+    findings, answers = check_system(loaded, named)
     drawn = []
-    for name, image, answer in shown:
+    for name, image, answer in answers:
         path = Path(out) / f"{Path(name).stem}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         write_png(path, draw_shapes(image, answer.shapes()))
@@ -309,12 +310,12 @@ def check(
     return findings, drawn
 
 
-def _suite(given: str | Suite) -> Suite:
-    return given if isinstance(given, Suite) else suite(given)
+def _suite(name: str | Suite) -> Suite:
+    return name if isinstance(name, Suite) else suite(name)
 
 
-def _dataset(given: str | Path | Dataset) -> Dataset:
-    return given if isinstance(given, Dataset) else dataset(given)
+def _dataset(path: str | Path | Dataset) -> Dataset:
+    return path if isinstance(path, Dataset) else dataset(path)
 
 
 def _sendable(system: str | System | Callable[..., Any], workers: int | None) -> tuple[str | System, int | None]:

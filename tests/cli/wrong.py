@@ -1,4 +1,4 @@
-"""An adapter with a mistake that many make: coordinates from 0 to 1 instead of pixels."""
+"""Adapters with mistakes: coordinates from 0 to 1 instead of pixels, which many return, and one that always raises."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from tests.toys import rectangles
 
 
 def normalised(pixels: np.ndarray) -> Detections:
-    found = rectangles(pixels)
+    answer = rectangles(pixels)
     height, width = pixels.shape[:2]
-    return Detections.from_xyxy(found.boxes / [width, height, width, height], found.labels, found.scores)
+    return Detections.from_xyxy(answer.boxes / [width, height, width, height], answer.labels, answer.scores)
+
+
+def raising(pixels: np.ndarray) -> Detections:
+    raise RuntimeError("no weights")

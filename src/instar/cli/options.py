@@ -3,38 +3,114 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 import typer
 
-__all__ = ["Json", "Judging", "Objects", "Pool", "RunArgument", "SuiteArgument", "SystemArgument", "Threshold", "Zones"]
+__all__ = [
+    "DatasetArgument",
+    "DatasetFolder",
+    "Json",
+    "Judging",
+    "Limit",
+    "Objects",
+    "Pool",
+    "Providers",
+    "RunArgument",
+    "Seed",
+    "SuiteArgument",
+    "SummaryThreshold",
+    "SystemArgument",
+    "Threshold",
+    "Zones",
+]
+
+
+def _suite_names(incomplete: str) -> list[str]:
+    from instar.registry import names
+
+    return [name for name in names("suites") if name.startswith(incomplete)]
+
+
+def _system_names(incomplete: str) -> list[str]:
+    from instar.systems import systems
+
+    return [name for name in systems() if name.startswith(incomplete)]
+
 
 SystemArgument = Annotated[
     str,
     typer.Argument(
-        metavar="SYSTEM", help="mediapipe-holistic, mediapipe-holistic(complexity=2), package.module:function …"
+        metavar="SYSTEM",
+        help="The system under test: mediapipe-holistic, mediapipe-holistic(complexity=2), package.module:function …",
+        autocompletion=_system_names,
     ),
 ]
 SuiteArgument = Annotated[
     str,
     typer.Argument(
-        metavar="SUITE", help="met-pose/sub, a .toml file, one rule such as gamma(0.5), or several joined by +"
+        metavar="SUITE",
+        help="The name of a suite (see `instar suites`), a .toml file, one rule such as gamma(0.5), "
+        "or several of these joined by +.",
+        autocompletion=_suite_names,
+    ),
+]
+DatasetArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATASET",
+        help="A folder of images, a list of files, a video, annotations, tracks of people … (see `instar datasets`).",
     ),
 ]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Threshold = Annotated[
     float | None,
-    typer.Option("--threshold", "-t", min=0, help="Violated from here up; each relation's own by default."),
+    typer.Option(
+        "--threshold",
+        "-t",
+        metavar="SEVERITY",
+        min=0,
+        help="Count a severity from this one up as a violation. By default each relation has its own threshold.",
+    ),
 ]
-Judging = Annotated[str, typer.Option(help="Which judging; see `instar judge`.")]
+SummaryThreshold = Annotated[
+    float | None,
+    typer.Option(
+        "--threshold", "-t", metavar="SEVERITY", min=0, help="The threshold of the summary that is printed at the end."
+    ),
+]
+Judging = Annotated[str, typer.Option(metavar="JUDGING", help="Use the verdicts of this judging (see `instar judge`).")]
+Limit = Annotated[int | None, typer.Option(metavar="N", min=1, help="Use only the first N cases.")]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="The seed of random follow-ups; 0 by default.")]
 Zones = Annotated[
     str,
     typer.Option(
-        help="Who finds skin, hair, clothes and background: auto, none, masks or boxes of the dataset, or a segmenter."
+        metavar="PROVIDER",
+        help="What finds skin, hair, clothes and background: auto, none, the dataset's own masks or boxes, "
+        "or the name of a segmenter.",
     ),
 ]
 Objects = Annotated[
-    str, typer.Option(help="The detector that finds objects where none are annotated: auto, none, efficientdet-lite0 …")
+    str,
+    typer.Option(
+        metavar="SYSTEM",
+        help="The detector that finds objects in images where none are annotated: auto, none, or its name.",
+    ),
 ]
-Pool = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Cut-out objects to insert; see `instar pool make`.")]
+Pool = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="The folder of cut-out objects that are inserted into images.")
+]
+
+
+class Providers(TypedDict):
+    """What finds or holds the things that transformations need besides the input."""
+
+    zones: str
+    objects: str
+    pool: Path | None
+
+
+DatasetFolder = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="Where the images are now, if they were moved.")
+]

@@ -1,4 +1,4 @@
-"""What commands print with: the console, JSON, durations, and progress."""
+"""What commands print with: the console, JSON, and progress."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import math
 import sys
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress as Bar
 
     from instar.engine import Progress
 
-__all__ = ["Display", "duration", "new_console", "print_json"]
+__all__ = ["Display", "new_console", "print_json", "print_notes"]
 
 
 def new_console() -> Console:
@@ -27,37 +28,37 @@ def print_json(value: object) -> None:
     print(json.dumps(_plain(value), ensure_ascii=False, indent=1))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """JSON has no ∞: it is written as the string "inf" or "-inf"."""
     if isinstance(value, float) and math.isinf(value):
         return "inf" if value > 0 else "-inf"
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_plain(part) for part in value]
     return value
 
 
-def duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+def print_notes(console: Console, *notes: str, style: str = "yellow") -> None:
+    """Lines as they are: no markup, no colours of their own."""
+    for note in notes:
+        console.print(note, style=style, markup=False, highlight=False)
 
 
 class Display:
     """Progress with rate and remaining time: a bar on a terminal, a line now and then elsewhere."""
 
     def __init__(self, quiet: bool = False, what: str = "predicting") -> None:
-        self.quiet, self.what, self.said = quiet, what, time.monotonic()
-        self.bar: Any = None
-        self.task: Any = None
+        self.quiet, self.what, self.last_line = quiet, what, time.monotonic()
+        self.bar: Bar | None = None
 
     def __enter__(self) -> Display:
         if not self.quiet and sys.stderr.isatty():
             from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+            from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
+            from rich.progress import Progress as Bar
 
-            self.bar = Progress(
+            self.bar = Bar(
                 SpinnerColumn(),
                 TextColumn("{task.description}"),
                 BarColumn(),
@@ -66,24 +67,25 @@ class Display:
                 console=Console(stderr=True),
                 transient=True,
             )
-            self.task = self.bar.add_task(
-                "loading the system" if self.what == "predicting" else self.what, total=None, note=""
-            )
+            self.bar.add_task("loading the system" if self.what == "predicting" else self.what, total=None, note="")
             self.bar.start()
         return self
 
     def update(self, progress: Progress) -> None:
         if self.quiet:
             return
+        from instar.report.words import duration
+
         note = f"{progress.rate:.1f}/s" if progress.fresh else ""
         if progress.remaining is not None:
             note += f", {duration(progress.remaining)} left"
         failed = sum(count for status, count in progress.statuses.items() if status not in ("ok", "not applicable"))
         note += f", {failed} failed" if failed else ""
-        if self.bar is not None and self.task is not None:
-            self.bar.update(self.task, description=self.what, total=progress.rows, completed=progress.done, note=note)
-        elif progress.fresh and time.monotonic() - self.said > 10:
-            self.said = time.monotonic()
+        if self.bar is not None:
+            (task,) = self.bar.task_ids
+            self.bar.update(task, description=self.what, total=progress.rows, completed=progress.done, note=note)
+        elif progress.fresh and time.monotonic() - self.last_line > 10:
+            self.last_line = time.monotonic()
             print(f"{self.what}: {progress.done:,} of {progress.rows:,} ({note})", file=sys.stderr, flush=True)
 
     def __exit__(self, *_: object) -> None:

@@ -4,6 +4,7 @@ from instar.engine.coordinator import SystemFailed
 from instar.engine.judge import check_options, chunks, evidence, judge
 from instar.engine.judging import DEFAULT, Judging, judging_id, stored_judging
 from instar.engine.needs import Need, Provider, provided, provider
+from instar.engine.options import JudgingOption, judging_options, parsed_options
 from instar.engine.plan import SOURCE, Plan, bound_rules, make_plan
 from instar.engine.predict import Conflict, Estimate, Outcome, Progress, default_workers, estimate, predict
 
@@ -13,6 +14,7 @@ __all__ = [
     "Conflict",
     "Estimate",
     "Judging",
+    "JudgingOption",
     "Need",
     "Outcome",
     "Plan",
@@ -27,7 +29,9 @@ __all__ = [
     "evidence",
     "judge",
     "judging_id",
+    "judging_options",
     "make_plan",
+    "parsed_options",
     "predict",
     "provided",
     "provider",

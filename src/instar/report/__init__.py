@@ -5,7 +5,7 @@ from instar.report.marks import marked_pairs
 from instar.report.picture import Panel, contact_sheet, draw_shapes, encoded, pair_picture, panel_picture, write_png
 from instar.report.rebuild import CannotDraw, Pair, draw_pairs, load_pair, load_source, severity_text
 from instar.report.run_tables import TABLES, run_table
-from instar.report.tables import objects_prepared, prepared, show_tables
+from instar.report.tables import objects_prepared, show_tables
 from instar.report.terminal import show_outcome, show_run, show_selection, show_slices
 from instar.tasks.object_relevance.explain import Explained, explain, explanation_picture
 
@@ -28,7 +28,6 @@ __all__ = [
     "objects_prepared",
     "pair_picture",
     "panel_picture",
-    "prepared",
     "run_table",
     "severity_text",
     "show_outcome",

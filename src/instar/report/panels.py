@@ -21,6 +21,7 @@ __all__ = [
     "panels_of_relation",
     "panels_of_run",
     "panels_of_runs",
+    "tables_of",
 ]
 
 
@@ -100,3 +101,23 @@ def panels_of_runs(runs: Sequence[Run], names: Sequence[str], section: Section, 
 def _shared(runs: Sequence[Run]) -> Iterator[Panel]:
     others = [run.panels() for run in runs[1:]]
     return (panel for name, panel in panels_of(runs[0]).items() if all(name in other for other in others))
+
+
+def tables_of(runs: Sequence[Run], judging: str, p: float) -> dict[str, TaskTables]:
+    """What `instar tables` prints: the tables of every panel that all these runs name, by the panel's name."""
+    shared = set.intersection(*(set(run.panels()) for run in runs))
+    panels = {name: panel for name, panel in panels_of(runs[0]).items() if name in shared and panel.tables}
+    if len(runs) > 1:
+        panels = {name: panel for name, panel in panels.items() if panel.several}
+        if not panels:
+            raise ValueError(
+                f"{len(runs)} runs were given, and they have no tables that are put side by side; give one run"
+            )
+    made = {name: panel.tables(runs, judging, p) for name, panel in panels.items() if panel.tables}
+    tables = {name: task for name, task in made.items() if task is not None}
+    if not tables:
+        raise ValueError(
+            f"{runs[0].folder} has no tables: they belong to the suites of tasks, and this is a run of "
+            f"{', '.join(runs[0].manifest.suites)}. `instar suites` lists the suites, `instar show` shows any run"
+        )
+    return tables

@@ -12,22 +12,35 @@ from instar.report.section import Section
 
 SPACE = "\u00a0"
 
-__all__ = ["count_of", "headline", "interval", "over_cases_text", "p_text", "percent", "points", "slice_words"]
+__all__ = [
+    "count_of",
+    "duration",
+    "headline",
+    "interval",
+    "over_cases_text",
+    "p_text",
+    "percent",
+    "points",
+    "slice_words",
+]
 
 
-def percent(share: float | None) -> str:
-    """A share as a whole percentage; what is not all or nothing never reads as 100 % or 0 %.
+def percent(share: float | None, *, digits: int = 0, sign: bool = True) -> str:
+    """A share in per cent; what is not all or nothing never reads as 100 % or 0 %.
 
-    >>> [percent(share).replace(SPACE, " ") for share in (0.92, 0.998, 0.001, None)]
+    >>> [percent(share).replace(SPACE, " ") for share in (0.92, 0.998, 0.004, None)]
     ['92 %', '>99 %', '<1 %', '–']
+    >>> percent(0.0004, digits=1, sign=False), percent(0.5, digits=1, sign=False)
+    ('<0.1', '50.0')
     """
     if share is None:
         return "–"
-    if 0 < share < 0.005:
-        return f"<1{SPACE}%"
-    if 0.995 <= share < 1:
-        return f">99{SPACE}%"
-    return f"{100 * share:.0f}{SPACE}%"
+    text, least = f"{100 * share:.{digits}f}", 10.0**-digits
+    if share > 0 and float(text) == 0:
+        text = f"<{least:.{digits}f}"
+    elif share < 1 and float(text) == 100:
+        text = f">{100 - least:.{digits}f}"
+    return f"{text}{SPACE}%" if sign else text
 
 
 def interval(low: float | None, high: float | None) -> str:
@@ -60,6 +73,20 @@ def count_of(number: int, word: str) -> str:
     ('1 pair', 'no rule', '1,200 cases')
     """
     return f"no {word}" if number == 0 else f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """How long something takes.
+
+    >>> duration(4.21), duration(59.7), duration(200), duration(7500)
+    ('4.2 s', '1 min', '3 min 20 s', '2 h 5 min')
+    """
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [(hours, "h"), (minutes, "min")] if hours else [(minutes, "min"), (rest, "s")]
+    return " ".join(f"{number} {unit}" for number, unit in parts if number)
 
 
 def headline(section: Section, t: int) -> list[str]:

@@ -208,11 +208,11 @@ def test_tables_in_the_terminal(fearful: instar.Run, other: instar.Run, command:
 def test_tables_as_json(fearful: instar.Run, other: instar.Run, command: Typed) -> None:
     status, said, _ = command("tables", fearful.folder, "--json")
     assert status == 0
-    found = json.loads(said)
+    found = json.loads(said)["hands"]
     assert {"baselines", "measures", "pck", "fingers", "landmarks", "response", "crucial", "advice"} <= found.keys()
     assert found["advice"][0].keys() == {"ground", "says", "because"}
     _, said, _ = command("tables", fearful.folder, other.folder, "--json")
-    assert {row["run"] for row in json.loads(said)["measures"]} == {
+    assert {row["run"] for row in json.loads(said)["hands"]["measures"]} == {
         "tests.perfect.test_hand_pose:afraid_of_the_dark",
         "tests.perfect.test_hand_pose:seeing",
     }
@@ -221,6 +221,6 @@ def test_tables_as_json(fearful: instar.Run, other: instar.Run, command: Typed) 
 def test_tables_of_runs_that_do_not_stand_side_by_side(tmp_path: Path, fearful: instar.Run, command: Typed) -> None:
     plain = instar.run(mean_hand, "gamma(2)", data(count=1), out=tmp_path, workers=0)
     status, _, errors = command("tables", plain.folder, fearful.folder)
-    assert status == 2 and "only runs of hands" in errors
+    assert status == 2 and "no tables that are put side by side" in errors
     status, _, errors = command("tables", fearful.folder, plain.folder)
-    assert status == 2 and "no rules about the accuracy of hands" in errors
+    assert status == 2 and "no tables that are put side by side" in errors

@@ -19,7 +19,7 @@ from instar.outputs.heat import HeatMap
 from instar.scene import Scene, decode_classes
 from instar.spelling import bind, parse_call, spell
 from instar.systems.system import System
-from instar.tasks.traj_test.baselines import FAMILIES
+from instar.tasks.traj_test import constant_velocity, social_force
 from instar.warp import Size, Warp, warp_pixels
 from tests.missing import shared
 
@@ -36,7 +36,7 @@ EXACT: dict[str, Callable[[Size], Warp]] = {
 @cache
 def walker(spelling: str) -> System:
     call = parse_call(spelling, what="system")
-    family = {family.name: family for family in FAMILIES.values()}[call.name]
+    family = {**constant_velocity.FAMILIES, **social_force.FAMILIES}[call.name]
     values = bind(call, family.parameters, what="system")
     return family.build(spell(family.name, values, family.parameters), **values)
 

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from rich.console import Console
 
 from instar.analysis import FINGERS, GROUPS, PURPOSES, HandCounts, Run, hand_comparison
-from instar.engine import DEFAULT, SOURCE
+from instar.engine import SOURCE
 from instar.report.chart import (
     AXES,
     NAME_LABELS,
@@ -25,11 +24,11 @@ from instar.report.chart import (
     tooltip,
 )
 from instar.report.compared import run_names
-from instar.report.panels import Panel, PanelContent, Table
+from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
-from instar.report.tables import Prepared, show_tables
+from instar.report.tables import Prepared
 
-__all__ = ["hand_json", "hand_panel", "hands_compared", "show_hands"]
+__all__ = ["PANELS", "hand_panel", "hands_compared"]
 
 _SERIES = {SOURCE: "ink", "occlusion": "orange", "exposure": "yellow", "blur": "blue", "other": "pink"}
 _RUNS = ("blue", "orange", "green", "pink", "yellow", "sky", "violet")
@@ -678,28 +677,28 @@ def _frames(runs: Sequence[Run], judging: str) -> dict[str, pl.DataFrame]:
     return hand_comparison({name: run.hand_counts(judging) for name, run in zip(run_names(runs), runs, strict=True)})
 
 
-def hand_json(runs: Sequence[Run], *, judging: str = DEFAULT) -> dict[str, list[dict[str, Any]]]:
-    """All numbers of one run, or of several beside each other, and the advice."""
-    return {name: table.to_dicts() for name, table in _frames(runs, judging).items()}
-
-
-def show_hands(console: Console, runs: Sequence[Run], *, judging: str = DEFAULT, markdown: bool = False) -> None:
-    """Print Tables II and III, what each test case costs and the advice, of one run or of several."""
-    frames, held = _frames(runs, judging), [run.hand_counts(judging) for run in runs]
+def _tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
+    """Tables II and III, what each test case costs and the advice, of one run or of several."""
+    if any("accuracy" not in run.grids() for run in runs):
+        return None
+    frames, counts = _frames(runs, judging), [run.hand_counts(judging) for run in runs]
     if len(runs) == 1:
         tables = [
-            *_baselines({"": frames["baselines"]}, *held),
-            _costs(frames["measures"], held[0]),
+            *_baselines({"": frames["baselines"]}, *counts),
+            _costs(frames["measures"], counts[0]),
             _finger_shares(frames["fingers"]),
             _crucial(frames["crucial"]),
         ]
     else:
-        tables = [*_baselines(_by_run(frames["baselines"]), *held), _side_by_side(frames["measures"])]
-    for line in _text(*held), "":
-        console.print(line, highlight=False, markup=False, soft_wrap=markdown)
-    show_tables(console, tables, markdown=markdown)
-    for sentence in _sentences(frames["advice"]):
-        console.print(f"* {sentence}", highlight=False, markup=False, soft_wrap=markdown)
+        tables = [*_baselines(_by_run(frames["baselines"]), *counts), _side_by_side(frames["measures"])]
+    return TaskTables(
+        [Table(*table) for table in tables],
+        frames,
+        before=[_text(*counts)],
+        after=[f"* {sentence}" for sentence in _sentences(frames["advice"])],
+    )
 
 
-PANELS: Mapping[str, Panel] = {"hands": Panel(of_relation=hand_panel, of_runs=hands_compared)}
+PANELS: Mapping[str, Panel] = {
+    "hands": Panel(of_relation=hand_panel, of_runs=hands_compared, tables=_tables, several=True)
+}

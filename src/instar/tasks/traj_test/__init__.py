@@ -9,7 +9,8 @@ TASK = Task(
     __name__,
     "Human trajectory prediction: moved, turned and changed maps (TrajTest).",
     systems={
-        **dict.fromkeys(("constant-velocity", "social-force"), ".baselines:FAMILIES"),
+        "constant-velocity": ".constant_velocity:FAMILIES",
+        "social-force": ".social_force:FAMILIES",
         "goalmap": ".goalmap:FAMILIES",
     },
     relations={**dict.fromkeys(("wvc", "hvc"), ".relations:RELATIONS"), "direction": ".direction:RELATIONS"},

@@ -4,28 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from instar.analysis.rates import by_case
-from instar.engine import SOURCE, chunks
+from instar.engine import DEFAULT, SOURCE, chunks
 from instar.outputs.forecast import Forecast, Paths
 from instar.relations import matrices_of, rule
 from instar.stats import permutation_test, wilson
 from instar.store import Store
-from instar.tasks.traj_test.relations import told_apart
+from instar.tasks.traj_test.relations import without_rounding
 from instar.warp import Warp
 
-__all__ = ["DISPLACEMENTS", "agreement", "displacement", "displacement_tests", "map_table", "preserving_table"]
+if TYPE_CHECKING:
+    from instar.analysis import Run
+
+__all__ = [
+    "DISPLACEMENTS",
+    "agreement",
+    "displacement",
+    "displacement_tests",
+    "map_table",
+    "preserving_table",
+    "trajectory_tables",
+]
 
 DISPLACEMENTS = ("best_ade", "best_fde", "mean_ade", "mean_fde")
 """Average and final displacement from the truth, in pixels: of the best future, and the mean over all of them."""
 
 _P = {name: f"p_{name}" for name in DISPLACEMENTS}
 _PUBLISHED = ", as published"
+
+
+def trajectory_tables(run: Run, *, p: float = 0.05, judging: str = DEFAULT) -> dict[str, pl.DataFrame]:
+    """The tables of TrajTest for a run of forecasts.
+
+    `preserving`: changes that move all alike (Table 3); `map`: changes of the map (Table 4); `agreement` with the
+    displacement from the truth over levels of p (Figure 5) and `displacement` of the source's predictions, where there
+    is a truth.
+    """
+    if run.manifest.system.kind != Forecast.kind:
+        raise ValueError(f"{run.folder} is a run of {run.manifest.system.kind}; these tables are of forecasts")
+    tested = run.alphas(p)
+    verdicts = run.verdicts(judging)
+    if run.manifest.truth_kind != Forecast.kind:
+        return {"preserving": preserving_table(verdicts, None, p=p), "map": map_table(verdicts)}
+    distances = displacement(run.store, [rule(text).left for text in tested])
+    tests = displacement_tests(distances)
+    return {
+        "preserving": preserving_table(verdicts, tests, p=p),
+        "map": map_table(verdicts),
+        "agreement": agreement(verdicts, tests),
+        "displacement": distances.filter(follow_up=SOURCE).drop("follow_up", "draw"),
+    }
 
 
 def displacement(store: Store, follow_ups: Sequence[str] | None = None) -> pl.DataFrame:
@@ -36,7 +70,7 @@ def displacement(store: Store, follow_ups: Sequence[str] | None = None) -> pl.Da
     manifest = store.manifest()
     if manifest.truth_kind != Forecast.kind:
         raise ValueError(f"{store.folder} has no ground truth of forecasts to compare with")
-    found = [
+    parts = [
         pl.DataFrame(
             schema={
                 "case": pl.String,
@@ -64,10 +98,10 @@ def displacement(store: Store, follow_ups: Sequence[str] | None = None) -> pl.Da
             ]
         ).reshape(-1, len(DISPLACEMENTS))
         keys = rows.select("case", "follow_up", "draw", "repeat")
-        found.append(
+        parts.append(
             keys.with_columns(pl.Series(name, values[:, i], pl.Float64) for i, name in enumerate(DISPLACEMENTS))
         )
-    return pl.concat(found)
+    return pl.concat(parts)
 
 
 def _displacement(
@@ -106,16 +140,16 @@ def displacement_tests(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _displacement_tests(given: tuple[npt.NDArray[np.float64], int]) -> list[float]:
-    values, sources = given
-    gaps = (told_apart(np.abs(np.subtract.outer(column, column))) for column in values.T)
+def _displacement_tests(runs: tuple[npt.NDArray[np.float64], int]) -> list[float]:
+    values, sources = runs
+    gaps = (without_rounding(np.abs(np.subtract.outer(column, column))) for column in values.T)
     return [permutation_test(apart, sources)[1] for apart in gaps]
 
 
 def _by_relation(verdicts: pl.DataFrame, name: str) -> pl.DataFrame:
     """The verdicts of one relation, with the transformation of their rule and its parameters."""
     rules = {text: rule(text) for text in verdicts["rule"].unique()}
-    mine = [
+    of_relation = [
         {
             "rule": text,
             "follow_up": one.left,
@@ -126,7 +160,7 @@ def _by_relation(verdicts: pl.DataFrame, name: str) -> pl.DataFrame:
         if one.relation is not None and one.relation.relation.name == name
     ]
     schema = {"rule": pl.String, "follow_up": pl.String, "effect": pl.String, "as_published": pl.Boolean}
-    return verdicts.join(pl.DataFrame(mine, schema=schema), on="rule")
+    return verdicts.join(pl.DataFrame(of_relation, schema=schema), on="rule")
 
 
 def preserving_table(verdicts: pl.DataFrame, truth: pl.DataFrame | None, *, p: float = 0.05) -> pl.DataFrame:
@@ -181,18 +215,18 @@ def agreement(
     joined = wvc.select("case", "follow_up", "p").join(truth, on=["case", "follow_up"])
     rows = []
     for level in grid:
-        said = joined["p"].to_numpy() <= level
+        predicted = joined["p"].to_numpy() <= level
         for measure, column in _P.items():
-            true = joined[column].to_numpy() <= level
-            hits = int((said & true).sum())
+            changed = joined[column].to_numpy() <= level
+            hits = int((predicted & changed).sum())
             rows.append(
                 {
                     "p": level,
                     "measure": measure,
-                    "pairs": len(said),
-                    "accuracy": float((said == true).mean()) if len(said) else None,
-                    "precision": hits / int(said.sum()) if said.any() else None,
-                    "recall": hits / int(true.sum()) if true.any() else None,
+                    "pairs": len(predicted),
+                    "accuracy": float((predicted == changed).mean()) if len(predicted) else None,
+                    "precision": hits / int(predicted.sum()) if predicted.any() else None,
+                    "recall": hits / int(changed.sum()) if changed.any() else None,
                 }
             )
     return pl.DataFrame(
@@ -210,11 +244,12 @@ def map_table(verdicts: pl.DataFrame) -> pl.DataFrame:
     """Table 4: per kind of change to the map and its expected effect, the share of each outcome.
 
     `cases_crossing` is the share of pairs in which any future crosses the changed cells, `paths_crossing` that of
-    all futures; they are given where the cells become an obstacle.
+    all futures; they are there where the cells become an obstacle.
     """
-    found = _by_relation(by_case(verdicts), "direction").with_columns(change=pl.col("follow_up").str.extract(r"^(\w+)"))
+    directions = _by_relation(by_case(verdicts), "direction")
+    directions = directions.with_columns(change=pl.col("follow_up").str.extract(r"^(\w+)"))
     rows = []
-    kinds = found.group_by("change", "effect", "as_published", maintain_order=True)
+    kinds = directions.group_by("change", "effect", "as_published", maintain_order=True)
     for (change, effect, as_published), part in kinds:
         judged = part.filter(pl.col("severity").is_not_null())
         row: dict[str, Any] = {

@@ -48,35 +48,30 @@ def direction(evidence: Evidence) -> pl.DataFrame:
 
     Three outcomes by a margin: confirmed, inconclusive, wrong way; and for `avoid` a fourth, crossing.
     """
-    follow = evidence.follow_ups
-    paths, pasts = Paths.of(follow), past_of(evidence.cases)
+    follow_ups = evidence.follow_ups
+    paths, pasts = Paths.of(follow_ups), past_of(evidence.cases)
     columns = ["map", "map_size", "map_warp", "width", "height"]
-    sources: dict[str, list[dict[str, Any]]] = {}
+    sources_of: dict[str, list[dict[str, Any]]] = {}
     for row in evidence.sources.select("case", "repeat", *columns).iter_rows(named=True):
-        sources.setdefault(row["case"], []).append(row)
-    found: list[dict[str, Any]] = []
-    for number, row in enumerate(follow.select("case", "follow_up", "warp", "mask", *columns).iter_rows(named=True)):
-        before = sources.get(row["case"])
-        if before is None:
+        sources_of.setdefault(row["case"], []).append(row)
+    verdicts: list[dict[str, Any]] = []
+    rows = follow_ups.select("case", "follow_up", "warp", "mask", *columns).iter_rows(named=True)
+    for number, row in enumerate(rows):
+        sources = sources_of.get(row["case"])
+        if sources is None:
             continue
-        frame = (before[0]["width"], before[0]["height"])
+        frame = (sources[0]["width"], sources[0]["height"])
         warp = Warp(np.reshape(row["warp"], (3, 3)), frame, (row["width"], row["height"]))
         past = pasts.get(row["case"])
         here = None if past is None else warp.points(past[-1])
-        found.append(
-            {
-                "case": row["case"],
-                "follow_up": row["follow_up"],
-                "target": "whole",
-                **_verdict(before, row, warp, here, paths[number], evidence),
-            }
-        )
-    return _median(pl.DataFrame(found, schema={**VERDICT_COLUMNS, **MEASURES}, orient="row"))
+        key = {"case": row["case"], "follow_up": row["follow_up"], "target": "whole"}
+        verdicts.append({**key, **_verdict(sources, row, warp, here, paths[number], evidence)})
+    return _median(pl.DataFrame(verdicts, schema={**VERDICT_COLUMNS, **MEASURES}, orient="row"))
 
 
 def _verdict(
-    before: Sequence[Mapping[str, Any]],
-    row: Mapping[str, Any],
+    sources: Sequence[Mapping[str, Any]],
+    follow_up: Mapping[str, Any],
     warp: Warp,
     here: Floats | None,
     futures: Floats,
@@ -84,15 +79,15 @@ def _verdict(
 ) -> dict[str, Any]:
     effect, margin = evidence.parameters["effect"], evidence.options["margin"]
     as_published = evidence.parameters["test"] == "wilcoxon"
-    if not row["mask"]:
+    if not follow_up["mask"]:
         return {"reason": "no cells of the map were changed; direction goes with class_change and obstacle"}
-    mask = _mask(row["mask"], row["width"], row["height"])
+    mask = _mask(follow_up["mask"], follow_up["width"], follow_up["height"])
     crossed = int(crossings(futures, here, mask).sum())
     counts = {"crossing": crossed, "futures": len(futures)}
     if effect == "avoid" and here is not None and not as_published and mask_at(mask, here):
         return {**counts, "reason": "the person stands on the changed cells, which nobody could avoid"}
     walked_through = margin + math.log((len(futures) + 1) / (len(futures) + 1 - crossed))
-    measured = _measured(before, row, warp, mask, effect)
+    measured = _measured(sources, follow_up, warp, mask, effect)
     if measured is None:
         if effect == "avoid" and crossed:
             return {**counts, "severity": walked_through, "kind": "crossing"}
@@ -108,23 +103,22 @@ def _verdict(
 
 
 def _measured(
-    before: Sequence[Mapping[str, Any]], row: Mapping[str, Any], warp: Warp, mask: Mask, effect: str
+    sources: Sequence[Mapping[str, Any]], follow_up: Mapping[str, Any], warp: Warp, mask: Mask, effect: str
 ) -> dict[str, Any] | None:
     """Masses in the changed cells before and after; None where there is no probability map."""
-    said = heat_of(row)
+    actual = heat_of(follow_up)
     # a map that is the same for every run of a system is looked at once
-    distinct = {_placed(one): one for one in before}
-    told = {packed: heat_of(one) for packed, one in distinct.items()}
-    if said is None or None in told.values():
+    distinct = {_placed(source): heat_of(source) for source in sources}
+    expected = {place: heat.warped(warp) for place, heat in distinct.items() if heat is not None}
+    if actual is None or len(expected) < len(distinct):
         return None
-    carried = {packed: heat.warped(warp) for packed, heat in told.items() if heat is not None}
-    mass = {packed: _mass(heat, mask) for packed, heat in carried.items()}
-    masses = np.array([mass[_placed(one)] for one in before])
-    after, typical = _mass(said, mask), float(masses.mean())
+    mass = {place: _mass(heat, mask) for place, heat in expected.items()}
+    masses = np.array([mass[_placed(source)] for source in sources])
+    after, typical = _mass(actual, mask), float(masses.mean())
     ratio = math.log((after + LEAST_MASS) / (typical + LEAST_MASS))
     spread = float(np.log(masses + LEAST_MASS).std(ddof=1)) if len(masses) > 1 else 0.0
-    first = carried[_placed(before[0])]
-    share, now = first.share(mask), said.onto(first)
+    first = expected[_placed(sources[0])]
+    share, now = first.share(mask), actual.onto(first)
     inside = share > 0.5
     old, new = first.cells[inside], now[inside]
     p = wilcoxon(old, new) if effect == "increase" else wilcoxon(new, old)
@@ -162,9 +156,9 @@ def crossings(futures: Floats, here: Floats | None, mask: Mask) -> Mask:
     return crossing(mask, paths, STEP)
 
 
-def _median(found: pl.DataFrame) -> pl.DataFrame:
+def _median(verdicts: pl.DataFrame) -> pl.DataFrame:
     """One verdict per case and follow-up: that of the repeat whose severity is the (upper) median."""
-    ranked = found.with_columns(
+    ranked = verdicts.with_columns(
         place=pl.col("severity").rank("ordinal").over("case", "follow_up"),
         count=pl.col("severity").count().over("case", "follow_up"),
     )

@@ -78,13 +78,13 @@ class _Patch:
         x0, x1, across = _overlaps(float(self.centre[0]), self.half, width)
         y0, y1, down = _overlaps(float(self.centre[1]), self.half, height)
         part = scene.classes[y0:y1, x0:x1]
-        found = np.zeros((len(CLASSES), _SIDE, _SIDE), np.float32)
+        shares = np.zeros((len(CLASSES), _SIDE, _SIDE), np.float32)
         for label in np.flatnonzero(np.bincount(part.ravel(), minlength=len(scene.names))):
             name = scene.names[label]
             if name in CLASSES[1:]:
-                found[CLASSES.index(name)] = down @ (part == label).astype(np.float32) @ across.T
-        found[0] = 1 - found[1:].sum(0)
-        return found
+                shares[CLASSES.index(name)] = down @ (part == label).astype(np.float32) @ across.T
+        shares[0] = 1 - shares[1:].sum(0)
+        return shares
 
     def described(self, scene: Scene) -> tuple[Floats32, Floats32]:
         """The last 8 positions (x, y, 1; zeros where there are fewer) relative to the present, in units of half a
@@ -297,7 +297,7 @@ def _within(cells: npt.NDArray[np.intp], rng: np.random.Generator) -> Floats:
 
 
 def _cubic(a: Floats, speed_a: Floats, b: Floats, speed_b: Floats, steps: int) -> Floats:
-    """Positions (…, steps + 1, 2) between two points with given velocities per step (Hermite)."""
+    """Positions (…, steps + 1, 2) between two points with velocities per step (Hermite)."""
     t = np.linspace(0, 1, steps + 1)[:, None]
     a, speed_a, b, speed_b = (v[..., None, :] for v in (a, speed_a, b, speed_b))
     return np.asarray(

@@ -1,20 +1,117 @@
-"""What a report shows of TrajTest: the tables of its paper."""
+"""What is shown of TrajTest: the tables of its paper."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import polars as pl
 
 from instar.analysis import Run
-from instar.report.panels import Panel, PanelContent, Table
-from instar.report.tables import prepared
+from instar.report.panels import Panel, PanelContent, Table, TaskTables
+from instar.report.words import interval, percent
+from instar.tasks.traj_test.analysis import trajectory_tables
 
 __all__ = ["PANELS"]
 
+_MEASURES = {"best_ade": "best ADE", "best_fde": "best FDE", "mean_ade": "mean ADE", "mean_fde": "mean FDE"}
+_USUAL_P = 0.05
 
-def _trajtest(run: Run, judging: str) -> PanelContent | None:
-    p = 0.05
-    tables = [Table(title, heads, rows) for title, heads, rows in prepared(run.tables(p=p, judging=judging), p) if rows]
+
+def _of_run(run: Run, judging: str) -> PanelContent | None:
+    tables = [table for table in _in_words(trajectory_tables(run, p=_USUAL_P, judging=judging), _USUAL_P) if table.rows]
     return PanelContent("TrajTest's tables", tables=tables) if tables else None
 
 
-PANELS: Mapping[str, Panel] = {"trajtest": Panel(of_run=_trajtest)}
+def _tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables:
+    frames = trajectory_tables(runs[0], p=p, judging=judging)
+    numbers = {name: frame for name, frame in frames.items() if name != "displacement"}
+    return TaskTables(_in_words(frames, p), numbers)
+
+
+def _in_words(frames: Mapping[str, pl.DataFrame], p: float) -> list[Table]:
+    tables = [_preserving(frames["preserving"], p), _map(frames["map"])]
+    if "agreement" in frames:
+        tables += [_agreement(frames["agreement"]), _displacement(frames["displacement"])]
+    return tables
+
+
+def _share(share: float | None) -> str:
+    return percent(share, digits=1, sign=False)
+
+
+def _rate(share: float | None, low: float | None, high: float | None) -> str:
+    return "–" if share is None else f"{_share(share)} ({interval(low, high)})"
+
+
+def _mean(middle: float | None, spread: float | None) -> str:
+    if middle is None:
+        return "–"
+    return f"{middle:.3f}" if spread is None else f"{middle:.3f} ± {spread:.3f}"
+
+
+def _preserving(frame: pl.DataFrame, p: float) -> Table:
+    rows = [
+        [
+            row["change"],
+            str(row["judged"]),
+            _rate(row["wvc"], row["wvc_low"], row["wvc_high"]),
+            *(_share(row[name]) for name in _MEASURES),
+            _mean(row["hvc"], row["hvc_sd"]),
+        ]
+        for row in frame.iter_rows(named=True)
+    ]
+    return Table(
+        f"Changes that move everything alike: violations at p ≤ {p:g} in %, those of wvc with their 95 % interval; "
+        "the mean of hvc ± its standard deviation",
+        ["change", "judged", "wvc", *_MEASURES.values(), "hvc"],
+        rows,
+    )
+
+
+def _map(frame: pl.DataFrame) -> Table:
+    rows = [
+        [
+            f"{row['change']}, {row['effect']}",
+            str(row["judged"]),
+            str(row["not_applicable"]),
+            _rate(row["confirmed"], row["confirmed_low"], row["confirmed_high"]),
+            *(_share(row[name]) for name in ("inconclusive", "wrong_way", "cases_crossing", "paths_crossing")),
+            _mean(row["hellinger"], row["hellinger_sd"]),
+        ]
+        for row in frame.iter_rows(named=True)
+    ]
+    return Table(
+        "Changes of the map: outcomes in % of the judged pairs, the confirmed ones with their 95 % interval; "
+        "×: pairs and paths that cross an obstacle",
+        ["change, effect", "judged", "n/a", "confirmed", "unclear", "wrong way", "pairs ×", "paths ×", "Hellinger"],
+        rows,
+    )
+
+
+def _agreement(frame: pl.DataFrame) -> Table:
+    rows = [
+        [
+            f"{row['p']:g}",
+            _MEASURES[row["measure"]],
+            str(row["pairs"]),
+            *(_share(row[name]) for name in ("accuracy", "precision", "recall")),
+        ]
+        for row in frame.iter_rows(named=True)
+    ]
+    return Table(
+        "How well wvc predicts that the displacement from the truth changed, in %, by the level of p",
+        ["p", "measure", "pairs", "accuracy", "precision", "recall"],
+        rows,
+    )
+
+
+def _displacement(frame: pl.DataFrame) -> Table:
+    means = frame.select(*_MEASURES).mean().row(0, named=True) if not frame.is_empty() else {}
+    return Table(
+        f"Displacement of the source's predictions from the truth, mean over {frame['case'].n_unique()} cases",
+        ["measure", "pixels"],
+        [[_MEASURES[name], f"{value:.2f}"] for name, value in means.items()],
+    )
+
+
+PANELS: Mapping[str, Panel] = {"trajtest": Panel(of_run=_of_run, tables=_tables)}

@@ -19,7 +19,7 @@ from instar.spelling import Parameter
 from instar.stats import hellinger, permutation_test, wasserstein, z_test
 from instar.warp import Warp
 
-__all__ = ["NO_MAP", "RELATIONS", "SOURCES", "hvc", "past_of", "told_apart", "wvc"]
+__all__ = ["NO_MAP", "RELATIONS", "SOURCES", "hvc", "past_of", "without_rounding", "wvc"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -62,24 +62,24 @@ def wvc(evidence: Evidence) -> pl.DataFrame:
     statistic (2·between − within the source − within the follow-up) over the source's own, which also sees a
     spread that changed; with one it is between over own, less 1.
     """
-    told, said = Paths.of(evidence.sources), Paths.of(evidence.follow_ups)
+    source_paths, follow_up_paths = Paths.of(evidence.sources), Paths.of(evidence.follow_ups)
     runs_of = _rows_by(evidence.sources, "case")
     pasts = past_of(evidence.cases)
     warps = matrices_of(evidence.follow_ups)
     judged = _against_each if evidence.parameters["test"] == "z" else _against_all
-    found: list[dict[str, Any]] = []
+    verdicts: list[dict[str, Any]] = []
     previous, own = None, np.zeros((0, 0))
     for (case, follow_up), rows in _rows_by(evidence.follow_ups, "case", "follow_up").items():
         if case not in runs_of:
             continue
-        sources = [told[row] for row in runs_of[case]]
+        sources = [source_paths[row] for row in runs_of[case]]
         if case != previous:
             previous, own = case, _distances(_even(sources), None, judged is _against_all)
         base = {"case": case, "follow_up": follow_up, "target": "whole", "sources": len(sources), "runs": len(rows)}
-        matrices = [warps[row] for row in rows]
+        runs, matrices = [follow_up_paths[row] for row in rows], [warps[row] for row in rows]
         least = _least(pasts.get(case))
-        found += [{**base, **verdict} for verdict in judged(sources, [said[row] for row in rows], matrices, own, least)]
-    return pl.DataFrame(found, schema={**VERDICT_COLUMNS, **WVC_MEASURES}, orient="row")
+        verdicts += [{**base, **verdict} for verdict in judged(sources, runs, matrices, own, least)]
+    return pl.DataFrame(verdicts, schema={**VERDICT_COLUMNS, **WVC_MEASURES}, orient="row")
 
 
 def _rows_by(frame: pl.DataFrame, *keys: str) -> dict[Any, list[int]]:
@@ -113,11 +113,10 @@ def _distances(first: Floats | None, second: Floats | None, squared: bool) -> Fl
     """Distances of all runs of the first kind to all of the second, or among themselves."""
     if first is None:
         return np.zeros((0, 0))
-    matrix = wasserstein(first, second, squared=squared)
-    return told_apart(matrix)
+    return without_rounding(wasserstein(first, second, squared=squared))
 
 
-def told_apart(distances: Floats) -> Floats:
+def without_rounding(distances: Floats) -> Floats:
     """Distances in pixels, with those that are only rounding as 0."""
     return np.where(distances < NOTHING, 0.0, distances)
 
@@ -139,22 +138,22 @@ def _against_all(
     sources: Sequence[Floats], runs: Sequence[Floats], warps: Sequence[Floats], own: Floats, least: float
 ) -> Iterator[dict[str, Any]]:
     """One verdict over all runs, with p by permuting whole runs."""
-    back = [Warp(warp, (1, 1), (1, 1)).inverse.points(run) for run, warp in zip(runs, warps, strict=True)]
-    together = _even([*sources, *back])
+    carried_back = [Warp(warp, (1, 1), (1, 1)).inverse.points(run) for run, warp in zip(runs, warps, strict=True)]
+    together = _even([*sources, *carried_back])
     if together is None:
         yield from _unequal(sources, runs)
         return
-    here, there = together[: len(sources)], together[len(sources) :]
-    if len({len(run) for run in [*sources, *back]}) > 1:
-        own = _distances(here, None, True)
-    across, theirs = _distances(here, there, True), _distances(there, None, True)
-    within, between, spread = _mean_within(own), float(across.mean()), _mean_within(theirs)
+    source_runs, follow_up_runs = together[: len(sources)], together[len(sources) :]
+    if len({len(run) for run in [*sources, *carried_back]}) > 1:
+        own = _distances(source_runs, None, True)
+    across, of_follow_up = _distances(source_runs, follow_up_runs, True), _distances(follow_up_runs, None, True)
+    within, between, spread = _mean_within(own), float(across.mean()), _mean_within(of_follow_up)
     floor = max(within, least)
     several = len(sources) > 1 and len(runs) > 1
     beyond = (2 * between - within - spread) / (2 * floor) if several else between / floor - 1
     p, p_least = None, None
     if len(sources) > 1:
-        _, p, p_least = permutation_test(np.block([[own, across], [across.T, theirs]]), len(sources))
+        _, p, p_least = permutation_test(np.block([[own, across], [across.T, of_follow_up]]), len(sources))
     yield {
         "severity": max(0.0, beyond),
         "p": p,
@@ -201,24 +200,25 @@ def hvc(evidence: Evidence) -> pl.DataFrame:
 
     `own` is the same distance between the first two predictions of the source: what the system differs from itself.
     """
-    follow = paired(evidence)
+    follow_ups = paired(evidence)
     columns = ["map", "map_size", "map_warp", "width", "height"]
     sources = evidence.sources.select("case", "repeat", *columns).to_dicts()
     runs_of, noise = _rows_by(evidence.sources, "case"), dict[str, float | None]()
-    found: list[dict[str, Any]] = []
-    for place, row in enumerate(follow.select("case", "warp", "source", *columns).iter_rows(named=True)):
+    verdicts: list[dict[str, Any]] = []
+    for place, row in enumerate(follow_ups.select("case", "warp", "source", *columns).iter_rows(named=True)):
         source = sources[row["source"]]
         verdict = {"row": place, "target": "whole", "severity": None, "kind": None, "reason": None, "own": None}
-        told, said = heat_of(source), heat_of(row)
-        if told is None or said is None:
-            found.append({**verdict, "reason": NO_MAP})
+        expected, answer = heat_of(source), heat_of(row)
+        if expected is None or answer is None:
+            verdicts.append({**verdict, "reason": NO_MAP})
             continue
         frame = (source["width"], source["height"])
-        back = said.warped(Warp(np.reshape(row["warp"], (3, 3)), frame, (row["width"], row["height"])).inverse)
+        actual = answer.warped(Warp(np.reshape(row["warp"], (3, 3)), frame, (row["width"], row["height"])).inverse)
         if row["case"] not in noise:
             noise[row["case"]] = _noise([sources[number] for number in runs_of[row["case"]][:2]])
-        found.append({**verdict, "severity": hellinger(told.cells, back.onto(told)), "own": noise[row["case"]]})
-    return per_pair(found, follow, HVC_MEASURES)
+        severity = hellinger(expected.cells, actual.onto(expected))
+        verdicts.append({**verdict, "severity": severity, "own": noise[row["case"]]})
+    return per_pair(verdicts, follow_ups, HVC_MEASURES)
 
 
 def _noise(rows: Sequence[Mapping[str, Any]]) -> float | None:

@@ -11,47 +11,25 @@ from instar.suites import Suite, listed_suite
 
 __all__ = ["CLASS_CHANGES", "GEOMETRY", "OBSTACLES", "SUITES", "geometry", "map_rules"]
 
+# fmt: off
 GEOMETRY: tuple[str, ...] = (
-    "mirror(v)",
-    "mirror(h)",
-    "rotate90(1)",
-    "rotate90(2)",
-    "rotate90(3)",
-    "rescale(0.8)",
-    "rescale(1.2)",
-)
+    "mirror(v)", "mirror(h)", "rotate90(1)", "rotate90(2)", "rotate90(3)", "rescale(0.8)", "rescale(1.2)")
 
 CLASS_CHANGES: Mapping[str, tuple[str, ...]] = {  # Table 2: old, new, by what the probability there must do
     "decrease": ("pavement, road", "terrain, road", "pavement, terrain"),
     "increase": (
-        "road, pavement",
-        "road, terrain",
-        "terrain, pavement",
-        "structure, road",
-        "structure, pavement",
-        "structure, terrain",
-        "tree, road",
-        "tree, pavement",
-        "tree, terrain",
-    ),
+        "road, pavement", "road, terrain", "terrain, pavement",
+        "structure, road", "structure, pavement", "structure, terrain",
+        "tree, road", "tree, pavement", "tree, terrain"),
     "avoid": (
-        "road, structure",
-        "road, tree",
-        "pavement, structure",
-        "pavement, tree",
-        "terrain, structure",
-        "terrain, tree",
-    ),
+        "road, structure", "road, tree", "pavement, structure", "pavement, tree",
+        "terrain, structure", "terrain, tree"),
 }
 
 OBSTACLES: tuple[str, ...] = (  # class, diameter and distance as shares of the predicted path
-    "structure, 0.25, 0.5",
-    "structure, 0.5, 0.5",
-    "structure, 0.25, 1",
-    "tree, 0.25, 0.5",
-    "tree, 0.5, 0.5",
-    "tree, 0.25, 1",
-)
+    "structure, 0.25, 0.5", "structure, 0.5, 0.5", "structure, 0.25, 1",
+    "tree, 0.25, 0.5", "tree, 0.5, 0.5", "tree, 0.25, 1")
+# fmt: on
 
 
 def geometry(relations: tuple[str, ...], *, identity: bool) -> tuple[str, ...]:

@@ -1,15 +1,9 @@
-"""Two baseline predictors of where a person walks: `constant-velocity`, and `social-force`, which reads the map.
-
-Both work in the person's own frame: the origin where the person is, one axis along the way they walk and one
-across it. Errors are drawn there, the same to the left as to the right and in proportion to the pace, and the
-probability map lies on a grid with these axes. A scene that is mirrored, turned by any angle or rescaled has the
-same numbers in that frame: this is why both can stand for a predictor that is exactly right under these changes.
-"""
+"""`social-force`: as `constant-velocity`, and round obstacles, rather on pavement than on terrain and road."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
@@ -23,219 +17,14 @@ from instar.outputs.forecast import Forecast
 from instar.outputs.heat import HeatMap
 from instar.scene import Scene
 from instar.spelling import Parameter
-from instar.systems.system import System, SystemFamily, fingerprint_of
-from instar.warp import Size, Warp
+from instar.systems.system import System, SystemFamily
+from instar.tasks.traj_test.constant_velocity import NOISE, Fan, Grid, Person, between, fan_of, forecaster, straight
+from instar.warp import Warp
 
 __all__ = ["FAMILIES"]
 
-VERSION = "1"
-"""Part of every fingerprint here; changes when the answers do."""
-
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-
-_RECENT = 3
-"""How many of the last steps the velocity is the mean of. Of 1 to 7, 3 is nearest to the futures of SDD."""
-_FINE = 2.0**-10
-"""Positions on a rough ground are rounded to this many pixels."""
-
-
-# --- the person's own frame ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Person:
-    """Where somebody is, which way they walk (`ahead`, of length 1) and how many pixels they make in a step."""
-
-    origin: Floats
-    ahead: Floats
-    pace: float
-
-    @classmethod
-    def of(cls, scene: Scene, name: str) -> _Person:
-        past = scene.past
-        if len(past) < 2:
-            raise ValueError(f"{name.partition('(')[0]} needs two past positions, this scene has one")
-        recent = min(_RECENT, len(past) - 1)
-        step = (past[-1] - past[-1 - recent]) / recent
-        pace = math.hypot(*step)
-        return cls(past[-1], step / pace if pace else np.array([1.0, 0.0]), pace)
-
-    @property
-    def across(self) -> Floats:
-        return np.array([-self.ahead[1], self.ahead[0]])
-
-    def placed(self, along: Floats, across: Floats) -> Floats:
-        """Lengths along and across the way, in pixels, as offsets (…, 2) in the map."""
-        return along[..., None] * self.ahead + across[..., None] * self.across
-
-    def along_across(self, xy: Floats) -> tuple[Floats, Floats]:
-        """Positions (…, 2) in the map as lengths along and across the way, in pixels."""
-        x, y = np.moveaxis(xy - self.origin, -1, 0)
-        (ahead_x, ahead_y), (across_x, across_y) = self.ahead, self.across
-        # not a matrix product: its rounding depends on how many points there are
-        return x * ahead_x + y * ahead_y, x * across_x + y * across_y
-
-    def rounded(self, xy: Floats) -> Floats:
-        """Positions (…, 2) to about a thousandth of a pixel, along and across the way.
-
-        Walking along a rough wall multiplies the last bit, in which a scene and its mirror image differ, from step
-        to step until it is seen; here it is lost each time.
-        """
-        fine = _FINE * min(1.0, self.pace)
-        along, across = (np.rint(length / fine) * fine for length in self.along_across(xy))
-        return self.origin + self.placed(along, across)
-
-
-# --- the fan: every heading and speed that is considered ---------------------------------------------
-
-_WIDEST = 3.0
-_HEADINGS, _SPEEDS = 21, 7
-"""How many, from -3 to 3 standard deviations; odd, so that straight on is among them."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Fan:
-    """Ways to go on: `angle` in radians off the present heading, `factor` of the present pace, and how probable.
-
-    A way stands for all that differ from it by at most half a `spacing`.
-    """
-
-    angle: Floats
-    factor: Floats
-    weight: Floats
-    spacing: tuple[float, float]
-
-    @property
-    def fastest(self) -> float:
-        return float(self.factor.max()) + self.spacing[1] / 2
-
-
-@lru_cache(maxsize=16)
-def _fan(heading: float, speed: float) -> _Fan:
-    turn, quick = (np.arange(-(n // 2), n // 2 + 1) * (2 * _WIDEST / (n - 1)) for n in (_HEADINGS, _SPEEDS))
-    turns, quicks = (grid.ravel() for grid in np.meshgrid(turn, quick, indexing="ij"))
-    weight = np.exp(-(turns**2 + quicks**2) / 2)
-    error = math.radians(heading), speed
-    return _Fan(
-        turns * error[0],
-        np.maximum(0, 1 + quicks * error[1]),
-        weight / weight.sum(),
-        ((turn[1] - turn[0]) * error[0], (quick[1] - quick[0]) * error[1]),
-    )
-
-
-def _straight(person: _Person, angle: Floats, factor: Floats, times: Floats) -> Floats:
-    """Positions (N, T, 2) of walks (N,) that keep heading and speed, at times in steps."""
-    length = person.pace * factor[:, None] * times
-    return person.origin + person.placed(length * np.cos(angle)[:, None], length * np.sin(angle)[:, None])
-
-
-# --- the probability map ---------------------------------------------------------------------------
-
-_CELLS = 128
-_SMEAR = 1.5
-"""Standard deviation, in cells of the map, of the place of a person: closes the gaps between the fan's ways."""
-_MARGIN = math.ceil(4 * _SMEAR) + 1
-_BODY = 0.002
-"""Standard deviation of the place of a person who stands, as a share of the frame (root of its area): 3 pixels
-of a map of 1400 × 1900. A share, because pixels would not be rescaled with the map."""
-_MOMENTS = 3
-"""How many moments of each step are looked at."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Grid:
-    """The square around a person that the probability map covers; `cell` is the side of a cell in pixels."""
-
-    cell: float
-
-    @classmethod
-    def of(cls, scene: Scene, person: _Person, fan: _Fan) -> _Grid:
-        reach = scene.steps * fan.fastest * person.pace
-        body = _BODY * math.sqrt(scene.size[0] * scene.size[1])
-        return cls(max(reach / (_CELLS / 2 - _MARGIN), body / _SMEAR))
-
-    @property
-    def reach(self) -> float:
-        """Pixels from the person to the edge: further than anybody comes, by more than the smear."""
-        return self.cell * _CELLS / 2
-
-    def warp(self, person: _Person, size: Size) -> Warp:
-        """From cells to the frame: columns run ahead, rows across."""
-        linear = np.stack([person.ahead, person.across], 1) * self.cell
-        matrix = np.eye(3)
-        matrix[:2, :2] = linear
-        matrix[:2, 2] = person.origin - linear.sum(1) * (_CELLS / 2)
-        return Warp(matrix, (_CELLS, _CELLS), size)
-
-    def occupied(self, along: Floats, across: Floats, weight: Floats) -> Floats:
-        """What lies in each cell of the weights (N, M) of positions (N, M) in pixels, smeared."""
-        # From here on a position counts from the centre of the first cell.
-        x, y = ((length / self.cell + (_CELLS / 2 - 0.5)).ravel() for length in (along, across))
-        left, top = np.floor(x), np.floor(y)
-        right, low = x - left, y - top
-        first = (top * _CELLS + left).astype(np.intp)
-        upper, lower = weight.ravel() * (1 - low), weight.ravel() * low
-        sums = np.bincount(
-            np.concatenate([first, first + 1, first + _CELLS, first + _CELLS + 1]),
-            np.concatenate([upper * (1 - right), upper * right, lower * (1 - right), lower * right]),
-            _CELLS * _CELLS,
-        )
-        taps = 2 * math.ceil(4 * _SMEAR) + 1
-        return np.asarray(
-            cv2.GaussianBlur(sums.reshape(_CELLS, _CELLS), (taps, taps), _SMEAR, borderType=cv2.BORDER_CONSTANT),
-            np.float64,
-        )
-
-
-def _moments(steps: int) -> Floats:
-    return np.asarray((np.arange(steps * _MOMENTS) + 0.5) / _MOMENTS)
-
-
-def _between(origin: Floats, paths: Floats) -> Floats:
-    """Positions (N, M, 2) at the moments of each step of paths (N, T, 2), which are straight from step to step."""
-    before = np.concatenate([np.broadcast_to(origin, (len(paths), 1, 2)), paths[:, :-1]], 1)
-    share = ((np.arange(_MOMENTS) + 0.5) / _MOMENTS)[:, None]
-    return np.asarray((before[:, :, None] + (paths - before)[:, :, None] * share).reshape(len(paths), -1, 2))
-
-
-# --- constant velocity -----------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=64)
-def _straight_map(steps: int, heading: float, speed: float, pace: float) -> Floats:
-    """Of a person who makes `pace` cells in a step, on plain ground."""
-    fan = _fan(heading, speed)
-    person = _Person(np.zeros(2), np.array([1.0, 0.0]), pace)
-    along, across = np.moveaxis(_straight(person, fan.angle, fan.factor, _moments(steps)), -1, 0)
-    cells = _Grid(1.0).occupied(along, across, np.broadcast_to(fan.weight[:, None], along.shape))
-    return np.asarray((cells + cells[::-1]) / 2)  # left is right, to the last bit
-
-
-def _constant_velocity(name: str, *, samples: int, heading: float, speed: float) -> System:
-    fan = _fan(heading, speed)
-
-    @lru_cache(maxsize=1)  # by the scene's identity: repeats of one come one after the other
-    def prepared(scene: Scene) -> tuple[_Person, HeatMap]:
-        person = _Person.of(scene, name)
-        grid = _Grid.of(scene, person, fan)
-        # rounded, so that one map serves all who walk: they differ in the last bit only
-        cells = _straight_map(scene.steps, heading, speed, round(person.pace / grid.cell, 9))
-        return person, HeatMap.of(cells, grid.warp(person, scene.size))
-
-    def one(scene: Scene, seed: int) -> Forecast:
-        person, heat = prepared(scene)
-        turn, quick = np.random.default_rng(seed).standard_normal((2, samples))
-        futures = _straight(
-            person, turn * math.radians(heading), np.maximum(0, 1 + quick * speed), np.arange(1.0, scene.steps + 1)
-        )
-        return Forecast(np.asarray(futures, np.float32), heat)
-
-    def predict(inputs: Sequence[Scene], seeds: Sequence[int]) -> list[Forecast]:
-        return [one(scene, seed) for scene, seed in zip(inputs, seeds, strict=True)]
-
-    return _system(name, predict)
 
 
 # --- the ground, as far as a person can come ---------------------------------------------------------
@@ -367,10 +156,10 @@ class _Ground:
 
 def _distances(free: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
     """From the centre of each cell to the centre of the nearest one that is not free."""
-    found = np.asarray(cv2.distanceTransform(free, cv2.DIST_L2, cv2.DIST_MASK_PRECISE), np.float32)
+    distances = np.asarray(cv2.distanceTransform(free, cv2.DIST_L2, cv2.DIST_MASK_PRECISE), np.float32)
     # OpenCV's last digits depend on the direction; squares of distances between cells are whole numbers.
-    np.rint(np.multiply(found, found, out=found), out=found)
-    return np.sqrt(found, out=found)
+    np.rint(np.multiply(distances, distances, out=distances), out=distances)
+    return np.sqrt(distances, out=distances)
 
 
 def _interpolated(field: npt.NDArray[np.float32], x: Floats, y: Floats) -> Floats:
@@ -410,10 +199,10 @@ _ROOM = 0.01
 _TINY = 1e-30
 
 
-def _walked(scene: Scene, person: _Person, ground: _Ground, angle: Floats, factor: Floats, repulsion: float) -> Floats:
+def _walked(scene: Scene, person: Person, ground: _Ground, angle: Floats, factor: Floats, repulsion: float) -> Floats:
     """Positions (N, T, 2), in pixels, of ways (N,) among the obstacles."""
     if ground.gaps is None or not person.pace:
-        return _straight(person, angle, factor, np.arange(1.0, scene.steps + 1))
+        return straight(person, angle, factor, np.arange(1.0, scene.steps + 1))
     pace = (factor * person.pace)[:, None]
     velocity = person.placed(np.cos(angle), np.sin(angle)) * pace
     goal = person.origin + 2 * scene.steps * velocity  # twice as far as they come, so that they do not arrive
@@ -443,17 +232,17 @@ def _stepped(ground: _Ground, at: Floats, move: Floats, near: Floats) -> Floats:
         return there
     share = ground.free_share(at[close], move[close], near[close])
     there[close] = at[close] + move[close] * share[:, None]
-    held = close[share < 1]
-    if not len(held):
+    stopped = close[share < 1]
+    if not len(stopped):
         return there
-    stop, rest = there[held], (at + move - there)[held]
+    stop, rest = there[stopped], (at + move - there)[stopped]
     _, wall = ground.gap_and_away(stop, 1.0)
     slide = rest - np.minimum(0, (rest * wall).sum(1))[:, None] * wall
     slide += wall * (_OFF * _lengths(slide))[:, None]
-    slid = stop + slide * ground.free_share(stop, slide, near[held])[:, None]
+    slid = stop + slide * ground.free_share(stop, slide, near[stopped])[:, None]
     # From where they were to where they slid may be a corner that the two legs went round.
-    direct = ground.free_share(at[held], slid - at[held], near[held]) == 1
-    there[held[direct]] = slid[direct]
+    direct = ground.free_share(at[stopped], slid - at[stopped], near[stopped]) == 1
+    there[stopped[direct]] = slid[direct]
     return there
 
 
@@ -461,24 +250,24 @@ def _stepped(ground: _Ground, at: Floats, move: Floats, near: Floats) -> Floats:
 class _Plan:
     """What social force knows of a scene: the same for every seed."""
 
-    person: _Person
+    person: Person
     ground: _Ground
     heat: HeatMap
     weight: Floats
     """How probable each way of the fan is on this ground."""
 
 
-def _plan(scene: Scene, name: str, fan: _Fan, preference: float, repulsion: float) -> _Plan:
+def _plan(scene: Scene, name: str, fan: Fan, preference: float, repulsion: float) -> _Plan:
     """The ways of the fan, walked and weighed.
 
     The cost of a way is the mean over the same moments that the map is made of, and no class but an obstacle changes
     where a way leads: a class that becomes dearer can only lose probability, and one that becomes cheaper only gain.
     """
-    person = _Person.of(scene, name)
-    grid = _Grid.of(scene, person, fan)
+    person = Person.of(scene, name)
+    grid = Grid.of(scene, person, fan)
     ground = _Ground.around(scene, person.origin, grid.reach, fan.fastest * person.pace)
     paths = _walked(scene, person, ground, fan.angle, fan.factor, repulsion)
-    places = _between(person.origin, paths)
+    places = between(person.origin, paths)
     cost = preference * ground.cost(places).mean(1) + _LOST * _lost(scene, person, fan, paths)
     weight = fan.weight * np.exp(cost.min() - cost)
     weight /= weight.sum()
@@ -486,7 +275,7 @@ def _plan(scene: Scene, name: str, fan: _Fan, preference: float, repulsion: floa
     return _Plan(person, ground, HeatMap.of(_map(grid, warp, person, ground, places, weight), warp), weight)
 
 
-def _lost(scene: Scene, person: _Person, fan: _Fan, paths: Floats) -> Floats:
+def _lost(scene: Scene, person: Person, fan: Fan, paths: Floats) -> Floats:
     """The share, 0 to 1, of the distance that each way of the fan wished to come and did not."""
     along, across = person.along_across(paths[:, -1])
     wished = scene.steps * fan.factor * person.pace
@@ -494,7 +283,7 @@ def _lost(scene: Scene, person: _Person, fan: _Fan, paths: Floats) -> Floats:
     return np.asarray(np.clip(1 - np.divide(came, wished, out=np.ones_like(came), where=wished > 0), 0, 1))
 
 
-def _map(grid: _Grid, warp: Warp, person: _Person, ground: _Ground, places: Floats, weight: Floats) -> Floats:
+def _map(grid: Grid, warp: Warp, person: Person, ground: _Ground, places: Floats, weight: Floats) -> Floats:
     """Where the ways (N,) with positions (N, M, 2) are, less what is smeared into obstacles."""
     along, across = person.along_across(places)
     share = np.repeat(weight[:, None], along.shape[1], 1)
@@ -514,7 +303,7 @@ def _map(grid: _Grid, warp: Warp, person: _Person, ground: _Ground, places: Floa
 def _social_force(
     name: str, *, samples: int, heading: float, speed: float, preference: float, repulsion: float
 ) -> System:
-    fan = _fan(heading, speed)
+    fan = fan_of(heading, speed)
 
     @lru_cache(maxsize=1)  # by the scene's identity: repeats of one come one after the other
     def prepared(scene: Scene) -> _Plan:
@@ -534,66 +323,34 @@ def _social_force(
         alike = [list(group) for _, group in pairs]
         return [one for group in alike for one in of_one(group[0][0], [seed for _, seed in group])]
 
-    return _system(name, predict)
+    return forecaster(name, predict)
 
-
-def _system(name: str, predict: Callable[[Sequence[Scene], Sequence[int]], list[Forecast]]) -> System:
-    return System(
-        name,
-        Forecast.kind,
-        predict,
-        fingerprint_of("walkers", VERSION, name),
-        deterministic=False,
-        seedable=True,
-        batch=8,
-        takes=Scene.kind,
-    )
-
-
-_NOISE = (
-    Parameter("samples", "int", 20, low=1, high=1000, help="sampled futures"),
-    # Of 5 to 30 degrees and 0.1 to 0.5, these come nearest to the futures of SDD with the best of 20.
-    Parameter("heading", "float", 15, low=0, high=60, help="standard deviation of the heading, in degrees"),
-    Parameter("speed", "float", 0.2, low=0, high=1, help="standard deviation of the speed, as a share of the person's"),
-)
 
 FAMILIES: Mapping[str, SystemFamily] = {
-    family.name: family
-    for family in (
-        SystemFamily(
-            "constant-velocity",
-            Forecast.kind,
-            _constant_velocity,
-            _NOISE,
-            help="A person goes on as in the last three steps; each sampled future has its own heading and "
-            "speed. The map is not looked at.",
-        ),
-        SystemFamily(
-            "social-force",
-            Forecast.kind,
-            _social_force,
-            (
-                *_NOISE,
-                Parameter(
-                    "preference",
-                    "float",
-                    3,
-                    low=0,
-                    high=20,
-                    help="how much rarer a way on road is than one on pavement: e to this power; terrain half of it",
-                ),
-                Parameter(
-                    "repulsion",
-                    "float",
-                    0.4,
-                    low=0,
-                    high=10,
-                    help="speed with which an obstacle drives off who touches it, as a share of the person's",
-                ),
+    "social-force": SystemFamily(
+        "social-force",
+        Forecast.kind,
+        _social_force,
+        (
+            *NOISE,
+            Parameter(
+                "preference",
+                "float",
+                3,
+                low=0,
+                high=20,
+                help="how much rarer a way on road is than one on pavement: e to this power; terrain half of it",
             ),
-            help="As constant-velocity, and round structure and tree, never through them, and rather on "
-            "pavement than on "
-            "terrain, on terrain than on road. Background and classes of other names count as pavement.",
+            Parameter(
+                "repulsion",
+                "float",
+                0.4,
+                low=0,
+                high=10,
+                help="speed with which an obstacle drives off who touches it, as a share of the person's",
+            ),
         ),
+        help="As constant-velocity, and round structure and tree, never through them, and rather on pavement than on "
+        "terrain, on terrain than on road. Background and classes of other names count as pavement.",
     )
 }

@@ -1,0 +1,136 @@
+"""The command `instar`: which commands there are, in which groups, and what becomes of errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from instar import __version__
+from instar.cli import checking, exchange, judging, listing, looking, models, running
+from instar.registry import BrokenPlugin, find, names
+
+__all__ = ["app", "main"]
+
+TASKS = "Tasks"
+COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
+    "Run": {
+        "run": running.run,
+        "judge": judging.judge,
+        "export": exchange.export_inputs,
+        "import": exchange.import_outputs,
+    },
+    "Look": {
+        "show": looking.show,
+        "tables": looking.tables,
+        "report": looking.report,
+        "view": looking.view,
+        "draw": looking.draw,
+        "select": looking.select,
+        "slices": looking.slices,
+    },
+    "Check": {"check": checking.check, "preview": checking.preview, "numerics": checking.numerics},
+    "List": {
+        "rules": listing.rules,
+        "suites": listing.suites,
+        "systems": listing.systems,
+        "datasets": listing.datasets,
+    },
+}
+"""The general commands by the group that `instar --help` shows them in. Tasks bring theirs through the registry."""
+
+ERRORS = (ValueError, KeyError, TypeError, OSError, ImportError, RuntimeError)
+"""Errors that users can mend: they are one line on stderr, and the exit code is 2."""
+
+
+class Commands(TyperGroup):
+    """The general commands and those of tasks, which are loaded when they are needed."""
+
+    def list_commands(self, ctx: object) -> list[str]:
+        return [*self.commands, *(name for name in names("commands") if name not in self.commands)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command by name; one of a task that cannot be loaded is reported in one line and left out."""
+        if cmd_name in self.commands or cmd_name not in names("commands"):
+            return self.commands.get(cmd_name)
+        try:
+            command = typer.main.get_group(find("command", cmd_name, "commands", typer.Typer))
+        except Exception as error:  # whatever a package's module does when it is imported
+            _report(str(error))
+            return None
+        command.name, command.rich_help_panel = cmd_name, TASKS
+        return command
+
+    def invoke(self, ctx: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.showwarning = _report_warning
+            try:
+                return super().invoke(ctx)
+            except (typer.Exit, typer.Abort, BrokenPipeError):
+                raise
+            except ERRORS as error:
+                if os.environ.get("INSTAR_DEBUG"):
+                    raise
+                _report(_message(error))
+                raise typer.Exit(2) from None
+            except KeyboardInterrupt:
+                _report("stopped")
+                raise typer.Exit(130) from None
+
+
+def _report(message: str) -> None:
+    print(f"instar: {message}", file=sys.stderr)
+
+
+_usual_showwarning = warnings.showwarning
+
+
+def _report_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    """A plug-in that cannot be loaded is one line; Python's own form also quotes a line of our source."""
+    if issubclass(category, BrokenPlugin):
+        _report(str(message))
+    else:
+        _usual_showwarning(message, category, *where, **more)
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.errno and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.errno:
+        return f"{error.strerror}; what was committed is safe, and the same command goes on from there"
+    return str(error) or type(error).__name__
+
+
+app = typer.Typer(
+    name="instar",
+    cls=Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Test a perception system without labels: change each input in a way whose effect on the right "
+    "answer is known, and measure how far the system's answers stray.",
+    epilog="Exit codes: 0 done; 1 found what the command was asked to fail on; 2 wrong use; "
+    "3 every prediction of a run failed; 130 stopped.",
+)
+for group, commands in COMMANDS.items():
+    for name, command in commands.items():
+        app.command(name, rich_help_panel=group)(command)
+app.add_typer(models.app, name="models", rich_help_panel="List")
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+    if version:
+        print(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """The `instar` command."""
+    app()

@@ -1,0 +1,124 @@
+"""Commands that look before a night is spent: check, preview, numerics."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from instar.cli.options import Json, Objects, Pool, SuiteArgument, SystemArgument, Zones
+from instar.cli.printing import new_console, print_json
+
+__all__ = ["check", "numerics", "preview"]
+
+
+def check(
+    system: SystemArgument,
+    images: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[IMAGE]...", help="Images that show what the system looks for; sample photos by default."
+        ),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where pictures of its answers are written.")
+    ] = Path("check"),
+    as_json: Json = False,
+) -> None:
+    """Check whether the adapter of a system is right, and say what to change.
+
+    It looks at determinism, the range of coordinates, RGB or BGR, left and right, and whether a batch is answered as
+    single images are. If there is a problem, the exit code is 1.
+
+    Examples:
+
+        instar check mediapipe-holistic
+
+        instar check my.module:predict photo.jpg
+    """
+    from instar import api
+    from instar.report.listings import show_findings
+
+    findings, drawn = api.check(system, images or [], out)
+    if as_json:
+        print_json({"findings": [asdict(one) for one in findings], "pictures": [str(path) for path in drawn]})
+    else:
+        show_findings(new_console(), findings, drawn)
+    if any(finding.state == "problem" for finding in findings):
+        raise typer.Exit(1)
+
+
+def preview(
+    suite: SuiteArgument,
+    image: Annotated[str, typer.Argument(metavar="IMAGE", help="An image, or a dataset: its first case is taken.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The PNG: IMAGE-preview.png by default, preview.png for a dataset."
+        ),
+    ] = None,
+    zones: Zones = "auto",
+    objects: Objects = "auto",
+    pool: Pool = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="The seed of random follow-ups.")] = 0,
+) -> None:
+    """Draw a contact sheet of every rule of a suite on your image, with its spelling below.
+
+    Examples:
+
+        instar preview met-pose/sub photo.jpg
+
+        instar preview "mirror(h)+gamma(0.5)" photo.jpg --out sheet.png
+    """
+    from instar import api
+    from instar.report import write_png
+
+    sheet, missing = api.preview(suite, image, zones=zones, objects=objects, pool=pool, seed=seed)
+    place = Path(image)
+    target = out or (place.with_name(f"{place.stem}-preview.png") if place.is_file() else Path("preview.png"))
+    write_png(target, sheet)
+    print(target)
+    for name, reason in missing:
+        print(f"not applicable: {name}: {reason}")
+
+
+def numerics(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file. It is read, never run.")],
+    ranges: Annotated[
+        list[str],
+        typer.Option(
+            "--input",
+            "-i",
+            metavar="RANGE",
+            help="What goes in: 0..255 for every input, or images=0..255 for one. "
+            "A tensor inside the graph may be named too; its range is believed.",
+        ),
+    ],
+    dims: Annotated[
+        list[str] | None,
+        typer.Option("--dim", metavar="NAME=SIZE", help="The length of an axis that the model leaves open: batch=1."),
+    ] = None,
+    gate: Annotated[bool, typer.Option("--gate", help="Exit with code 1 if an output can be NaN or ±∞.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Find numerical defects: operations of a model graph that can yield NaN or ±∞ for inputs in a range.
+
+    Examples:
+
+        instar numerics yolox_nano.onnx --input 0..255
+
+        instar numerics goalmap.onnx -i classes=0..1 -i past=0..64 -i motion=-1..1 --dim batch=1 --gate
+    """
+    from instar.numerics import numerics as analysed
+    from instar.numerics import parse_dims, parse_ranges
+    from instar.report.listings import show_numerics
+
+    analysis = analysed(model, parse_ranges(ranges), dims=parse_dims(dims or []))
+    if as_json:
+        print_json(asdict(analysis))
+    else:
+        show_numerics(new_console(), analysis)
+    if gate and analysis.serious:
+        raise typer.Exit(1)

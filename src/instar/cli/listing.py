@@ -1,0 +1,100 @@
+"""Commands that list what there is: rules, suites, systems, datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from instar.cli.options import Json
+from instar.cli.printing import new_console, print_json
+
+if TYPE_CHECKING:
+    from instar.report.listings import Entry
+
+__all__ = ["datasets", "print_entries", "rules", "suites", "systems"]
+
+
+def print_entries(entries: Sequence[Entry], as_json: bool) -> None:
+    from instar.report.listings import show_entries
+
+    if as_json:
+        print_json([entry.json() for entry in entries])
+    else:
+        show_entries(new_console(), entries)
+
+
+def rules(as_json: Json = False) -> None:
+    """List the transformations and relations that rules are made of, with their parameters and judging options.
+
+    Examples:
+
+        instar rules
+
+        instar rules --json
+    """
+    from instar.report.listings import rule_entries
+
+    print_entries(rule_entries(), as_json)
+    if not as_json:
+        print(
+            "\nA rule is a transformation, e.g. gamma(0.5); several in a row, gamma(0.5) | rotation(5); only in a"
+            "\nzone, filtered(greyscale, skin); with a relation of its own, noise(16) => poses(draws=3)."
+            "\nA relation's judging options are chosen with `instar judge RUN --set NAME=VALUE`."
+        )
+
+
+def suites(
+    name: Annotated[str | None, typer.Argument(metavar="[SUITE]", help="List the rules of this suite.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the suites, or the rules of one.
+
+    Examples:
+
+        instar suites
+
+        instar suites met-pose/sub --json
+    """
+    from instar.report.listings import suite_entries
+    from instar.suites import suite
+
+    if name is None:
+        print_entries(suite_entries(), as_json)
+        return
+    chosen = suite(name)
+    spellings = [rule.id for rule in chosen.rules]
+    if as_json:
+        judging = {"judging": dict(chosen.options), "thresholds": dict(chosen.thresholds)}
+        print_json({"name": chosen.name, "help": chosen.help, "rules": spellings, **judging})
+    else:
+        print("\n".join(spellings))
+
+
+def systems(as_json: Json = False) -> None:
+    """List the systems with their parameters. A function of your own is written package.module:function.
+
+    Examples:
+
+        instar systems
+
+        instar systems --json
+    """
+    from instar.report.listings import system_entries
+
+    print_entries(system_entries(), as_json)
+
+
+def datasets(as_json: Json = False) -> None:
+    """List the datasets that can be read, with their parameters. A path is recognised by what lies there.
+
+    Examples:
+
+        instar datasets
+
+        instar datasets --json
+    """
+    from instar.report.listings import dataset_entries
+
+    print_entries(dataset_entries(), as_json)

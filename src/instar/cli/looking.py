@@ -1,0 +1,322 @@
+"""Commands that look at runs: show, tables, report, view, draw, select, slices."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+import typer
+
+from instar.cli.options import DatasetFolder, Json, Judging, RunArgument, Threshold
+from instar.cli.printing import new_console, print_json
+
+if TYPE_CHECKING:
+    from instar.api import Run
+
+__all__ = ["draw", "print_run", "report", "run_json", "select", "show", "slices", "tables", "view"]
+
+By = Literal["case", "target"]
+Level = Annotated[
+    float | None,
+    typer.Option(
+        "--p",
+        metavar="P",
+        min=0,
+        max=1,
+        help="Count relations that are statistical tests as violated where their p is at most this, "
+        "whatever the severity.",
+    ),
+]
+Worst = Annotated[int, typer.Option(metavar="N", min=0, help="List the N worst cases.")]
+Group = Annotated[
+    str | None, typer.Option(metavar="GROUP", help="Count only the landmarks of one group: body, left_hand …")
+]
+OneRule = Annotated[str | None, typer.Option(metavar="RULE", help="Look at this rule only.")]
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="One or more run folders.")]
+
+
+def show(
+    run: RunArgument,
+    threshold: Threshold = None,
+    judging: Judging = "default",
+    worst: Worst = 10,
+    every: Annotated[bool, typer.Option("--all", help="Print all rules, also where the list is long.")] = False,
+    p: Level = None,
+    by: Annotated[
+        str, typer.Option(metavar="case|target", help="Count cases, or every target of a case for itself.")
+    ] = "case",
+    group: Group = None,
+    table: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Print another table instead: families, suites, counts (how many rules a case violates), coverage …",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the violation rate of each rule with its interval, and the worst cases.
+
+    Examples:
+
+        instar show runs/first --threshold 0.2
+
+        instar show runs/first --group left_hand
+
+        instar show runs/first --table coverage --threshold 0.2
+
+        instar show runs/first --judging landmarks=hands --json
+    """
+    from instar.api import open_run
+    from instar.report import run_table, show_tables
+
+    if by not in ("case", "target"):
+        raise typer.BadParameter(f"{by!r}; allowed are: case, target", param_hint="--by")
+    opened, counted = open_run(run), cast(By, by)
+    if table is not None:
+        prepared = run_table(opened, table, threshold=threshold, judging=judging)
+        if as_json:
+            rows = [(title, [dict(zip(heads, row, strict=True)) for row in body]) for title, heads, body in prepared]
+            print_json([{"table": title, "rows": body} for title, body in rows])
+        else:
+            show_tables(new_console(), prepared)
+    elif as_json:
+        print_json(run_json(opened, threshold=threshold, judging=judging, worst=worst, by=counted, p=p, group=group))
+    else:
+        limit = None if every else 30
+        print_run(opened, threshold=threshold, judging=judging, worst=worst, by=counted, limit=limit, p=p, group=group)
+
+
+def run_json(
+    run: Run,
+    *,
+    threshold: float | None = None,
+    judging: str = "default",
+    worst: int = 10,
+    by: By = "case",
+    p: float | None = None,
+    group: str | None = None,
+) -> dict[str, object]:
+    """What `print_run` prints, for programs."""
+    return {
+        "run": str(run.folder),
+        "system": asdict(run.manifest.system),
+        "judging": judging,
+        "any": run.any_rule(threshold, p=p, judging=judging, group=group),
+        "rules": run.rates(threshold, p=p, judging=judging, by=by, group=group).to_dicts(),
+        "worst": run.worst(worst, judging=judging, group=group).to_dicts(),
+        "families": run.family_rates(threshold, p=p, judging=judging, group=group).to_dicts(),
+        "noise": run.noise(judging).to_dicts(),
+    }
+
+
+def print_run(
+    run: Run,
+    *,
+    threshold: float | None = None,
+    judging: str = "default",
+    worst: int = 10,
+    by: By = "case",
+    limit: int | None = None,
+    p: float | None = None,
+    group: str | None = None,
+) -> None:
+    """The rates of a run, most violated rules first, and its worst cases."""
+    from instar.report import marked_pairs, show_run
+
+    worst_pairs = run.worst(worst, judging=judging, group=group)
+    show_run(
+        new_console(),
+        marked=marked_pairs(run.store, worst_pairs.head(5).to_dicts(), judging),
+        manifest=run.manifest,
+        rates=run.rates(threshold, p=p, judging=judging, by=by, group=group),
+        whole=run.any_rule(threshold, p=p, judging=judging, group=group),
+        worst=worst_pairs,
+        over_cases=run.over_cases(judging),
+        unjudged=run.unjudged(judging),
+        families=run.family_rates(threshold, p=p, judging=judging, group=group),
+        noise=run.noise(judging),
+        judging=judging,
+        units=run.units(),
+        limit=limit,
+    )
+
+
+def tables(
+    runs: Runs,
+    p: Annotated[
+        float, typer.Option("--p", metavar="P", min=0, max=1, help="The level of significance of statistical tests.")
+    ] = 0.05,
+    judging: Judging = "default",
+    as_json: Json = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+) -> None:
+    """Print the tables of the task that a run belongs to, as its paper has them.
+
+    Some tasks put several runs side by side.
+
+    Examples:
+
+        instar tables runs/first
+
+        instar tables runs/first runs/second
+
+        instar tables runs/first --p 0.01 --markdown > tables.md
+    """
+    from instar.api import open_run
+    from instar.report.listings import show_task_tables
+    from instar.report.panels import tables_of
+
+    by_panel = tables_of([open_run(folder) for folder in runs], judging, p)
+    if as_json:
+        frames = {panel: task.frames for panel, task in by_panel.items()}
+        print_json({panel: {name: one.to_dicts() for name, one in some.items()} for panel, some in frames.items()})
+    else:
+        for task in by_panel.values():
+            show_task_tables(new_console(), task, markdown=markdown)
+
+
+def report(
+    runs: Runs,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The page. Other formats are written beside it.")
+    ] = Path("report.html"),
+    formats: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT,…",
+            help="What is written: html, md, svg or png, several as html,svg. svg and png are the figures, for papers.",
+        ),
+    ] = None,
+    images: Annotated[int, typer.Option(metavar="N", min=0, help="The page shows the N worst pairs.")] = 24,
+    threshold: Threshold = None,
+    judging: Judging = "default",
+    dataset: DatasetFolder = None,
+) -> None:
+    """Write what a run found as one page that works without a network; several runs are compared.
+
+    Examples:
+
+        instar report runs/first --out report.html
+
+        instar report runs/first runs/second --out both.html --images 40
+
+        instar report runs/first --format md,svg --threshold 0.2 --out paper/report.md
+    """
+    from instar.api import open_run
+    from instar.report import write_report
+
+    chosen = [name.strip() for names in formats or ["html"] for name in names.split(",") if name.strip()]
+    opened = [open_run(folder) for folder in runs]
+    for path in write_report(
+        opened, out, formats=chosen, threshold=threshold, judging=judging, images=images, dataset=dataset
+    ):
+        size = path.stat().st_size
+        print(f"{path}  {size / 1e6:.1f} MB" if size >= 1e5 else f"{path}  {size / 1e3:.1f} kB")
+        if path.suffix in (".html", ".htm"):
+            print(f"Open it in a browser: {path.resolve().as_uri()}")
+
+
+def view(
+    runs: Runs,
+    port: Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
+    dataset: DatasetFolder = None,
+) -> None:
+    """Look at runs in the browser: filter the pairs, open every case and rule, compare two runs.
+
+    The page is served to this machine alone, needs no network, and follows a run that still goes on.
+
+    Examples:
+
+        instar view runs/first
+
+        instar view runs/before runs/after --port 8000 --no-browser
+    """
+    from instar.viewer import serve
+
+    serve(runs, port=port, browser=browser, dataset=dataset)
+
+
+def draw(
+    run: RunArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the pictures are written.")],
+    worst: Annotated[int, typer.Option(metavar="N", min=1, help="Draw the N worst pairs.")] = 10,
+    judging: Judging = "default",
+    rule: OneRule = None,
+    case: Annotated[str | None, typer.Option(metavar="CASE", help="Draw pairs of this case only.")] = None,
+    dataset: DatasetFolder = None,
+) -> None:
+    """Draw the worst pairs: source and follow-up, what was expected hollow and what was answered filled.
+
+    Examples:
+
+        instar draw runs/first --worst 10 --out pics/
+
+        instar draw runs/first --rule "mirror(h)" --out pics/
+    """
+    from instar.api import open_run
+    from instar.report import draw_pairs
+
+    opened = open_run(run)
+    chosen = opened.worst(worst, judging=judging, rule=rule, case=case)
+    if chosen.is_empty():
+        print("There is nothing to draw: no pair has a severity above 0.")
+        return
+    for path, label in draw_pairs(opened.store, chosen, out, dataset=dataset):
+        print(f"{path}  {label}" if path else f"not drawn: {label}")
+
+
+def select(
+    run: RunArgument,
+    share: Annotated[
+        float, typer.Option(metavar="SHARE", min=0, max=1, help="Find at least this share of the failing cases.")
+    ] = 1.0,
+    threshold: Threshold = None,
+    judging: Judging = "default",
+    as_json: Json = False,
+) -> None:
+    """Find the cheapest set of rules that still finds the failing cases, and what each rule adds.
+
+    Examples:
+
+        instar select runs/first --threshold 0.2
+
+        instar select runs/first --share 0.95 --json
+    """
+    from instar.api import open_run
+    from instar.report import show_selection
+
+    opened = open_run(run)
+    table, proven = opened.select(share, threshold=threshold, judging=judging)
+    if as_json:
+        print_json({"rules": table.to_dicts(), "proven": proven})
+    else:
+        show_selection(new_console(), table, proven=proven, rules=len(opened.thresholds()), share=share)
+
+
+def slices(
+    run: RunArgument,
+    threshold: Threshold = None,
+    rule: OneRule = None,
+    judging: Judging = "default",
+    as_json: Json = False,
+) -> None:
+    """Show how failing cases differ from the others, in what was measured of them and in your own columns.
+
+    Examples:
+
+        instar slices runs/first --threshold 0.2
+
+        instar slices runs/first --rule "gamma(0.5)" --json
+    """
+    from instar.api import open_run
+    from instar.report import show_slices
+
+    table = open_run(run).slices(threshold=threshold, rule=rule, judging=judging)
+    if as_json:
+        print_json(table.to_dicts())
+    else:
+        show_slices(new_console(), table)

@@ -1,0 +1,138 @@
+"""`instar run`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from instar.cli.looking import print_run
+from instar.cli.options import (
+    DatasetArgument,
+    Json,
+    Limit,
+    Objects,
+    Pool,
+    Providers,
+    Seed,
+    SuiteArgument,
+    SummaryThreshold,
+    SystemArgument,
+    Zones,
+)
+from instar.cli.printing import Display, new_console, print_json, print_notes
+
+if TYPE_CHECKING:
+    from instar.api import Run
+
+__all__ = ["run"]
+
+ALL_FAILED = 3
+"""The exit code of a run in which not one input was answered."""
+
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="The run folder. It is made if it is not there.")
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=0, help="How many processes predict: one per core by default; 0 predicts in this process."
+    ),
+]
+Timeout = Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How long one prediction may take.")]
+Retry = Annotated[
+    str | None, typer.Option(metavar="failed", help="`--retry failed` predicts again what failed before.")
+]
+Plan = Annotated[
+    bool, typer.Option("--plan", help="Count the predictions, time 3 cases and print an estimate. Nothing is written.")
+]
+
+
+def run(
+    system: SystemArgument,
+    suite: SuiteArgument,
+    dataset: DatasetArgument,
+    out: Out = None,
+    limit: Limit = None,
+    workers: Workers = None,
+    timeout: Timeout = 60.0,
+    seed: Seed = None,
+    zones: Zones = "auto",
+    objects: Objects = "auto",
+    pool: Pool = None,
+    retry: Retry = None,
+    plan: Plan = False,
+    threshold: SummaryThreshold = None,
+    as_json: Json = False,
+) -> None:
+    """Predict what is missing in a run folder, judge it, and show what broke.
+
+    The same command again continues where it stopped, or says that nothing is left to do. Ctrl-C loses nothing.
+    If every prediction failed, the exit code is 3.
+
+    Examples:
+
+        instar run mediapipe-holistic met-pose/sub photos/ --out runs/first
+
+        instar run my.module:predict "mirror(h)+gamma(0.5)" photos/ --out runs/mine --workers 1
+
+        instar run mediapipe-holistic met-pose photos/ --out runs/all --plan
+    """
+    from instar import api
+    from instar.report.listings import show_plan
+
+    if retry not in (None, "failed"):
+        raise typer.BadParameter(f"{retry!r}; allowed is: failed", param_hint="--retry")
+    if out is None and not plan:
+        raise typer.BadParameter("say where the run goes, e.g. --out runs/first", param_hint="--out")
+    providers = Providers(zones=zones, objects=objects, pool=pool)
+    if out is None or plan:
+        cost = api.estimate(system, suite, dataset, out=out, limit=limit, workers=workers, timeout=timeout, **providers)
+        if as_json:
+            print_json(asdict(cost))
+        else:
+            show_plan(new_console(), cost)
+        return
+    with Display(quiet=as_json) as display:
+        finished = api.run(
+            system,
+            suite,
+            dataset,
+            out=out,
+            limit=limit,
+            workers=workers,
+            timeout=timeout,
+            seed=seed,
+            retry_failed=retry == "failed",
+            on_progress=display.update,
+            **providers,
+        )
+    _print_outcome(finished, threshold, as_json)
+
+
+def _print_outcome(finished: Run, threshold: float | None, as_json: bool) -> None:
+    from instar.report import show_outcome
+
+    outcome, folder = finished.outcome, finished.folder
+    assert outcome is not None
+    if as_json:
+        print_json({"run": str(folder), **asdict(outcome)})
+    else:
+        console = new_console()
+        show_outcome(console, outcome, str(folder))
+        if not outcome.interrupted and finished.store.state("predictions"):
+            console.print()
+            print_run(finished, threshold=threshold, worst=5, limit=20)
+            print_notes(
+                console,
+                f"\ninstar show {folder} --threshold T · instar draw {folder} --worst 10 --out pics/",
+                style="dim",
+            )
+    if outcome.interrupted:
+        raise typer.Exit(130)
+    if not outcome.statuses.get("ok"):
+        print(f"instar: not one input was answered: every prediction in {folder} failed", file=sys.stderr)
+        raise typer.Exit(ALL_FAILED)

@@ -1,0 +1,79 @@
+"""The options that a run's relations leave to the judging: listed, and read from text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from instar.engine.judging import DEFAULT, stored_judging
+from instar.engine.plan import bound_rules
+from instar.spelling import Parameter, Value, nearest, parse_call, spell_value
+from instar.store import Store
+
+__all__ = ["JudgingOption", "judging_options", "parsed_options"]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingOption:
+    """An option, the relations that take it, and its value in a judging."""
+
+    parameter: Parameter
+    relations: tuple[str, ...]
+    value: object
+
+    @property
+    def text(self) -> str:
+        """What it allows and what it is by default, in words."""
+        default = self.parameter.default
+        usual = "empty" if default in (None, "") else spell_value(default)
+        return f"{self.parameter.allowed}, {usual} by default ({', '.join(self.relations)})"
+
+    def json(self) -> dict[str, object]:
+        parameter = self.parameter
+        return {
+            "name": parameter.name,
+            "relations": list(self.relations),
+            "allowed": parameter.allowed,
+            "default": parameter.default,
+            "value": self.value,
+            "help": parameter.help,
+        }
+
+
+def judging_options(store: Store, judging: str = DEFAULT) -> list[JudgingOption]:
+    """The options of a run's relations, with their values in a judging."""
+    manifest, chosen = store.manifest(), stored_judging(store, judging)
+    bound = (rule.relation for rule in bound_rules(manifest.rules, manifest.system.kind))
+    relations = {one.relation.name: one.relation for one in bound if one is not None}
+    takers: dict[Parameter, list[str]] = {}
+    for name, relation in relations.items():
+        for parameter in relation.options:
+            takers.setdefault(parameter, []).append(name)
+    return [
+        JudgingOption(parameter, tuple(names), chosen.of(relations[names[0]])[parameter.name])
+        for parameter, names in takers.items()
+    ]
+
+
+def parsed_options(store: Store, texts: Mapping[str, str]) -> dict[str, Value]:
+    """The values that texts spell, by the options of the run's relations."""
+    options = judging_options(store)
+    known = {option.parameter.name: option.parameter for option in options}
+    for name in texts:
+        if name not in known:
+            takes = "".join(f"\n  {option.parameter.name}: {option.text}" for option in options) or " none"
+            raise ValueError(
+                f"there is no judging option {name!r} for this run{nearest(name, known) or '.'} "
+                f"The options of its relations:{takes}"
+            )
+    return {name: known[name].check(_value(known[name], text), "judging") for name, text in texts.items()}
+
+
+def _value(parameter: Parameter, text: str) -> Value:
+    """A text as the parameter's kind reads it; what it cannot read stays text, which the parameter then refuses."""
+    if parameter.kind in ("text", "choice", "bool"):
+        return text
+    try:
+        return dict(parse_call(f"judging(value={text})").kwargs)["value"]
+    except ValueError:
+        return text

@@ -1,0 +1,248 @@
+"""What commands print besides runs, in the terminal: lists of what there is, plans, checks, tables of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from instar.datasets import datasets
+from instar.engine import Estimate, JudgingOption, Outcome
+from instar.numerics import Numerics, lines, rows
+from instar.relations import relations
+from instar.report.panels import TaskTables
+from instar.report.tables import show_tables
+from instar.report.words import duration
+from instar.spelling import REQUIRED, Parameter, spell_value
+from instar.suites import suites
+from instar.systems import models, systems
+from instar.systems.check import Finding
+from instar.transforms import families
+
+__all__ = [
+    "Entry",
+    "dataset_entries",
+    "model_entries",
+    "rule_entries",
+    "show_entries",
+    "show_export",
+    "show_findings",
+    "show_numerics",
+    "show_options",
+    "show_plan",
+    "show_task_tables",
+    "suite_entries",
+    "system_entries",
+]
+
+
+# --- what there is ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing of a list: its name, a sentence, its parameters; `judging` are options chosen when a run is judged."""
+
+    name: str
+    help: str
+    facts: Mapping[str, object] = field(default_factory=dict)
+    parameters: Sequence[Parameter] | None = None
+    judging: Sequence[Parameter] | None = None
+
+    def json(self) -> dict[str, object]:
+        lists = {"parameters": self.parameters, "judging": self.judging}
+        spelled = {name: [_json(one) for one in some] for name, some in lists.items() if some is not None}
+        return {"name": self.name, **self.facts, "help": self.help, **spelled}
+
+
+def _json(parameter: Parameter) -> dict[str, object]:
+    required = parameter.default is REQUIRED
+    return {
+        "name": parameter.name,
+        "kind": parameter.kind,
+        "allowed": parameter.allowed,
+        "required": required,
+        "default": None if required else parameter.default,
+        "ordered": parameter.ordered,
+        "shared": parameter.shared,
+        "help": parameter.help,
+    }
+
+
+def rule_entries() -> list[Entry]:
+    """The transformations and relations that rules are made of."""
+    entries = [
+        Entry(
+            one.name,
+            one.help,
+            {"what": "transformation", "room": one.room, "needs": list(one.needs), "random": one.random},
+            one.parameters,
+        )
+        for one in families().values()
+    ]
+    for one in relations().values():
+        facts = {"output": one.output, "threshold": one.threshold, "grid": list(one.grid), "kinds": list(one.kinds)}
+        words = f"{one.help} Severity: {one.unit}; violated from {one.threshold:g} up."
+        entries.append(Entry(f"=> {one.name}", words, {"what": "relation", **facts}, one.parameters, one.options))
+    return entries
+
+
+def suite_entries() -> list[Entry]:
+    """The suites there are."""
+    return [
+        Entry(one.name, f"{one.help} ({len(one.rules)} rules)", {"rules": len(one.rules), "output": one.output})
+        for one in suites().values()
+    ]
+
+
+def system_entries() -> list[Entry]:
+    """The systems there are."""
+    return [
+        Entry(one.name, one.help, {"output": one.kind, "extra": one.extra}, one.parameters)
+        for one in systems().values()
+    ]
+
+
+def dataset_entries() -> list[Entry]:
+    """The datasets that can be read."""
+    return [Entry(one.name, one.help, {}, one.parameters) for one in datasets().values()]
+
+
+def model_entries() -> list[Entry]:
+    """The model files that can be fetched, with their state."""
+    return [
+        Entry(
+            one.name,
+            f"{one.state}; {one.purpose} ({one.size / 1e6:.1f} MB, {one.licence})",
+            {"state": one.state, "path": str(one.path), "sha256": one.sha256, "package": one.package},
+        )
+        for one in models()
+    ]
+
+
+def show_entries(console: Console, entries: Sequence[Entry]) -> None:
+    """Names with their sentences, parameters and judging options."""
+    table = _grid()
+    for entry in entries:
+        table.add_row(Text(entry.name, style="bold"), Text(entry.help))
+        for parameter in entry.parameters or ():
+            table.add_row("", Text(_described(parameter), style="dim"))
+        for parameter in entry.judging or ():
+            table.add_row("", Text(f"judging: {_described(parameter)}", style="dim"))
+    console.print(table)
+
+
+def _described(parameter: Parameter) -> str:
+    usual = "" if parameter.default is REQUIRED else f", {_spelled(parameter.default)} by default"
+    text = f"{parameter.name}: {parameter.allowed}{usual}"
+    return f"{text}; {parameter.help}" if parameter.help else text
+
+
+def _spelled(value: object) -> str:
+    return "empty" if value in (None, "") else spell_value(value)
+
+
+def _grid() -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
+
+
+def show_options(console: Console, options: Sequence[JudgingOption]) -> None:
+    """The judging options of a run: what is in force, what is allowed, what is the default."""
+    if not options:
+        console.print("The relations of this run leave nothing to choose.")
+        return
+    table = _grid()
+    for option in options:
+        table.add_row(
+            Text(f"{option.parameter.name}={_spelled(option.value)}", style="bold"),
+            Text(f"{option.text}; {option.parameter.help}" if option.parameter.help else option.text),
+        )
+    console.print(table)
+
+
+# --- before and after a run ------------------------------------------------------------------------
+
+
+def show_plan(console: Console, cost: Estimate) -> None:
+    """How many predictions a run asks for, and how long they would take."""
+    console.print(
+        f"{cost.cases:,} cases × {cost.keys} predictions = {cost.rows:,}: the source and "
+        f"{cost.follow_ups} follow-ups, with their draws and repeats",
+        highlight=False,
+    )
+    if cost.done:
+        console.print(f"{cost.done:,} are in the run folder already", highlight=False)
+    if cost.seconds is None or cost.seconds_per_row is None:
+        console.print(f"no estimate: none of the {cost.timed} timed cases could be predicted")
+    else:
+        console.print(
+            f"{1000 * cost.seconds_per_row:.1f} ms each in one worker ({cost.timed} cases timed): "
+            f"[bold]about {duration(cost.seconds)}[/]",
+            highlight=False,
+        )
+    for status, count in cost.statuses.items():
+        if status != "ok":
+            console.print(f"of the timed predictions {count} were {status}", style="yellow")
+
+
+def show_export(console: Console, outcome: Outcome, folder: Path) -> None:
+    """What an export wrote, by status."""
+    counts = ", ".join(f"{count:,} {status}" for status, count in outcome.statuses.items()) or "nothing"
+    unreadable = f", {outcome.unreadable:,} of them unreadable" if outcome.unreadable else ""
+    console.print(
+        f"{folder}: {counts}; {outcome.fresh:,} new in {duration(outcome.seconds)}, "
+        f"{outcome.cases:,} cases{unreadable}",
+        markup=False,
+        highlight=False,
+    )
+    for note in outcome.notes:
+        console.print(note, style="yellow", markup=False, highlight=False)
+
+
+_COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red", "skipped": "dim"}
+
+
+def show_findings(console: Console, findings: Sequence[Finding], drawn: Sequence[Path]) -> None:
+    """What a check of a system's adapter found, and where its answers are drawn."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for one in findings:
+        table.add_row(Text(one.state, style=_COLOURS[one.state]), Text(one.name, style="bold"), Text(one.message))
+    console.print(table)
+    for path in drawn:
+        console.print(f"drawn: {path}", markup=False, highlight=False)
+
+
+def show_numerics(console: Console, analysis: Numerics) -> None:
+    """The operations of a model graph that can go wrong, and the sum of it."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for head in ("operator", "node", "can be", "because it", "reaches"):
+        table.add_column(head, overflow="fold")
+    for row in rows(analysis):
+        table.add_row(*map(Text, row))
+    if table.row_count:
+        console.print(table)
+    for line in lines(analysis):
+        console.print(line, markup=False, highlight=False)
+
+
+# --- tables of tasks -------------------------------------------------------------------------------
+
+
+def show_task_tables(console: Console, task: TaskTables, *, markdown: bool = False) -> None:
+    """The sentences and tables of a task."""
+    for line in (*task.before, *([""] if task.before else [])):
+        console.print(line, highlight=False, markup=False, soft_wrap=markdown)
+    show_tables(
+        console,
+        [(one.caption, list(one.heads), [list(row) for row in one.rows]) for one in task.tables],
+        markdown=markdown,
+    )
+    for line in task.after:
+        console.print(line, highlight=False, markup=False, soft_wrap=markdown)

@@ -1,0 +1,67 @@
+"""check, preview and numerics."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from instar.image import read_image
+from tests.cli.conftest import Type
+from tests.missing import module
+
+
+def test_check_finds_a_wrong_adapter(typed: Type, photos: Path, tmp_path: Path) -> None:
+    good = typed("check", "tests.toys:rectangles", photos / "000.png", "--out", tmp_path / "a")
+    assert good.code == 0, good.stdout
+    assert f"drawn: {tmp_path / 'a' / '000.png'}" in good.words
+    assert (tmp_path / "a" / "000.png").is_file()
+    bad = typed("check", "tests.cli.wrong:normalised", photos / "000.png", "--out", tmp_path / "b")
+    assert bad.code == 1
+    assert "problem" in bad.stdout and "width" in bad.stdout
+    values = json.loads(
+        typed("check", "tests.cli.wrong:normalised", photos / "000.png", "--out", tmp_path / "b", "--json").stdout
+    )
+    assert "problem" in {finding["state"] for finding in values["findings"]}
+    assert values["pictures"] == [str(tmp_path / "b" / "000.png")]
+
+
+def test_check_of_what_takes_no_images(typed: Type) -> None:
+    refused = typed("check", "constant-velocity")
+    assert refused.code == 2
+    assert "takes scenes" in refused.stderr and "with the suite trajtest" in refused.stderr
+
+
+def test_preview_makes_a_contact_sheet(typed: Type, photos: Path, tmp_path: Path) -> None:
+    sheet = tmp_path / "sheet.png"
+    command = ("preview", "met-pose/sub", photos / "000.png", "--zones", "tests.engine.zones:painted")
+    made = typed(*command, "--out", sheet)
+    assert made.code == 0, made.stderr
+    assert made.stdout.splitlines()[0] == str(sheet)
+    assert read_image(sheet).size[0] > 600
+    assert "not applicable: filtered(colour_wheel(90), hair)" in made.stdout
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """1 ÷ x."""
+    module("onnx")
+    from onnx import TensorProto, helper, save
+
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 3]) for name in "xy")
+    node = helper.make_node("Reciprocal", ["x"], ["y"], name="inverse")
+    graph = helper.make_graph([node], "inverse", [x], [y])
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    return tmp_path / "m.onnx"
+
+
+def test_numerics(typed: Type, model: Path) -> None:
+    bad = typed("numerics", model, "--input", "0..255")
+    assert bad.code == 0, bad.stderr
+    assert "Reciprocal inverse" in bad.words and "1 defect, 1 of which can be seen in an output" in bad.words
+    assert typed("numerics", model, "--input", "0..255", "--gate").code == 1
+    assert typed("numerics", model, "--input", "x=1..255", "--gate").code == 0
+    values = json.loads(typed("numerics", model, "--input", "0..255", "--json").stdout)
+    assert [defect["operator"] for defect in values["defects"]] == ["Reciprocal"]
+    assert typed("numerics", model, "--input", "z=0..1").code == 2

@@ -1,0 +1,73 @@
+"""`instar judge`: options come from the relations of the run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Type
+
+
+def test_it_asks_again_without_inference(typed: Type, done: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (done / "predictions").iterdir()}
+    judged = typed("judge", done, "--set", "confidence=0.9", "--json")
+    assert judged.code == 0, judged.stderr
+    values = json.loads(judged.stdout)
+    assert values["judging"] == "confidence=0.9"
+    assert [(option["name"], option["value"], option["default"]) for option in values["options"]] == [
+        ("confidence", 0.9, 0.5)
+    ]
+    assert {path: path.stat().st_mtime_ns for path in (done / "predictions").iterdir()} == before
+    assert "judging confidence=0.9" in typed("show", done, "--judging", "confidence=0.9").stdout
+
+
+def test_without_a_choice_it_lists_the_options(typed: Type, poses: Path) -> None:
+    judged = typed("judge", poses)
+    assert judged.code == 0, judged.stderr
+    assert "judging default" in judged.stdout
+    assert "aggregate=median text, median by default (poses)" in judged.words
+    assert "normaliser=part one of part, box, image, pixels, part by default (poses)" in judged.words
+    assert "confidence=0 a number from 0 to 1, 0 by default (poses)" in judged.words
+
+
+def test_values_of_every_kind(typed: Type, poses: Path) -> None:
+    chosen = ("aggregate=median+mean", "normaliser=box", "visibility=0.5", "landmarks=nose")
+    judged = typed("judge", poses, *(part for choice in chosen for part in ("--set", choice)), "--json")
+    assert judged.code == 0, judged.stderr
+    values = {option["name"]: option["value"] for option in json.loads(judged.stdout)["options"]}
+    assert (values["aggregate"], values["normaliser"]) == ("median+mean", "box")
+    assert (values["visibility"], values["landmarks"]) == (0.5, "nose")
+    assert typed("judge", poses, "--set", "aggregate=0.9").code == 0
+
+
+@pytest.mark.parametrize(
+    ("run", "choice", "message"),
+    [
+        (
+            "RUN",
+            "landmarks=hands",
+            "there is no judging option 'landmarks' for this run. The options of its relations:",
+        ),
+        ("RUN", "landmarks=hands", "confidence: a number from 0 to 1, 0.5 by default (detections)"),
+        ("POSES", "aggregat=max", "did you mean 'aggregate'?"),
+        ("POSES", "aggregate=bogus", "median, mean, max, min, median+mean, or a quantile from 0 to 1"),
+        ("POSES", "landmarks=lft_arm", "unknown landmark group 'lft_arm'"),
+        ("POSES", "normaliser=parts", "it takes one of part, box, image, pixels; did you mean 'part'?"),
+        ("RUN", "confidence=2", "confidence=2 is not allowed; it takes a number from 0 to 1"),
+        ("RUN", "confidence=much", "confidence=much is not allowed; it takes a number from 0 to 1"),
+        ("RUN", "confidence=0,5", 'confidence="0,5" is not allowed; it takes a number from 0 to 1'),
+        ("RUN", "confidence", "it is written NAME=VALUE"),
+    ],
+)
+def test_wrong_choices(typed: Type, done: Path, poses: Path, run: str, choice: str, message: str) -> None:
+    refused = typed("judge", {"RUN": done, "POSES": poses}[run], "--set", choice)
+    assert refused.code == 2
+    assert message in refused.words
+
+
+def test_an_option_is_set_once(typed: Type, done: Path) -> None:
+    refused = typed("judge", done, "--set", "confidence=0.1", "--set", "confidence=0.2")
+    assert refused.code == 2
+    assert "confidence is set twice" in refused.words

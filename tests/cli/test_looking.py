@@ -1,0 +1,175 @@
+"""Commands that look at runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+import pytest
+import uvicorn
+
+import instar
+from instar.image import read_image
+from instar.report import panels
+from instar.report.panels import Panel, Table, TaskTables
+from tests.cli.conftest import Type
+from tests.toys import write_scenes
+
+
+def test_show(typed: Type, done: Path) -> None:
+    shown = typed("show", done, "--threshold", 0.5)
+    assert shown.code == 0
+    assert "mirror(h)" in shown.stdout
+    assert "95 % int." in shown.stdout
+    values = json.loads(typed("show", done, "--json").stdout)
+    assert values["any"]["violated"] == 4
+    assert {row["rule"] for row in values["rules"]} == {"mirror(h) => detections", "gamma(2) => detections"}
+    assert values["worst"][0]["severity"] == 1.0
+    by_target = json.loads(typed("show", done, "--json", "--by", "target").stdout)
+    assert by_target["rules"][0]["judged"] > values["rules"][0]["judged"]
+
+
+def test_a_long_list_of_rules_is_cut_unless_all_are_asked_for(typed: Type, photos: Path, tmp_path: Path) -> None:
+    rules = "+".join(f"gamma({number / 20:g})" for number in range(1, 36) if number != 20)
+    instar.run("tests.toys:rectangles", rules, photos, out=tmp_path, workers=0, limit=1)
+    assert re.search(r"… and 4 rules .*violated less", typed("show", tmp_path).stdout)
+    assert "violated less" not in typed("show", tmp_path, "--all").stdout
+
+
+@pytest.mark.parametrize(
+    ("table", "title", "row"),
+    [
+        ("families", "Cases that violate at least one rule of the family", "mirror 1 4/4 100"),
+        ("suites", "Cases that violate at least one rule of the suite", "mirror(h) + gamma(2) 2 4/4 100"),
+        ("counts", "detections: cases by the number of rules that they violate", "2 4 4 4"),
+        ("coverage", "Which rule covers which", "mirror(h) gamma(2) 100"),
+    ],
+)
+def test_further_tables(typed: Type, done: Path, table: str, title: str, row: str) -> None:
+    shown = typed("show", done, "--table", table)
+    assert shown.code == 0, shown.stderr
+    assert title in shown.words
+    assert any(" ".join(line.split()).startswith(row) for line in shown.stdout.splitlines()), shown.stdout
+    first = json.loads(typed("show", done, "--table", table, "--json").stdout)[0]
+    assert first["table"].startswith(title)
+    assert any(" ".join(values.values()).startswith(row) for values in first["rows"])
+
+
+def test_a_table_that_does_not_exist(typed: Type, done: Path) -> None:
+    refused = typed("show", done, "--table", "cover")
+    assert (refused.code, refused.stdout) == (2, "")
+    assert "unknown table 'cover'; did you mean 'coverage'?" in refused.stderr
+
+
+# --- the tables of tasks
+
+
+def _panel(runs: Sequence[instar.Run], judging: str, p: float) -> TaskTables:
+    names = [run.folder.name for run in runs]
+    table = Table("How many apples", ["run", "apples"], [[name, "3"] for name in names])
+    frames = {"apples": pl.DataFrame({"run": names, "count": [3] * len(runs), "p": [p] * len(runs)})}
+    return TaskTables([table], frames, before=[f"Judged by {judging}."], after=["* Eat them."])
+
+
+@pytest.fixture
+def apples(monkeypatch: pytest.MonkeyPatch) -> dict[str, Panel]:
+    """A panel that every run names."""
+    table = {"apples": Panel(tables=_panel)}
+    monkeypatch.setattr(instar.Run, "panels", lambda run: list(table))
+    monkeypatch.setattr(panels, "find", lambda what, name, group, kind: table[name])
+    return table
+
+
+def test_tables_of_a_task(typed: Type, done: Path, apples: dict[str, Panel]) -> None:
+    shown = typed("tables", done)
+    assert shown.code == 0, shown.stderr
+    assert shown.words == "Judged by default. How many apples run apples run 3 * Eat them."
+    assert "| run | 3 |" in typed("tables", done, "--markdown").stdout
+    values = json.loads(typed("tables", done, "--json", "--p", 0.01).stdout)
+    assert values == {"apples": {"apples": [{"run": "run", "count": 3, "p": 0.01}]}}
+
+
+def test_tables_of_several_runs_where_the_task_has_them(
+    typed: Type, done: Path, poses: Path, apples: dict[str, Panel]
+) -> None:
+    refused = typed("tables", done, poses)
+    assert refused.code == 2
+    assert "2 runs were given, and they have no tables that are put side by side; give one run" in refused.stderr
+    apples["apples"] = Panel(tables=_panel, several=True)
+    assert "run 3 poses 3" in typed("tables", done, poses).words
+
+
+def test_a_run_without_tables_says_what_to_do(typed: Type, done: Path) -> None:
+    refused = typed("tables", done)
+    assert (refused.code, refused.stdout) == (2, "")
+    assert "has no tables" in refused.stderr and "`instar suites` lists the suites" in refused.stderr
+
+
+# --- pictures and pages
+
+
+def test_draw_makes_pictures(typed: Type, done: Path, tmp_path: Path) -> None:
+    drawn = typed("draw", done, "--worst", 2, "--out", tmp_path / "pics")
+    assert drawn.code == 0, drawn.stderr
+    files = sorted((tmp_path / "pics").iterdir())
+    assert len(files) == 2 and all(str(file) in drawn.stdout for file in files)
+    assert min(read_image(files[0]).size) > 150
+    one = typed("draw", done, "--rule", "mirror(h)", "--case", "001.png", "--out", tmp_path / "one")
+    assert [path.name for path in (tmp_path / "one").iterdir()] == ["01_001_mirror(h).png"], one.stdout
+
+
+def test_draw_says_why_it_cannot(typed: Type, tmp_path: Path) -> None:
+    copy = write_scenes(tmp_path / "photos", 2)
+    out = tmp_path / "run"
+    instar.run("tests.engine.zones:forgetful", "mirror(h)", copy, out=out, workers=0)
+    for file in copy.iterdir():
+        file.rename(tmp_path / file.name)
+    lost = typed("draw", out, "--out", tmp_path / "pics")
+    assert "not drawn" in lost.stdout
+    assert "--dataset" in lost.stdout
+    moved = typed("draw", out, "--out", tmp_path / "pics", "--dataset", tmp_path)
+    assert moved.stdout and "not drawn" not in moved.stdout
+
+
+def test_draw_of_a_flawless_run(typed: Type, poses: Path, tmp_path: Path) -> None:
+    assert "There is nothing to draw" in typed("draw", poses, "--out", tmp_path).stdout
+
+
+def test_report_writes_a_page(typed: Type, done: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    written = typed("report", done, "--out", page, "--images", 1, "--format", "html,md")
+    assert written.code == 0, written.stderr
+    assert f"{page}  " in written.stdout and f"Open it in a browser: {page.as_uri()}" in written.stdout
+    assert "tests.engine.zones:forgetful" in page.read_text("utf-8")
+    assert "forgetful" in page.with_suffix(".md").read_text("utf-8")
+
+
+def test_view_says_where_the_page_is(typed: Type, done: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uvicorn.Server, "run", lambda server, sockets: None)
+    shown = typed("view", done, "--no-browser")
+    assert shown.code == 0, shown.stderr
+    assert "http://127.0.0.1:" in shown.stdout and "viewer stopped" in shown.stdout
+    assert typed("view", "no/run").code == 2
+
+
+# --- rules and cases
+
+
+def test_select(typed: Type, done: Path) -> None:
+    chosen = typed("select", done)
+    assert "1 of 2 rules" in chosen.words and "the cheapest set" in chosen.words
+    values = json.loads(typed("select", done, "--share", 0.5, "--json").stdout)
+    assert values["proven"] and [row["total"] for row in values["rules"]] == [4]
+
+
+def test_slices(typed: Type, done: Path, tmp_path: Path) -> None:
+    assert "nothing to ask" in typed("slices", done).stdout, "all cases fail"
+    photos = write_scenes(tmp_path / "photos", 12)
+    instar.run("tests.engine.zones:forgetful", "mirror(h)", photos, out=tmp_path / "run", workers=0)
+    values = json.loads(typed("slices", tmp_path / "run", "--rule", "mirror(h)", "--json").stdout)
+    shown = typed("slices", tmp_path / "run", "--rule", "mirror(h)")
+    assert shown.code == 0
+    assert all(row["property"] in shown.stdout for row in values)

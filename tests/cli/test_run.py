@@ -1,0 +1,97 @@
+"""`instar run`: predicts, judges, shows, continues; and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import instar
+from tests.cli.conftest import FORGETFUL, Type
+from tests.toys import write_scenes
+
+ROOT = Path(__file__).parents[2]
+ALONE = ("--zones", "none", "--workers", "1")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]), "COLUMNS": "100"}
+
+
+def test_the_same_command_again_says_that_nothing_is_left(typed: Type, photos: Path, done: Path) -> None:
+    again = typed(*FORGETFUL, photos, "--out", done, "--zones", "none", "--workers", "0")
+    assert again.code == 0
+    assert "Nothing is left to do" in again.stdout
+
+
+def test_json_counts_by_status(typed: Type, photos: Path, done: Path) -> None:
+    again = typed(*FORGETFUL, photos, "--out", done, "--zones", "none", "--workers", "0", "--json")
+    outcome = json.loads(again.stdout)
+    assert outcome.keys() == {"run", "fresh", "seconds", "cases", "unreadable", "statuses", "interrupted", "notes"}
+    assert (outcome["run"], outcome["fresh"], outcome["statuses"]) == (str(done), 0, {"ok": 12})
+
+
+def test_a_run_in_which_every_prediction_failed_ends_with_3(typed: Type, photos: Path, tmp_path: Path) -> None:
+    command = ("run", "tests.cli.wrong:raising", "mirror(h) => detections", photos, "--out", tmp_path / "run")
+    failed = typed(*command, "--workers", 0)
+    assert failed.code == 3
+    assert "not one input was answered: every prediction" in failed.stderr
+    assert "8 error" in failed.stdout and "no weights" in failed.stdout
+    again = typed(*command, "--workers", 0, "--json")
+    assert again.code == 3, "the folder still has no answer"
+    assert json.loads(again.stdout)["statuses"] == {"error": 8}
+
+
+def test_a_run_without_a_readable_image_ends_with_3(typed: Type, tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "broken.png").write_bytes(b"no image")
+    ran = typed("run", "tests.toys:steady", "mirror(h)", tmp_path / "photos", "--out", tmp_path / "run", "--workers", 0)
+    assert ran.code == 3
+    assert "1 of them unreadable" in ran.stdout
+
+
+def test_plan_counts_and_estimates_and_writes_nothing(typed: Type, photos: Path, tmp_path: Path) -> None:
+    command = ("run", "tests.toys:shaky", "noise(8) => poses(draws=3)", photos, "--plan", "--zones", "none")
+    planned = typed(*command, "--out", tmp_path / "run", "--workers", 0)
+    assert planned.code == 0, planned.stderr
+    assert "4 cases × 4 predictions = 16: the source and 1 follow-ups" in planned.stdout
+    assert "ms each in one worker (3 cases timed): about" in planned.words
+    assert not (tmp_path / "run").exists()
+    assert json.loads(typed(*command, "--workers", 0, "--json").stdout)["rows"] == 16
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
+    photos, out = write_scenes(tmp_path / "photos", 40), tmp_path / "run"
+    child = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            *["instar", "run", "tests.toys:counting", "gamma(2)", "--zones", "none", "--workers", "1"],
+            photos,
+            f"--out={out}",
+        ],
+        cwd=ROOT,
+        env={**ENVIRONMENT, "COUNT_FILE": str(tmp_path / "count"), "COUNT_SLEEP": "0.1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (tmp_path / "count").exists():
+        assert child.poll() is None
+        time.sleep(0.05)
+    time.sleep(0.5)
+    child.send_signal(signal.SIGINT)
+    stdout, stderr = child.communicate(timeout=30)
+    assert child.returncode == 130, stderr
+    assert "the same command again goes on" in stdout
+    assert "Traceback" not in stderr
+
+
+def test_the_command_of_the_package() -> None:
+    command = [sys.executable, "-m", "instar"]
+    version = subprocess.run([*command, "--version"], capture_output=True, text=True, env=ENVIRONMENT, check=True)
+    assert version.stdout.strip() == instar.__version__
+    wrong = subprocess.run([*command, "show", "no/run"], capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr.startswith("instar: no/run holds no run")
