@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -16,6 +17,7 @@ import pytest
 
 import instar
 from instar.engine import SystemFailed
+from instar.files import place_file
 from instar.image import read_image
 from instar.store import KEY, Store
 from tests.toys import content, write_scenes
@@ -196,14 +198,13 @@ def test_a_full_disk_is_said_and_what_was_committed_stays(tmp_path: Path, monkey
     photos, out = write_scenes(tmp_path / "photos", 6), tmp_path / "run"
     instar.run("tests.toys:steady", "gamma(0.5)", photos, out=out, workers=0, limit=3)
     before = committed(out)
-    real = Store._place
 
-    def full(self: Store, path: Path, write: object) -> None:
+    def full(path: Path, content: bytes | Callable[[Path], object]) -> Path:
         if "predictions" in str(path):
             raise OSError(28, "No space left on device")
-        real(self, path, write)  # type: ignore[arg-type]
+        return place_file(path, content)
 
-    monkeypatch.setattr(Store, "_place", full)
+    monkeypatch.setattr("instar.store.store.place_file", full)
     with pytest.raises(OSError, match="No space left"):
         instar.run("tests.toys:steady", "gamma(0.5)", photos, out=out, workers=0)
     monkeypatch.undo()

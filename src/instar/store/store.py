@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import io
 import json
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from instar.files import UNFINISHED, place_file
 from instar.outputs import Output, output_kind
 from instar.store.manifest import FORMAT, Manifest
 from instar.transforms import Change
@@ -159,8 +159,7 @@ class Store:
             ) from None
 
     def write_manifest(self, manifest: Manifest) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._place(self._manifest_path, lambda temporary: temporary.write_text(manifest.to_json(), "utf-8"))
+        place_file(self._manifest_path, manifest.to_json().encode("utf-8"))
 
     # -- writing
 
@@ -173,7 +172,7 @@ class Store:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise Busy(f"another process is writing to {self.folder}; wait for it, or give another --out") from None
-            for left in self.folder.glob("**/.*.part"):  # of a killed writer: nobody else writes here
+            for left in self.folder.rglob(UNFINISHED):  # of a killed writer: nobody else writes here
                 left.unlink(missing_ok=True)
             yield
 
@@ -186,19 +185,6 @@ class Store:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
-    def _place(self, path: Path, write: Callable[[Path], object]) -> None:
-        """Write beside, make durable, rename into place: a file is there whole or not at all."""
-        temporary = path.with_name(f".{path.name}.part")
-        try:
-            write(temporary)
-            with temporary.open("rb+") as file:
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
-
     def append(self, table: str, frame: pl.DataFrame) -> None:
         """Commit a frame as a new part of a table."""
         if frame.is_empty():
@@ -209,11 +195,9 @@ class Store:
 
     def _write_part(self, table: str, first: int, last: int, frame: pl.DataFrame | pl.LazyFrame) -> None:
         """A part of a frame; a lazy one is streamed, so that merging needs no more memory than a part."""
-        folder = self.folder / table
-        folder.mkdir(parents=True, exist_ok=True)
         write = frame.sink_parquet if isinstance(frame, pl.LazyFrame) else frame.write_parquet
-        self._place(
-            folder / f"{first:010d}-{last:010d}.parquet",
+        place_file(
+            self.folder / table / f"{first:010d}-{last:010d}.parquet",
             lambda temporary: write(temporary, compression="zstd", compression_level=1),
         )
 
@@ -240,8 +224,7 @@ class Store:
         """Store bytes once, by the hash of their content."""
         path = self.folder / "blobs" / content_hash[:2] / content_hash
         if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._place(path, lambda temporary: temporary.write_bytes(data))
+            place_file(path, data)
 
     def blob(self, content_hash: str) -> bytes:
         return (self.folder / "blobs" / content_hash[:2] / content_hash).read_bytes()
@@ -394,10 +377,8 @@ class Store:
             self._write_part(table, number, number, frame)
             number += 1
         info = {**info, "parts": [start, number]}
-        text = json.dumps(info, ensure_ascii=False)
         path = self.folder / table / "judging.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._place(path, lambda temporary: temporary.write_text(text, "utf-8"))
+        place_file(path, json.dumps(info, ensure_ascii=False).encode("utf-8"))
         for first, _, old in self._parts(table):
             if not start <= first < number:
                 old.unlink(missing_ok=True)
