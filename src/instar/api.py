@@ -10,7 +10,7 @@ from typing import Any
 from instar.analysis import Run, open_run
 from instar.case import Case, Input, read_input
 from instar.datasets import Dataset, dataset
-from instar.engine import Estimate, Outcome, Progress, predict, provided, provider
+from instar.engine import Estimate, Need, Outcome, Progress, make_follow_up, predict, provided, provider
 from instar.engine import estimate as _estimate
 from instar.exchange import export_inputs as _export_inputs
 from instar.exchange import import_outputs as _import_outputs
@@ -23,7 +23,7 @@ from instar.suites import Suite, suite
 from instar.systems import System, default_objects, default_zones, from_function, system_name
 from instar.systems import system as _system
 from instar.systems.check import Finding, check_system
-from instar.transforms import NotApplicable, draw_seed
+from instar.transforms import NotApplicable
 
 __all__ = ["Run", "check", "estimate", "export_inputs", "import_outputs", "open_run", "preview", "providers_of", "run"]
 
@@ -251,15 +251,12 @@ def preview(
     wanted = frozenset().union(*(t.needs for t in chosen))
     named = providers_of(asked, Store("no run folder"), zones=zones, objects=objects, pool=pool)
     providers = {need: provider(need, name) for need, name in named.items() if need in wanted}
-    held: dict[str, Any] = {}
+    needs: dict[str, Need | NotApplicable] = {}
     for transformation in chosen:
+        for need in transformation.needs - needs.keys():
+            needs[need] = provided(need, providers.get(need), case, given)
         try:
-            for need in transformation.needs - held.keys():
-                held[need] = provided(need, providers.get(need), case, given)
-            for need in transformation.needs:
-                if isinstance(held[need], NotApplicable):
-                    raise held[need]
-            follow_up, _ = transformation(given, needs=held, seed=draw_seed(seed, case.id, transformation, 0))
+            follow_up, _ = make_follow_up(seed, case.id, given, transformation, 0, needs)
             tiles.append((_shown(follow_up), transformation.id))
         except NotApplicable as error:
             missing.append((transformation.id, str(error)))

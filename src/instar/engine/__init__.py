@@ -1,6 +1,7 @@
 """Who predicts what, where, and what is left to do; and how verdicts come of it."""
 
 from instar.engine.coordinator import SystemFailed
+from instar.engine.follow_up import NoFollowUp, make_follow_up
 from instar.engine.judge import check_options, chunks, evidence, judge
 from instar.engine.judging import DEFAULT, Judging, judging_id, stored_judging
 from instar.engine.needs import Need, Provider, provided, provider
@@ -14,6 +15,7 @@ __all__ = [
     "Estimate",
     "Judging",
     "Need",
+    "NoFollowUp",
     "Outcome",
     "Plan",
     "Progress",
@@ -27,6 +29,7 @@ __all__ = [
     "evidence",
     "judge",
     "judging_id",
+    "make_follow_up",
     "make_plan",
     "predict",
     "provided",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import sys
 import time
@@ -20,6 +19,7 @@ import numpy as np
 import xxhash
 
 from instar.case import Case, Input, read_input
+from instar.engine.follow_up import NoFollowUp, error_text, make_follow_up
 from instar.engine.needs import STORED, Need, Provider, provided, provider, with_source
 from instar.engine.plan import SOURCE, Key
 from instar.image import Unreadable
@@ -152,7 +152,7 @@ class Worker:
             given, digest = read_input(task.case)
         except Exception as error:
             known = isinstance(error, Unreadable)
-            yield "unreadable", str(error) if known else f"{task.case.path}: {_said(error)}"
+            yield "unreadable", str(error) if known else f"{task.case.path}: {error_text(error)}"
             return
         yield (
             "input",
@@ -186,7 +186,10 @@ class Worker:
                             yield "need", (need, self.providers[need], needs[need])
                     if task.single:
                         yield "begin", key
-                made = self._followed(seed_of, draw, task, given, needs)
+                try:
+                    made = make_follow_up(task.seed, task.case.id, given, seed_of, draw, needs)
+                except NoFollowUp as error:
+                    made = {"status": error.status, "message": str(error)}
             if isinstance(made, dict):
                 batch.rows.append((key, None, made))
                 continue
@@ -200,22 +203,6 @@ class Worker:
         self._predict(batch)
         if batch.rows:
             yield batch.hand_over()
-
-    def _followed(
-        self, wanted: Transformation, draw: int, task: Task, given: Input, needs: Mapping[str, Need | NotApplicable]
-    ) -> tuple[Input, Change] | dict[str, Any]:
-        """The follow-up and its change, or the row that says why there is none."""
-        have = {need: needs[need] for need in wanted.needs}
-        missing = next((value for value in have.values() if isinstance(value, NotApplicable)), None)
-        if missing is not None:
-            return {"status": "not applicable", "message": str(missing)}
-        try:
-            seed = draw_seed(task.seed, task.case.id, wanted, draw) if wanted.random else 0
-            return wanted(given, needs=have, seed=seed)
-        except NotApplicable as error:
-            return {"status": "not applicable", "message": str(error)}
-        except Exception as error:
-            return {"status": "error", "message": f"the transformation failed: {_said(error)}"}
 
     def _predict(self, batch: _Batch) -> None:
         """Predict what is pending."""
@@ -238,7 +225,7 @@ class Worker:
             answers = [error]
         seconds = (time.perf_counter() - begun) / len(pending)
         return [
-            {"status": _status(answer), "message": _said(answer), "seconds": seconds}
+            {"status": _status(answer), "message": error_text(answer), "seconds": seconds}
             if isinstance(answer, Exception)
             else {"status": "ok", "seconds": seconds, "output": answer}
             for answer in answers
@@ -249,14 +236,6 @@ def _status(error: Exception) -> str:
     """Ours where the exception says so; the `status` of others, such as an HTTP error's 503, is something else."""
     told = getattr(error, "status", None)
     return told if told in ("crashed", "timeout") else "error"
-
-
-def _said(error: Exception) -> str:
-    """An exception in one line, with where it was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""  # noqa: PTH119
-    text = " ".join(str(error).split())[:500]
-    return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"
 
 
 def pickled(message: object) -> bytes:
