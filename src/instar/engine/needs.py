@@ -17,14 +17,10 @@ from instar.pool import Pool, read_pool
 from instar.systems import System, system
 from instar.transforms import NotApplicable
 
-__all__ = ["STORED", "SURE", "Need", "Provider", "no_provider", "provided", "provider", "with_source"]
+__all__ = ["SURE", "Need", "Provider", "is_stored", "no_provider", "provided", "provider", "with_source"]
 
 Need = Output | Pool
 """What a need may be."""
-
-STORED = frozenset({"zones", "objects"})
-"""Needs that are stored when somebody provides them. Truth is stored with its case, the source output with the
-predictions, and a pool is a folder of its own."""
 
 _OF_TRUTH: dict[str, type[Detections] | type[Poses]] = {"objects": Detections, "landmarks": Poses}
 """Needs that come with the case where it is annotated; else what the system says of the source stands in."""
@@ -70,6 +66,12 @@ def provider(need: str, name: str) -> Provider:
     if asked.kind != kind:
         raise ValueError(f"{name} answers with {asked.kind}; {need} need {what}")
     return Provider(asked.name, asked.fingerprint, asked)
+
+
+def is_stored(who: Provider, value: Need | NotApplicable, case: Case) -> bool:
+    """Whether a need is stored for itself. Truth is stored with its case, the source output with the predictions, and
+    a pool is a folder of its own."""
+    return value is not case.truth and not isinstance(who.source, Pool)
 
 
 def no_provider(need: str) -> str:

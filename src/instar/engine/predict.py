@@ -19,10 +19,11 @@ import polars as pl
 
 from instar.case import Case
 from instar.datasets import Dataset
-from instar.engine.coordinator import Interrupted, Sink, execute, greeted, start
+from instar.engine.coordinator import Interrupted, execute, greeted, start
+from instar.engine.messages import CaseTask, InputRead, InputUnreadable, NeedProvided, Rows, Setup, WorkerInfo
 from instar.engine.needs import with_source
 from instar.engine.plan import SOURCE, Plan, bound_rules, make_plan, progressed
-from instar.engine.worker import Setup, Task, Worker, WorkerInfo
+from instar.engine.worker import Worker
 from instar.outputs import Output, output_kind
 from instar.relations import Rule
 from instar.scene import Scene, Track
@@ -131,9 +132,7 @@ def predict(
         keeper = _Keeper(store, manifest, plan, dataset, limit, on_progress)
         interrupted = False
         try:
-            execute(
-                keeper.tasks(), keeper.sink(), setup=setup, workers=workers, timeout=timeout, ready=processes, here=here
-            )
+            execute(keeper.tasks(), keeper, setup=setup, workers=workers, timeout=timeout, ready=processes, here=here)
         except Interrupted:
             interrupted = True
         finally:
@@ -188,22 +187,19 @@ def estimate(
         keys = tuple(plan.keys())
         done = sum(len(keys) - len(held.missing(case.id)) for case in cases) if held else 0
         chosen = [cases[number * len(cases) // samples] for number in range(samples)] if len(cases) > samples else cases
-        counted: Counter[str] = Counter()
-        rows_of = lambda task, rows, header: counted.update(row["status"] for row in rows)  # noqa: E731
-        sink = Sink(
-            case=lambda task, content: True,
-            unreadable=lambda task, message: counted.update(["unreadable"]),
-            need=lambda task, content: None,
-            rows=rows_of,
-            apart=lambda contents: None,
-            resumed=lambda task: task,
-            tick=lambda: None,
-        )
+        statuses = _Statuses()
         begun = time.perf_counter()
-        execute((Task(case, keys, 0) for case in chosen), sink, setup=setup, workers=1, timeout=timeout, ready=[first])
+        execute(
+            (CaseTask(case, keys, 0) for case in chosen),
+            statuses,
+            setup=setup,
+            workers=1,
+            timeout=timeout,
+            ready=[first],
+        )
         spent = time.perf_counter() - begun
     rows = len(cases) * len(keys)
-    timed = sum(count for status, count in counted.items() if status != "unreadable")
+    timed = sum(count for status, count in statuses.counts.items() if status != "unreadable")
     each = spent / timed if timed else None
     return Estimate(
         len(cases),
@@ -214,8 +210,33 @@ def estimate(
         len(chosen),
         each,
         each * (rows - done) / max(1, workers) if each is not None else None,
-        dict(counted),
+        dict(statuses.counts),
     )
+
+
+class _Statuses:
+    """Counts rows by their status, and keeps nothing else."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def on_input(self, task: CaseTask, message: InputRead) -> bool:
+        return True
+
+    def on_unreadable(self, task: CaseTask, message: InputUnreadable) -> None:
+        self.counts["unreadable"] += 1
+
+    def on_need(self, task: CaseTask, message: NeedProvided) -> None:
+        pass
+
+    def on_rows(self, task: CaseTask, message: Rows) -> None:
+        self.counts.update(row["status"] for row in message.rows)
+
+    def resumed(self, task: CaseTask) -> CaseTask:
+        return task
+
+    def tick(self) -> None:
+        pass
 
 
 def _forget_failed(store: Store) -> None:
@@ -374,7 +395,7 @@ class _Keeper:
     def cases(self) -> Iterator[Case]:
         return islice(self.dataset.cases(), self.limit)
 
-    def tasks(self) -> Iterator[Task]:
+    def tasks(self) -> Iterator[CaseTask]:
         progress = self.progress
         for case in self.cases():
             progress.cases += 1
@@ -386,10 +407,10 @@ class _Keeper:
             if not keys:
                 continue
             progress.began = progress.began or time.monotonic()
-            task = Task(case, keys, self.manifest.seed)
+            task = CaseTask(case, keys, self.manifest.seed)
             yield self.resumed(task) if case.id in self.held.partial else task
 
-    def resumed(self, task: Task) -> Task:
+    def resumed(self, task: CaseTask) -> CaseTask:
         """The task with what is known by now of its needs and its source output."""
         needs = dict(task.needs)
         for row in self.store.needs(pl.col("case") == task.case.id).iter_rows(named=True):
@@ -419,22 +440,11 @@ class _Keeper:
 
     # -- what workers say
 
-    def sink(self) -> Sink:
-        return Sink(
-            case=self.on_case,
-            unreadable=self.on_unreadable,
-            need=self.on_need,
-            rows=self.on_rows,
-            apart=self.on_apart,
-            resumed=self.resumed,
-            tick=self.tick,
-        )
-
-    def on_case(self, task: Task, content: dict[str, Any]) -> bool:
+    def on_input(self, task: CaseTask, message: InputRead) -> bool:
         case = task.case
         known = self.held.hashes.get(case.id)
         if known is not None:
-            if known == content["hash"]:
+            if known == message.hash:
                 return True
             self.notes.append(
                 f"{case.id} is not the input that this run knows by that id (its content changed); "
@@ -442,8 +452,8 @@ class _Keeper:
             )
             self._advance(len(task.keys))
             return False
-        self.held.hashes[case.id] = content["hash"]
-        self.case_rows.append({**self._case_row(case), "status": "ok", **content})
+        self.held.hashes[case.id] = message.hash
+        self.case_rows.append({**self._case_row(case), **message.row()})
         return True
 
     def _case_row(self, case: Case) -> dict[str, Any]:
@@ -466,22 +476,23 @@ class _Keeper:
                 row.update({f"truth_{name}": value for name, value in truth.row().items()})
         return row
 
-    def on_unreadable(self, task: Task, message: str) -> None:
+    def on_unreadable(self, task: CaseTask, message: InputUnreadable) -> None:
         self.unreadable += 1
         self.case_rows = [row for row in self.case_rows if row["case"] != task.case.id]
-        self.case_rows.append({**self._case_row(task.case), "status": "error", "message": message})
+        self.case_rows.append({**self._case_row(task.case), **message.row()})
         self.oldest = self.oldest or time.monotonic()
         self.progress.statuses["unreadable"] += 1
         self._advance(len(task.keys))
 
-    def on_need(self, task: Task, content: dict[str, Any]) -> None:
+    def on_need(self, task: CaseTask, message: NeedProvided) -> None:
         """Stored at once: the worker goes on when it is."""
-        if content["status"] == "ok":
-            self.store.put_blob(content["hash"], content["data"])
-        self.store.append_needs([{**content, "case": task.case.id}])
+        if message.hash is not None:
+            self.store.put_blob(message.hash, message.content)
+        self.store.append_needs([{**message.row(), "case": task.case.id}])
 
-    def on_rows(self, task: Task, rows: list[dict[str, Any]], headers: dict[str, dict[str, Any]]) -> None:
-        for name, header in headers.items():
+    def on_rows(self, task: CaseTask, message: Rows) -> None:
+        self.apart.update({name: content for name, content in message.contents.items() if name not in self.stored})
+        for name, header in message.headers.items():
             if self.manifest.output is None:
                 self.manifest = replace(self.manifest, output=header)
                 self.store.write_manifest(self.manifest)
@@ -495,7 +506,7 @@ class _Keeper:
                 "status": "error",
                 "message": f"what all answers have in common differs from the run's first answer ({self.kind})",
             }
-            for row in rows
+            for row in message.rows
         ]
         if self._source_needed:
             self._remember_source(rows)
@@ -504,9 +515,6 @@ class _Keeper:
         self.progress.statuses.update(row["status"] for row in rows)
         self.progress.fresh += len(rows)
         self._advance(len(rows))
-
-    def on_apart(self, contents: dict[str, bytes]) -> None:
-        self.apart.update({name: content for name, content in contents.items() if name not in self.stored})
 
     def _remember_source(self, rows: list[dict[str, Any]]) -> None:
         """Until it is committed, the source output is only here; a replaced worker may need it."""

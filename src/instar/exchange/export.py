@@ -24,10 +24,10 @@ import xxhash
 
 from instar.case import Case, Input, read_input
 from instar.datasets import Dataset
-from instar.engine.needs import STORED, Need, Provider, provided, provider
+from instar.engine.needs import Need, Provider, is_stored, provided, provider
+from instar.engine.packing import packed_need
 from instar.engine.plan import SOURCE, Key, Plan, bound_rules, make_plan
 from instar.engine.predict import Conflict, Outcome, Progress
-from instar.engine.worker import Packer
 from instar.files import place_file
 from instar.image import Image, Unreadable
 from instar.outputs import output_kind
@@ -299,8 +299,9 @@ class _Exporter:
                 for need in sorted((wanted.needs if wanted else frozenset()) - needs.keys()):
                     who = self.providers.get(need)
                     needs[need] = provided(need, who, case, given)
-                    if need in STORED and who is not None and needs[need] is not case.truth:
-                        stored[need] = Packer()(("need", (need, who, needs[need])))[1]
+                    if who is not None and is_stored(who, needs[need], case):
+                        one = packed_need(need, who, needs[need])
+                        stored[need] = {**one.row(), "data": one.content}
                 made[name, draw] = self._made(case, given, wanted, draw, needs, place)
             line = {"case": case.id, "follow_up": name, "draw": draw, "repeat": repeat, **made[name, draw]}
             if line["status"] == "ok":  # a deterministic system has no use for a seed

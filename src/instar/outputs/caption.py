@@ -39,6 +39,7 @@ class Caption:
     answers: ClassVar[str] = "image"
     relation: ClassVar[str | None] = "objects"
     suite: ClassVar[str | None] = "deeptest"
+    need: ClassVar[str | None] = None
     columns: ClassVar[Mapping[str, Any]] = {
         "caption": pl.String,
         "score": pl.Float32,
@@ -104,6 +105,9 @@ class Caption:
 
     def says(self) -> str:
         return self.text
+
+    def facts(self) -> Mapping[str, float]:
+        return {}
 
     def header(self) -> dict[str, Any]:
         return {"kind": self.kind}

@@ -38,6 +38,7 @@ class Detections:
     answers: ClassVar[str] = "image"
     relation: ClassVar[str | None] = "detections"
     suite: ClassVar[str | None] = "detections"
+    need: ClassVar[str | None] = "objects"
     columns: ClassVar[Mapping[str, Any]] = {
         "boxes": pl.List(pl.Float32),
         "labels": pl.List(pl.String),
@@ -128,6 +129,9 @@ class Detections:
 
     def says(self) -> None:
         """It is drawn."""
+
+    def facts(self) -> Mapping[str, float]:
+        return {}
 
     def header(self) -> dict[str, Any]:
         return {"kind": self.kind}

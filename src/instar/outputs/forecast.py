@@ -38,6 +38,7 @@ class Forecast:
     answers: ClassVar[str] = "scene"
     relation: ClassVar[str | None] = "wvc"
     suite: ClassVar[str | None] = "trajtest"
+    need: ClassVar[str | None] = None
     columns: ClassVar[Mapping[str, Any]] = {
         "futures": pl.List(pl.Float32),
         "samples": pl.Int32,
@@ -98,6 +99,9 @@ class Forecast:
 
     def says(self) -> None:
         """It is drawn."""
+
+    def facts(self) -> Mapping[str, float]:
+        return {}
 
     def header(self) -> dict[str, Any]:
         return {"kind": self.kind}

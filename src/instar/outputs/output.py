@@ -25,6 +25,9 @@ class Output(Protocol):
     """Its own equivariance: the relation that a rule without `=>` means. None: every rule names its relation."""
     suite: ClassVar[str | None]
     """The suite for it when nobody names one."""
+    need: ClassVar[str | None]
+    """The need that an output of this kind meets: as ground truth, as a provider's answer, or as the source's
+    answer."""
     columns: ClassVar[Mapping[str, Any]]
     """The Parquet columns of one stored output, with their polars types."""
     apart: ClassVar[tuple[str, ...]]
@@ -41,6 +44,10 @@ class Output(Protocol):
 
     def says(self) -> str | None:
         """What it says in words; None for a kind that is drawn."""
+        ...
+
+    def facts(self) -> Mapping[str, float]:
+        """Plain facts of it, to slice results by later."""
         ...
 
     def header(self) -> dict[str, Any]:

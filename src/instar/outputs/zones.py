@@ -32,6 +32,7 @@ class Zones:
     answers: ClassVar[str] = "image"
     relation: ClassVar[str | None] = None
     suite: ClassVar[str | None] = None
+    need: ClassVar[str | None] = "zones"
     columns: ClassVar[Mapping[str, Any]] = {"png": pl.Binary}
     apart: ClassVar[tuple[str, ...]] = ()
 
@@ -78,6 +79,9 @@ class Zones:
 
     def says(self) -> None:
         """It is drawn."""
+
+    def facts(self) -> Mapping[str, float]:
+        return self.shares()
 
     def header(self) -> dict[str, Any]:
         return {"kind": self.kind, "names": {name: list(values) for name, values in self.names.items()}}
