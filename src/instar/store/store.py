@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import polars as pl
 
 from instar.files import UNFINISHED, place_file
 from instar.outputs import Output, output_kind
-from instar.store.manifest import FORMAT, Manifest
+from instar.store.manifest import FORMAT, JudgingInfo, Manifest
 from instar.transforms import Change
 
 __all__ = ["KEY", "Busy", "NoRun", "Store", "need_content", "rows_frame"]
@@ -251,9 +252,9 @@ class Store:
         live = {path for _, _, path in self._live(table)}
         return [part for part in self._parts(table) if part[2] not in live]
 
-    def state(self, table: str) -> list[str]:
+    def state(self, table: str) -> tuple[str, ...]:
         """The names of a table's parts: equal states hold equal rows."""
-        return [path.name for _, _, path in self._live(table)]
+        return tuple(path.name for _, _, path in self._live(table))
 
     def scan(self, table: str, schema: Mapping[str, Any]) -> pl.LazyFrame:
         """A table, lazily; empty but typed where nothing is committed yet."""
@@ -361,14 +362,14 @@ class Store:
         folder = self.folder / "verdicts"
         return sorted(p.parent.name for p in folder.glob("*/judging.json"))
 
-    def judging_info(self, judging: str) -> dict[str, Any] | None:
+    def judging_info(self, judging: str) -> JudgingInfo | None:
+        """What is known of a judging's verdicts; None before there are any, or where its file is damaged."""
         path = self.folder / self.verdict_table(judging) / "judging.json"
-        with suppress(FileNotFoundError, json.JSONDecodeError):
-            found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-            return found
+        with suppress(FileNotFoundError, KeyError, TypeError, ValueError):
+            return JudgingInfo.from_dict(json.loads(path.read_text("utf-8")))
         return None
 
-    def replace_verdicts(self, judging: str, frames: Iterator[pl.DataFrame], info: Mapping[str, Any]) -> None:
+    def replace_verdicts(self, judging: str, frames: Iterator[pl.DataFrame], info: JudgingInfo) -> None:
         """New verdicts for a judging, all at once: each part supersedes, the last write says they are whole."""
         table = self.verdict_table(judging)
         start = max((last for _, last, _ in self._parts(table)), default=-1) + 1
@@ -376,9 +377,8 @@ class Store:
         for frame in frames:
             self._write_part(table, number, number, frame)
             number += 1
-        info = {**info, "parts": [start, number]}
-        path = self.folder / table / "judging.json"
-        place_file(path, json.dumps(info, ensure_ascii=False).encode("utf-8"))
+        info = replace(info, parts=(start, number))
+        place_file(self.folder / table / "judging.json", info.to_json().encode("utf-8"))
         for first, _, old in self._parts(table):
             if not start <= first < number:
                 old.unlink(missing_ok=True)
@@ -388,7 +388,7 @@ class Store:
         info = self.judging_info(judging)
         if info is None:
             raise NoRun(f"{self.folder} has no judging {judging!r}; it has {', '.join(self.judgings()) or 'none'}")
-        first, end = info["parts"]
+        first, end = info.parts
         for start, _, path in self._parts(self.verdict_table(judging)):
             if first <= start < end:
                 there = pl.read_parquet_schema(path)
