@@ -28,7 +28,7 @@ import numpy as np
 
 import instar
 from instar.datasets import dataset
-from instar.engine import default_workers, worker
+from instar.engine import cases, default_workers
 from instar.engine.coordinator import WORKER_ENVIRONMENT
 from instar.image import read_image
 from instar.systems import system
@@ -55,7 +55,7 @@ def timed(function: Callable[..., Any], total: ctypes.c_double) -> Callable[...,
 if TIMES in os.environ:  # in a worker of this benchmark
     with Path(os.environ[TIMES]).open("r+b") as _file:
         _total = ctypes.c_double.from_buffer(mmap.mmap(_file.fileno(), 8))
-    worker.read_input = timed(worker.read_input, _total)
+    cases.read_input = timed(cases.read_input, _total)
     instar.Transformation.__call__ = timed(instar.Transformation.__call__, _total)  # type: ignore[method-assign]
 
 

@@ -25,8 +25,7 @@ from tests.toys import content, write_scenes
 ROOT = Path(__file__).parents[2]
 RULES = [f"gamma({g})" for g in (0.4, 0.5, 0.6, 0.7, 0.8, 1.2, 1.4, 1.6)]
 SCRIPT = """
-import sys, instar, instar.engine
-p = sys.modules["instar.engine.predict"]
+import sys, instar, instar.engine.keeper as p
 p.COMMIT_SECONDS, p.COMMIT_ROWS = 0.15, 20
 instar.run("tests.toys:counting", instar.Suite("s", tuple(map(instar.rule, sys.argv[3].split(";")))),
            sys.argv[1], out=sys.argv[2], workers=2, zones="none")

@@ -39,7 +39,7 @@ from instar.engine.worker import Worker, pickled, received
 from instar.store import KEY
 from instar.transforms import NotApplicable
 
-__all__ = ["Interrupted", "Sink", "SystemFailed", "execute", "start"]
+__all__ = ["Interrupted", "Sink", "SystemFailed", "default_workers", "execute", "greeted", "start"]
 
 LOAD_SECONDS = 600.0
 WORKER_ENVIRONMENT = {
@@ -163,6 +163,11 @@ class _Process:
             lines = self.log.read().decode("utf-8", "replace").strip().splitlines()
             return " / ".join(line.strip() for line in lines[-3:] if line.strip())[-400:]
         return ""
+
+
+def default_workers() -> int:
+    """One per core that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def start(setup: Setup) -> _Process:

@@ -15,15 +15,14 @@ from typing import Any
 
 import cv2
 
-from instar.case import Case, Input, read_input
+from instar.case import Input
+from instar.engine.cases import read_case
 from instar.engine.follow_up import NoFollowUp, error_text, make_follow_up
 from instar.engine.messages import (
     Begin,
     CaseTask,
     Done,
     Failed,
-    InputRead,
-    InputUnreadable,
     Message,
     NeedProvided,
     Ready,
@@ -36,28 +35,17 @@ from instar.engine.messages import (
 from instar.engine.needs import Need, Provider, is_stored, provided, provider, with_source
 from instar.engine.packing import Packer, packed_need
 from instar.engine.plan import SOURCE, Key
-from instar.image import Unreadable
 from instar.outputs import Output
 from instar.pool import Pool
 from instar.store import ProviderInfo, SystemInfo
 from instar.systems import system
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed, transformation
 
-__all__ = ["BATCH_BYTES", "Worker", "pickled", "read_case", "received", "serve"]
+__all__ = ["BATCH_BYTES", "Worker", "pickled", "received", "serve"]
 
 BATCH_BYTES = 32 << 20
 HAND_OVER_ROWS = 64
 HAND_OVER_SECONDS = 0.25
-
-
-def read_case(case: Case) -> tuple[Input | None, InputRead | InputUnreadable]:
-    """A case's input, and what the run folder says of it; None where it cannot be read."""
-    try:
-        source, digest = read_input(case)
-    except Exception as error:
-        reason = str(error) if isinstance(error, Unreadable) else f"{case.path}: {error_text(error)}"
-        return None, InputUnreadable(reason)
-    return source, InputRead(digest, *source.size, source.properties() or None)
 
 
 @dataclass(slots=True)

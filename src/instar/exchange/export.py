@@ -24,10 +24,11 @@ import xxhash
 
 from instar.case import Case, Input, read_input
 from instar.datasets import Dataset
+from instar.engine.manifest import Conflict
 from instar.engine.needs import Need, Provider, is_stored, provided, provider
 from instar.engine.packing import packed_need
 from instar.engine.plan import SOURCE, Key, Plan, bound_rules, make_plan
-from instar.engine.predict import Conflict, Outcome, Progress
+from instar.engine.progress import Outcome, Progress
 from instar.files import place_file
 from instar.image import Image, Unreadable
 from instar.outputs import output_kind

@@ -22,10 +22,11 @@ import polars as pl
 import xxhash
 
 from instar.datasets import Dataset, shortened
+from instar.engine.manifest import Conflict, grown_manifest
 from instar.engine.messages import WorkerInfo
 from instar.engine.packing import Packer
 from instar.engine.plan import SOURCE, Plan, bound_rules, make_plan
-from instar.engine.predict import Conflict, Outcome, grown_manifest
+from instar.engine.progress import Outcome
 from instar.exchange.export import TAKES, case_row, exported_cases, opened_export, read_mask
 from instar.exchange.tables import COLUMNS, KNOWN, Reader, lines, renamed
 from instar.image import Image

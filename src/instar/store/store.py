@@ -172,7 +172,7 @@ class Store:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise Busy(f"another process is writing to {self.folder}; wait for it, or give another --out") from None
+                raise Busy(f"another process is writing to {self.folder}; wait for it, or give another folder (`out`)") from None
             for left in self.folder.rglob(UNFINISHED):  # of a killed writer: nobody else writes here
                 left.unlink(missing_ok=True)
             yield
