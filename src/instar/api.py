@@ -36,28 +36,30 @@ def providers_of(
     `none` is nobody. A detector is taken without being asked for only where something is to be inserted.
     """
     needs = {need for rule in suite.rules for t in rule.transformations for need in t.needs}
-    if objects not in (None, "auto", "none") and any(
-        rule.relation and rule.relation.relation.name == "presence" for rule in suite.rules
-    ):
-        raise ValueError(
-            "presence is about annotated objects or what the system itself finds in the source; leave out --objects"
-        )
-    held = store.manifest().providers if store.exists else {}
+    wanted = {"zones": zones, "objects": objects, "pool": None if pool is None else str(pool)}
+    for relation in (rule.relation.relation for rule in suite.rules if rule.relation):
+        for need in relation.own_needs:
+            if wanted[need] not in (None, "auto", "none"):
+                raise ValueError(
+                    f"{relation.name} is about annotated {need} or what the system itself finds in the source; "
+                    f"leave out `{need}`"
+                )
+    stored = store.manifest().providers if store.exists else {}
     best: dict[str, Callable[[], str | None]] = {}
     if "zones" in needs:
         best["zones"] = default_zones
     if "pool" in needs:
         best["objects"] = default_objects
-    found: dict[str, str] = {}
-    for need, asked in (("zones", zones), ("objects", objects), ("pool", None if pool is None else str(pool))):
-        if asked not in (None, "auto", "none"):
-            assert asked is not None
-            found[need] = asked if need == "pool" or asked in ("masks", "boxes") else system_name(asked)
-        elif asked != "none" and need in held:
-            found[need] = held[need].name
-        elif asked != "none" and need in best and (name := best[need]()):
-            found[need] = name
-    return found
+    names: dict[str, str] = {}
+    for need, name in wanted.items():
+        if name not in (None, "auto", "none"):
+            assert name is not None
+            names[need] = name if need == "pool" or name in ("masks", "boxes") else system_name(name)
+        elif name != "none" and need in stored:
+            names[need] = stored[need].name
+        elif name != "none" and need in best and (installed := best[need]()):
+            names[need] = installed
+    return names
 
 
 def run(
