@@ -7,10 +7,11 @@ from typing import cast
 
 from instar.case import Case, Input, read_input
 from instar.engine.follow_up import error_text
-from instar.engine.messages import InputRead, InputUnreadable, Row
+from instar.engine.messages import InputRead, InputUnreadable
 from instar.image import Unreadable
 from instar.outputs import Output
 from instar.scene import Scene, Track
+from instar.store import Row
 
 __all__ = ["case_row", "read_case"]
 

@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from queue import SimpleQueue
 from threading import Thread
 from types import FrameType
-from typing import IO, Any, Protocol
+from typing import IO, Protocol
 
 from instar.engine.messages import (
     Begin,
@@ -270,7 +270,7 @@ class _StopSignals:
 
     def __init__(self) -> None:
         self.requested = False
-        self._old: dict[int, Any] = {}
+        self._old: dict[int, signal._HANDLER] = {}
 
     def __enter__(self) -> _StopSignals:
         with suppress(ValueError):  # not the main thread: the caller's signals are the caller's

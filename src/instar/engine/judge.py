@@ -11,9 +11,9 @@ import polars as pl
 from instar.engine.judging import Judging
 from instar.engine.plan import SOURCE, bound_rules
 from instar.outputs import output_kind
-from instar.relations import BoundRelation, Evidence, Relation, Rule, levels_of
+from instar.relations import BoundRelation, Evidence, Rule, levels_of
 from instar.spelling import nearest
-from instar.store import JudgingInfo, Manifest, NoRun, Store
+from instar.store import VERDICT, JudgingInfo, Manifest, NoRun, Store
 
 __all__ = ["check_options", "chunks", "evidence", "judge"]
 
@@ -111,7 +111,7 @@ def _judged(
     verdicts = bound.relation.judge(seen) if manifest.output is not None else pl.DataFrame()
     if not verdicts.is_empty():
         verdicts = verdicts.with_columns(status=_STATUS)
-    schema = _schema(bound.relation)
+    schema: dict[str, Any] = {**VERDICT, "follow_up": pl.String, **bound.relation.measures}
     typed = pl.DataFrame(schema={name: kind for name, kind in schema.items() if name != "rule"})
     merged = pl.concat([typed, verdicts, failed.filter(pl.col("follow_up") != SOURCE)], how="diagonal_relaxed")
     return merged.join(names, on="follow_up", maintain_order="left").select(list(schema)).cast(schema)  # type: ignore[arg-type]
@@ -135,20 +135,6 @@ def evidence(
         judging.of(bound.relation),
         truth=manifest.truth,
     ), failed
-
-
-def _schema(relation: Relation) -> dict[str, Any]:
-    return {
-        "case": pl.String,
-        "target": pl.String,
-        "rule": pl.String,
-        "severity": pl.Float64,
-        "kind": pl.String,
-        "reason": pl.String,
-        "status": pl.String,
-        "follow_up": pl.String,
-        **relation.measures,
-    }
 
 
 def _wanted(predictions: pl.DataFrame, names: Sequence[str], bound: BoundRelation) -> pl.DataFrame:

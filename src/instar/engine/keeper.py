@@ -13,12 +13,12 @@ import polars as pl
 from instar.case import Case
 from instar.datasets import Dataset
 from instar.engine.cases import case_row
-from instar.engine.messages import CaseTask, InputRead, InputUnreadable, NeedProvided, Row, Rows
+from instar.engine.messages import CaseTask, InputRead, InputUnreadable, NeedProvided, Rows
 from instar.engine.needs import with_source
 from instar.engine.plan import SOURCE, Plan, committed
 from instar.engine.progress import Outcome, Progress
 from instar.outputs import Output, output_kind
-from instar.store import APART, KEY, Manifest, Store, rows_frame
+from instar.store import APART, KEY, Manifest, Row, Store, rows_frame
 from instar.transforms import NotApplicable
 
 __all__ = ["COMMIT_ROWS", "COMMIT_SECONDS", "Keeper"]

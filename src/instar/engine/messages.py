@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from instar.case import Case
 from instar.engine.needs import Need
 from instar.engine.plan import Key
 from instar.outputs import Output
-from instar.store import ProviderInfo, SystemInfo
-from instar.store.manifest import Header
+from instar.store import Header, ProviderInfo, Row, SystemInfo
 from instar.systems import System
 from instar.transforms import NotApplicable
 
@@ -25,15 +23,11 @@ __all__ = [
     "Message",
     "NeedProvided",
     "Ready",
-    "Row",
     "Rows",
     "Setup",
     "Stored",
     "WorkerInfo",
 ]
-
-Row = dict[str, Any]
-"""A row of a table, by column."""
 
 
 # --- to a worker -----------------------------------------------------------------------------------

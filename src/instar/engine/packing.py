@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import xxhash
 
-from instar.engine.messages import NeedProvided, Row, Rows
+from instar.engine.messages import NeedProvided, Rows
 from instar.engine.needs import Need, Provider
 from instar.outputs import Output
 from instar.pool import Pool
-from instar.store import need_content
+from instar.store import Header, Row, need_content
 from instar.systems import fingerprint_of
 from instar.transforms import Change, NotApplicable
 
@@ -27,13 +25,13 @@ class Packer:
     every message would cost more than the poses."""
 
     def __init__(self) -> None:
-        self._last: Mapping[str, Any] | None = None
+        self._last: Header | None = None
         self._name = ""
         self._sent: dict[str, None] = {}
 
     def __call__(self, rows: list[Row]) -> Rows:
         """The rows, whose `output` becomes its columns and its header's name, with what was not sent yet."""
-        fresh: dict[str, Mapping[str, Any]] = {}
+        fresh: dict[str, Header] = {}
         contents: dict[str, bytes] = {}
         for row in rows:
             output: Output | None = row.pop("output", None)

@@ -26,7 +26,6 @@ from instar.engine.messages import (
     Message,
     NeedProvided,
     Ready,
-    Row,
     Rows,
     Setup,
     Stored,
@@ -37,7 +36,7 @@ from instar.engine.packing import Packer, packed_need
 from instar.engine.plan import SOURCE, Key
 from instar.outputs import Output
 from instar.pool import Pool
-from instar.store import ProviderInfo, SystemInfo
+from instar.store import ProviderInfo, Row, SystemInfo
 from instar.systems import system
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed, transformation
 

@@ -3,6 +3,7 @@
 from instar.store.manifest import (
     FORMAT,
     DatasetInfo,
+    Header,
     JudgingInfo,
     Machine,
     Manifest,
@@ -11,7 +12,8 @@ from instar.store.manifest import (
     RecordedTable,
     SystemInfo,
 )
-from instar.store.store import APART, CASE, KEY, NEED, Busy, NoRun, Store, need_content, rows_frame
+from instar.store.store import Busy, NoRun, Store
+from instar.store.tables import APART, CASE, KEY, NEED, VERDICT, Row, Schema, need_content, rows_frame
 
 __all__ = [
     "APART",
@@ -19,8 +21,10 @@ __all__ = [
     "FORMAT",
     "KEY",
     "NEED",
+    "VERDICT",
     "Busy",
     "DatasetInfo",
+    "Header",
     "JudgingInfo",
     "Machine",
     "Manifest",
@@ -28,6 +32,8 @@ __all__ = [
     "ProviderInfo",
     "RecordedInfo",
     "RecordedTable",
+    "Row",
+    "Schema",
     "Store",
     "SystemInfo",
     "need_content",

@@ -10,6 +10,7 @@ from typing import Any
 __all__ = [
     "FORMAT",
     "DatasetInfo",
+    "Header",
     "JudgingInfo",
     "Machine",
     "Manifest",

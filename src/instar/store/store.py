@@ -17,58 +17,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from instar.files import UNFINISHED, place_file
 from instar.outputs import Output, output_kind
 from instar.store.manifest import FORMAT, JudgingInfo, Manifest
+from instar.store.tables import APART, CASE, NEED, PREDICTION, VERDICT, Schema, rows_frame
 from instar.transforms import Change
 
-__all__ = ["KEY", "Busy", "NoRun", "Store", "need_content", "rows_frame"]
+__all__ = ["Busy", "NoRun", "Store"]
 
-KEY = ("case", "follow_up", "draw", "repeat")
-
-PREDICTION: dict[str, Any] = {
-    "case": pl.String,
-    "follow_up": pl.String,
-    "draw": pl.Int32,
-    "repeat": pl.Int32,
-    "status": pl.String,
-    "message": pl.String,
-    "seconds": pl.Float32,
-    **Change.columns,
-}
-CASE: dict[str, Any] = {
-    "case": pl.String,
-    "path": pl.String,
-    "frame": pl.Int64,
-    "crop": pl.List(pl.Int64),
-    "hash": pl.String,
-    "width": pl.Int32,
-    "height": pl.Int32,
-    "status": pl.String,
-    "message": pl.String,
-    "track": pl.String,
-    "attributes": pl.String,
-    "properties": pl.Struct(
-        {"brightness": pl.Float32, "contrast": pl.Float32, "sharpness": pl.Float32, "saturation": pl.Float32}
-    ),
-}
-APART: dict[str, Any] = {"hash": pl.String, "content": pl.Binary}
-NEED: dict[str, Any] = {
-    "case": pl.String,
-    "need": pl.String,
-    "provider": pl.String,
-    "status": pl.String,
-    "message": pl.String,
-    "kind": pl.String,
-    "hash": pl.String,
-    "header": pl.String,
-    "facts": pl.String,
-}
-
-_NUMPY: dict[Any, Any] = {pl.Float32: np.float32, pl.Float64: np.float64}
 _PART = re.compile(r"(\d{10})-(\d{10})\.parquet")
 
 
@@ -81,42 +39,6 @@ class NoRun(FileNotFoundError):
 
 class Busy(RuntimeError):
     """Another process is writing to the run."""
-
-
-def need_content(value: Output) -> bytes:
-    """A need as it is kept: its one column, or a frame of them."""
-    row = value.row()
-    if len(value.columns) == 1:
-        (content,) = row.values()
-        return bytes(content)
-    buffer = io.BytesIO()
-    rows_frame([row], value.columns).write_ipc(buffer, compression="zstd")
-    return buffer.getvalue()
-
-
-def rows_frame(rows: Sequence[Mapping[str, Any]], schema: Mapping[str, Any]) -> pl.DataFrame:
-    """Rows as a frame. What a row does not have is null, and an empty list in a column of lists.
-
-    Numbers of a list may also come as the bytes of an array of the column's own type.
-    """
-    columns = []
-    for name, kind in schema.items():
-        if isinstance(kind, pl.List):
-            values = [row.get(name) for row in rows]
-            if kind.inner in _NUMPY:
-                values = [_numbers(v, _NUMPY[kind.inner]) for v in values]
-            # the cast: equally long arrays would come out as polars' fixed-size type
-            columns.append(pl.Series(name, [[] if v is None else v for v in values], dtype=kind).cast(kind))
-        else:
-            columns.append(pl.Series(name, [row.get(name) for row in rows], dtype=kind))
-    return pl.DataFrame(columns)
-
-
-def _numbers(value: Any, kind: Any) -> Any:
-    """A list column's value as an array; bytes are an array's own, as workers send them."""
-    if isinstance(value, bytes):
-        return np.frombuffer(value, kind)
-    return np.asarray(() if value is None else value, kind)
 
 
 class Store:
@@ -172,7 +94,9 @@ class Store:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise Busy(f"another process is writing to {self.folder}; wait for it, or give another folder (`out`)") from None
+                raise Busy(
+                    f"another process is writing to {self.folder}; wait for it, or give another folder (`out`)"
+                ) from None
             for left in self.folder.rglob(UNFINISHED):  # of a killed writer: nobody else writes here
                 left.unlink(missing_ok=True)
             yield
@@ -234,12 +158,12 @@ class Store:
 
     def _parts(self, table: str) -> list[tuple[int, int, Path]]:
         folder = self.folder / table
-        found = [
+        parts = [
             (int(m[1]), int(m[2]), path)
             for path in (folder.iterdir() if folder.is_dir() else ())
             if (m := _PART.fullmatch(path.name))
         ]
-        return sorted(found, key=lambda part: (part[0], -part[1]))
+        return sorted(parts, key=lambda part: (part[0], -part[1]))
 
     def _live(self, table: str) -> list[tuple[int, int, Path]]:
         live: list[tuple[int, int, Path]] = []
@@ -256,7 +180,7 @@ class Store:
         """The names of a table's parts: equal states hold equal rows."""
         return tuple(path.name for _, _, path in self._live(table))
 
-    def scan(self, table: str, schema: Mapping[str, Any]) -> pl.LazyFrame:
+    def scan(self, table: str, schema: Schema) -> pl.LazyFrame:
         """A table, lazily; empty but typed where nothing is committed yet."""
         parts = [path for _, _, path in self._live(table)]
         if not parts:
@@ -266,7 +190,7 @@ class Store:
     def read(
         self,
         table: str,
-        schema: Mapping[str, Any],
+        schema: Schema,
         columns: Sequence[str] | None = None,
         where: pl.Expr | None = None,
         query: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None,
@@ -285,7 +209,7 @@ class Store:
 
     # -- the tables
 
-    def prediction_schema(self, kind: str) -> dict[str, Any]:
+    def prediction_schema(self, kind: str) -> Schema:
         """Columns of predictions. What is kept apart is named by its hash."""
         names = dict.fromkeys(self.apart(kind), pl.String)
         return {**PREDICTION, **output_kind(kind).columns, **names}
@@ -307,10 +231,10 @@ class Store:
             if wanted.is_empty():
                 predictions = predictions.with_columns(pl.lit(None, pl.Binary).alias(column))
                 continue
-            found = self.read("apart", APART, where=pl.col("hash").is_in(wanted.implode())).unique("hash")
+            contents = self.read("apart", APART, where=pl.col("hash").is_in(wanted.implode())).unique("hash")
             predictions = (
                 predictions.rename({column: "hash"})
-                .join(found, on="hash", how="left", maintain_order="left")
+                .join(contents, on="hash", how="left", maintain_order="left")
                 .rename({"content": column})
                 .drop("hash")
             )
@@ -395,29 +319,18 @@ class Store:
                 yield pl.read_parquet(path, columns=[name for name in columns or there if name in there])
 
     def verdicts(self, judging: str) -> pl.DataFrame:
-        empty = pl.DataFrame(
-            schema={
-                "case": pl.String,
-                "target": pl.String,
-                "rule": pl.String,
-                "severity": pl.Float64,
-                "kind": pl.String,
-                "reason": pl.String,
-                "status": pl.String,
-            }
-        )
-        return pl.concat([*self.verdict_parts(judging)] or [empty], how="diagonal")
+        return pl.concat([*self.verdict_parts(judging)] or [pl.DataFrame(schema=VERDICT)], how="diagonal")
 
 
 def _small_runs(parts: list[tuple[int, int, Path]], at_most: int) -> list[list[tuple[int, int, Path]]]:
     """Neighbouring parts that together stay small enough to be one."""
     runs: list[list[tuple[int, int, Path]]] = [[]]
-    held = 0
+    size = 0
     for part in parts:
         rows = pl.scan_parquet(part[2], glob=False).select(pl.len()).collect().item()
-        if runs[-1] and held + rows > at_most:
+        if runs[-1] and size + rows > at_most:
             runs.append([])
-            held = 0
+            size = 0
         runs[-1].append(part)
-        held += rows
+        size += rows
     return runs
