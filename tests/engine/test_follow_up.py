@@ -29,8 +29,8 @@ def test_a_draw_depends_on_seed_case_and_number_alone() -> None:
 
 
 def test_a_need_that_cannot_be_had_is_the_reason() -> None:
+    needs = {"zones": NotApplicable("no segmenter here")}
     with pytest.raises(NoFollowUp, match="no segmenter here") as raised:
-        needs = {"zones": NotApplicable("no segmenter here")}
         make_follow_up(0, "a", GREY, transformation("filtered(gamma(2), skin)"), 0, needs)
     assert raised.value.status == "not applicable"
 
