@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from instar.case import Case
 from instar.engine.needs import Need
@@ -106,13 +106,7 @@ class InputRead:
     properties: Mapping[str, float] | None
 
     def row(self) -> Row:
-        return {
-            "status": "ok",
-            "hash": self.hash,
-            "width": self.width,
-            "height": self.height,
-            "properties": self.properties,
-        }
+        return {"status": "ok", **asdict(self)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,16 +135,7 @@ class NeedProvided:
     """What is stored by its hash."""
 
     def row(self) -> Row:
-        return {
-            "need": self.need,
-            "status": self.status,
-            "message": self.message,
-            "provider": self.provider,
-            "kind": self.kind,
-            "hash": self.hash,
-            "header": self.header,
-            "facts": self.facts,
-        }
+        return {name: value for name, value in asdict(self).items() if name != "content"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,14 +122,8 @@ def estimate(
         chosen = [cases[number * len(cases) // samples] for number in range(samples)] if len(cases) > samples else cases
         statuses = _Statuses()
         begun = time.perf_counter()
-        execute(
-            (CaseTask(case, keys, 0) for case in chosen),
-            statuses,
-            setup=setup,
-            workers=1,
-            timeout=timeout,
-            ready=[first],
-        )
+        tasks = (CaseTask(case, keys, 0) for case in chosen)
+        execute(tasks, statuses, setup=setup, workers=1, timeout=timeout, ready=[first])
         spent = time.perf_counter() - begun
     rows = len(cases) * len(keys)
     timed = sum(count for status, count in statuses.counts.items() if status != "unreadable")

@@ -165,12 +165,6 @@ class JudgingInfo:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> JudgingInfo:
         """From parsed JSON. What is missing or of another form raises TypeError, KeyError or ValueError."""
+        names = {name: tuple(values[name]) for name in ("rules", "predictions", "cases")}
         first, end = values["parts"]
-        return cls(
-            values["instar"],
-            values["options"],
-            tuple(values["rules"]),
-            tuple(values["predictions"]),
-            tuple(values["cases"]),
-            (first, end),
-        )
+        return cls(values["instar"], values["options"], **names, parts=(first, end))
