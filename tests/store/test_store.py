@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from instar.store import NoRun, Store, rows_frame
+from instar.store import JudgingInfo, NoRun, Store, rows_frame
 from tests.manifests import manifest_of
 
 
@@ -115,3 +116,18 @@ def test_rows_need_not_have_every_column() -> None:
     frame = rows_frame([{"a": "x", "b": np.zeros(3, np.float32)}, {"c": ["y"], "d": 4}, {"b": [1.0, 2.0]}], schema)
     assert frame.schema == pl.Schema(schema)
     assert frame.rows() == [("x", [0, 0, 0], [], None), (None, [], ["y"], 4), (None, [1, 2], [], None)]
+
+
+def test_what_is_known_of_a_judging_is_read_as_it_was_written(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.write_manifest(manifest_of())
+    info = JudgingInfo("0", {"confidence": 0.3}, ("mirror(h) => poses",), ("0-0",), ("0-1",))
+    verdicts = pl.DataFrame({"case": ["a"], "rule": ["mirror(h) => poses"], "severity": [0.5]})
+    assert store.judging_info("some") is None
+    store.replace_verdicts("some", iter([verdicts, verdicts]), info)
+    assert store.judging_info("some") == replace(info, parts=(0, 2))
+    store.replace_verdicts("some", iter([verdicts]), info)
+    assert store.judging_info("some") == replace(info, parts=(2, 3))
+    assert store.verdicts("some").height == 1
+    (tmp_path / "verdicts" / "some" / "judging.json").write_text('{"options": {}}')
+    assert store.judging_info("some") is None

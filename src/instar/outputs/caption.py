@@ -41,6 +41,7 @@ class Caption:
     relation: ClassVar[str | None] = "objects"
     suite: ClassVar[str | None] = "deeptest"
     has_marks: ClassVar[bool] = False
+    need: ClassVar[str | None] = None
     columns: ClassVar[Mapping[str, Any]] = {
         "caption": pl.String,
         "score": pl.Float32,
@@ -109,6 +110,9 @@ class Caption:
 
     def says(self) -> str:
         return self.text
+
+    def facts(self) -> Mapping[str, float]:
+        return {}
 
     def header(self) -> dict[str, Any]:
         return {"kind": self.kind}

@@ -40,6 +40,7 @@ class Detections:
     relation: ClassVar[str | None] = "detections"
     suite: ClassVar[str | None] = "detections"
     has_marks: ClassVar[bool] = True
+    need: ClassVar[str | None] = "objects"
     columns: ClassVar[Mapping[str, Any]] = {
         "boxes": pl.List(pl.Float32),
         "labels": pl.List(pl.String),
@@ -136,6 +137,9 @@ class Detections:
 
     def says(self) -> None:
         """It is drawn."""
+
+    def facts(self) -> Mapping[str, float]:
+        return {}
 
     def header(self) -> dict[str, Any]:
         return {"kind": self.kind}

@@ -40,6 +40,7 @@ class Forecast:
     relation: ClassVar[str | None] = "wvc"
     suite: ClassVar[str | None] = "trajtest"
     has_marks: ClassVar[bool] = False
+    need: ClassVar[str | None] = None
     columns: ClassVar[Mapping[str, Any]] = {
         "futures": pl.List(pl.Float32),
         "samples": pl.Int32,
@@ -103,6 +104,9 @@ class Forecast:
 
     def says(self) -> None:
         """It is drawn."""
+
+    def facts(self) -> Mapping[str, float]:
+        return {}
 
     def header(self) -> dict[str, Any]:
         return {"kind": self.kind}

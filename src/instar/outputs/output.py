@@ -28,6 +28,9 @@ class Output(Protocol):
     """The suite for it when nobody names one."""
     has_marks: ClassVar[bool]
     """Whether it finds subjects or objects at places in the image."""
+    need: ClassVar[str | None]
+    """The need that an output of this kind meets: as ground truth, as a provider's answer, or as the source's
+    answer."""
     columns: ClassVar[Mapping[str, Any]]
     """The Parquet columns of one stored output, with their polars types."""
     apart: ClassVar[tuple[str, ...]]
@@ -48,6 +51,10 @@ class Output(Protocol):
 
     def says(self) -> str | None:
         """What it says in words; None for a kind that is drawn."""
+        ...
+
+    def facts(self) -> Mapping[str, float]:
+        """Plain facts of it, to slice results by later."""
         ...
 
     def header(self) -> dict[str, Any]:

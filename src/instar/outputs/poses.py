@@ -42,6 +42,7 @@ class Poses:
     relation: ClassVar[str | None] = "poses"
     suite: ClassVar[str | None] = "met-pose/sub"
     has_marks: ClassVar[bool] = True
+    need: ClassVar[str | None] = "landmarks"
     columns: ClassVar[Mapping[str, Any]] = {
         "points": pl.List(pl.Float32),
         "visibility": pl.List(pl.Float32),
@@ -148,6 +149,9 @@ class Poses:
 
     def says(self) -> None:
         """It is drawn."""
+
+    def facts(self) -> Mapping[str, float]:
+        return {}
 
     def header(self) -> dict[str, Any]:
         """What is the same for all outputs of a run."""

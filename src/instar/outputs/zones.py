@@ -34,6 +34,7 @@ class Zones:
     relation: ClassVar[str | None] = None
     suite: ClassVar[str | None] = None
     has_marks: ClassVar[bool] = False
+    need: ClassVar[str | None] = "zones"
     columns: ClassVar[Mapping[str, Any]] = {"png": pl.Binary}
     apart: ClassVar[tuple[str, ...]] = ()
 
@@ -83,6 +84,9 @@ class Zones:
 
     def says(self) -> None:
         """It is drawn."""
+
+    def facts(self) -> Mapping[str, float]:
+        return self.shares()
 
     def header(self) -> dict[str, Any]:
         return {"kind": self.kind, "names": {name: list(values) for name, values in self.names.items()}}

@@ -3,6 +3,8 @@
 from instar.store.manifest import (
     FORMAT,
     DatasetInfo,
+    Header,
+    JudgingInfo,
     Machine,
     Manifest,
     ProviderInfo,
@@ -10,7 +12,8 @@ from instar.store.manifest import (
     RecordedTable,
     SystemInfo,
 )
-from instar.store.store import APART, CASE, KEY, NEED, Busy, NoRun, Store, need_content, rows_frame
+from instar.store.store import Busy, NoRun, Store
+from instar.store.tables import APART, CASE, KEY, NEED, VERDICT, Row, Schema, need_content, rows_frame
 
 __all__ = [
     "APART",
@@ -18,14 +21,19 @@ __all__ = [
     "FORMAT",
     "KEY",
     "NEED",
+    "VERDICT",
     "Busy",
     "DatasetInfo",
+    "Header",
+    "JudgingInfo",
     "Machine",
     "Manifest",
     "NoRun",
     "ProviderInfo",
     "RecordedInfo",
     "RecordedTable",
+    "Row",
+    "Schema",
     "Store",
     "SystemInfo",
     "need_content",

@@ -10,64 +10,23 @@ from __future__ import annotations
 import fcntl
 import io
 import json
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
+from instar.files import UNFINISHED, place_file
 from instar.outputs import Output, output_kind
-from instar.store.manifest import FORMAT, Manifest
+from instar.store.manifest import FORMAT, JudgingInfo, Manifest
+from instar.store.tables import APART, CASE, NEED, PREDICTION, VERDICT, Schema, rows_frame
 from instar.transforms import Change
 
-__all__ = ["KEY", "Busy", "NoRun", "Store", "need_content", "rows_frame"]
+__all__ = ["Busy", "NoRun", "Store"]
 
-KEY = ("case", "follow_up", "draw", "repeat")
-
-PREDICTION: dict[str, Any] = {
-    "case": pl.String,
-    "follow_up": pl.String,
-    "draw": pl.Int32,
-    "repeat": pl.Int32,
-    "status": pl.String,
-    "message": pl.String,
-    "seconds": pl.Float32,
-    **Change.columns,
-}
-CASE: dict[str, Any] = {
-    "case": pl.String,
-    "path": pl.String,
-    "frame": pl.Int64,
-    "crop": pl.List(pl.Int64),
-    "hash": pl.String,
-    "width": pl.Int32,
-    "height": pl.Int32,
-    "status": pl.String,
-    "message": pl.String,
-    "track": pl.String,
-    "attributes": pl.String,
-    "properties": pl.Struct(
-        {"brightness": pl.Float32, "contrast": pl.Float32, "sharpness": pl.Float32, "saturation": pl.Float32}
-    ),
-}
-APART: dict[str, Any] = {"hash": pl.String, "content": pl.Binary}
-NEED: dict[str, Any] = {
-    "case": pl.String,
-    "need": pl.String,
-    "provider": pl.String,
-    "status": pl.String,
-    "message": pl.String,
-    "kind": pl.String,
-    "hash": pl.String,
-    "header": pl.String,
-    "facts": pl.String,
-}
-
-_NUMPY: dict[Any, Any] = {pl.Float32: np.float32, pl.Float64: np.float64}
 _PART = re.compile(r"(\d{10})-(\d{10})\.parquet")
 
 
@@ -80,42 +39,6 @@ class NoRun(FileNotFoundError):
 
 class Busy(RuntimeError):
     """Another process is writing to the run."""
-
-
-def need_content(value: Output) -> bytes:
-    """A need as it is kept: its one column, or a frame of them."""
-    row = value.row()
-    if len(value.columns) == 1:
-        (content,) = row.values()
-        return bytes(content)
-    buffer = io.BytesIO()
-    rows_frame([row], value.columns).write_ipc(buffer, compression="zstd")
-    return buffer.getvalue()
-
-
-def rows_frame(rows: Sequence[Mapping[str, Any]], schema: Mapping[str, Any]) -> pl.DataFrame:
-    """Rows as a frame. What a row does not have is null, and an empty list in a column of lists.
-
-    Numbers of a list may also come as the bytes of an array of the column's own type.
-    """
-    columns = []
-    for name, kind in schema.items():
-        if isinstance(kind, pl.List):
-            values = [row.get(name) for row in rows]
-            if kind.inner in _NUMPY:
-                values = [_numbers(v, _NUMPY[kind.inner]) for v in values]
-            # the cast: equally long arrays would come out as polars' fixed-size type
-            columns.append(pl.Series(name, [[] if v is None else v for v in values], dtype=kind).cast(kind))
-        else:
-            columns.append(pl.Series(name, [row.get(name) for row in rows], dtype=kind))
-    return pl.DataFrame(columns)
-
-
-def _numbers(value: Any, kind: Any) -> Any:
-    """A list column's value as an array; bytes are an array's own, as workers send them."""
-    if isinstance(value, bytes):
-        return np.frombuffer(value, kind)
-    return np.asarray(() if value is None else value, kind)
 
 
 class Store:
@@ -159,8 +82,7 @@ class Store:
             ) from None
 
     def write_manifest(self, manifest: Manifest) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._place(self._manifest_path, lambda temporary: temporary.write_text(manifest.to_json(), "utf-8"))
+        place_file(self._manifest_path, manifest.to_json().encode("utf-8"))
 
     # -- writing
 
@@ -172,8 +94,10 @@ class Store:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise Busy(f"another process is writing to {self.folder}; wait for it, or give another --out") from None
-            for left in self.folder.glob("**/.*.part"):  # of a killed writer: nobody else writes here
+                raise Busy(
+                    f"another process is writing to {self.folder}; wait for it, or give another folder (`out`)"
+                ) from None
+            for left in self.folder.rglob(UNFINISHED):  # of a killed writer: nobody else writes here
                 left.unlink(missing_ok=True)
             yield
 
@@ -186,19 +110,6 @@ class Store:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
-    def _place(self, path: Path, write: Callable[[Path], object]) -> None:
-        """Write beside, make durable, rename into place: a file is there whole or not at all."""
-        temporary = path.with_name(f".{path.name}.part")
-        try:
-            write(temporary)
-            with temporary.open("rb+") as file:
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
-
     def append(self, table: str, frame: pl.DataFrame) -> None:
         """Commit a frame as a new part of a table."""
         if frame.is_empty():
@@ -209,11 +120,9 @@ class Store:
 
     def _write_part(self, table: str, first: int, last: int, frame: pl.DataFrame | pl.LazyFrame) -> None:
         """A part of a frame; a lazy one is streamed, so that merging needs no more memory than a part."""
-        folder = self.folder / table
-        folder.mkdir(parents=True, exist_ok=True)
         write = frame.sink_parquet if isinstance(frame, pl.LazyFrame) else frame.write_parquet
-        self._place(
-            folder / f"{first:010d}-{last:010d}.parquet",
+        place_file(
+            self.folder / table / f"{first:010d}-{last:010d}.parquet",
             lambda temporary: write(temporary, compression="zstd", compression_level=1),
         )
 
@@ -240,8 +149,7 @@ class Store:
         """Store bytes once, by the hash of their content."""
         path = self.folder / "blobs" / content_hash[:2] / content_hash
         if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._place(path, lambda temporary: temporary.write_bytes(data))
+            place_file(path, data)
 
     def blob(self, content_hash: str) -> bytes:
         return (self.folder / "blobs" / content_hash[:2] / content_hash).read_bytes()
@@ -250,12 +158,12 @@ class Store:
 
     def _parts(self, table: str) -> list[tuple[int, int, Path]]:
         folder = self.folder / table
-        found = [
+        parts = [
             (int(m[1]), int(m[2]), path)
             for path in (folder.iterdir() if folder.is_dir() else ())
             if (m := _PART.fullmatch(path.name))
         ]
-        return sorted(found, key=lambda part: (part[0], -part[1]))
+        return sorted(parts, key=lambda part: (part[0], -part[1]))
 
     def _live(self, table: str) -> list[tuple[int, int, Path]]:
         live: list[tuple[int, int, Path]] = []
@@ -268,11 +176,11 @@ class Store:
         live = {path for _, _, path in self._live(table)}
         return [part for part in self._parts(table) if part[2] not in live]
 
-    def state(self, table: str) -> list[str]:
+    def state(self, table: str) -> tuple[str, ...]:
         """The names of a table's parts: equal states hold equal rows."""
-        return [path.name for _, _, path in self._live(table)]
+        return tuple(path.name for _, _, path in self._live(table))
 
-    def scan(self, table: str, schema: Mapping[str, Any]) -> pl.LazyFrame:
+    def scan(self, table: str, schema: Schema) -> pl.LazyFrame:
         """A table, lazily; empty but typed where nothing is committed yet."""
         parts = [path for _, _, path in self._live(table)]
         if not parts:
@@ -282,7 +190,7 @@ class Store:
     def read(
         self,
         table: str,
-        schema: Mapping[str, Any],
+        schema: Schema,
         columns: Sequence[str] | None = None,
         where: pl.Expr | None = None,
         query: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None,
@@ -301,7 +209,7 @@ class Store:
 
     # -- the tables
 
-    def prediction_schema(self, kind: str) -> dict[str, Any]:
+    def prediction_schema(self, kind: str) -> Schema:
         """Columns of predictions. What is kept apart is named by its hash."""
         names = dict.fromkeys(self.apart(kind), pl.String)
         return {**PREDICTION, **output_kind(kind).columns, **names}
@@ -323,10 +231,10 @@ class Store:
             if wanted.is_empty():
                 predictions = predictions.with_columns(pl.lit(None, pl.Binary).alias(column))
                 continue
-            found = self.read("apart", APART, where=pl.col("hash").is_in(wanted.implode())).unique("hash")
+            contents = self.read("apart", APART, where=pl.col("hash").is_in(wanted.implode())).unique("hash")
             predictions = (
                 predictions.rename({column: "hash"})
-                .join(found, on="hash", how="left", maintain_order="left")
+                .join(contents, on="hash", how="left", maintain_order="left")
                 .rename({"content": column})
                 .drop("hash")
             )
@@ -378,14 +286,14 @@ class Store:
         folder = self.folder / "verdicts"
         return sorted(p.parent.name for p in folder.glob("*/judging.json"))
 
-    def judging_info(self, judging: str) -> dict[str, Any] | None:
+    def judging_info(self, judging: str) -> JudgingInfo | None:
+        """What is known of a judging's verdicts; None before there are any, or where its file is damaged."""
         path = self.folder / self.verdict_table(judging) / "judging.json"
-        with suppress(FileNotFoundError, json.JSONDecodeError):
-            found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-            return found
+        with suppress(FileNotFoundError, KeyError, TypeError, ValueError):
+            return JudgingInfo.from_dict(json.loads(path.read_text("utf-8")))
         return None
 
-    def replace_verdicts(self, judging: str, frames: Iterator[pl.DataFrame], info: Mapping[str, Any]) -> None:
+    def replace_verdicts(self, judging: str, frames: Iterator[pl.DataFrame], info: JudgingInfo) -> None:
         """New verdicts for a judging, all at once: each part supersedes, the last write says they are whole."""
         table = self.verdict_table(judging)
         start = max((last for _, last, _ in self._parts(table)), default=-1) + 1
@@ -393,11 +301,8 @@ class Store:
         for frame in frames:
             self._write_part(table, number, number, frame)
             number += 1
-        info = {**info, "parts": [start, number]}
-        text = json.dumps(info, ensure_ascii=False)
-        path = self.folder / table / "judging.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._place(path, lambda temporary: temporary.write_text(text, "utf-8"))
+        info = replace(info, parts=(start, number))
+        place_file(self.folder / table / "judging.json", info.to_json().encode("utf-8"))
         for first, _, old in self._parts(table):
             if not start <= first < number:
                 old.unlink(missing_ok=True)
@@ -407,36 +312,25 @@ class Store:
         info = self.judging_info(judging)
         if info is None:
             raise NoRun(f"{self.folder} has no judging {judging!r}; it has {', '.join(self.judgings()) or 'none'}")
-        first, end = info["parts"]
+        first, end = info.parts
         for start, _, path in self._parts(self.verdict_table(judging)):
             if first <= start < end:
                 there = pl.read_parquet_schema(path)
                 yield pl.read_parquet(path, columns=[name for name in columns or there if name in there])
 
     def verdicts(self, judging: str) -> pl.DataFrame:
-        empty = pl.DataFrame(
-            schema={
-                "case": pl.String,
-                "target": pl.String,
-                "rule": pl.String,
-                "severity": pl.Float64,
-                "kind": pl.String,
-                "reason": pl.String,
-                "status": pl.String,
-            }
-        )
-        return pl.concat([*self.verdict_parts(judging)] or [empty], how="diagonal")
+        return pl.concat([*self.verdict_parts(judging)] or [pl.DataFrame(schema=VERDICT)], how="diagonal")
 
 
 def _small_runs(parts: list[tuple[int, int, Path]], at_most: int) -> list[list[tuple[int, int, Path]]]:
     """Neighbouring parts that together stay small enough to be one."""
     runs: list[list[tuple[int, int, Path]]] = [[]]
-    held = 0
+    size = 0
     for part in parts:
         rows = pl.scan_parquet(part[2], glob=False).select(pl.len()).collect().item()
-        if runs[-1] and held + rows > at_most:
+        if runs[-1] and size + rows > at_most:
             runs.append([])
-            held = 0
+            size = 0
         runs[-1].append(part)
-        held += rows
+        size += rows
     return runs

@@ -14,9 +14,10 @@ import xxhash
 
 from instar.analysis import Run
 from instar.engine import DEFAULT, stored_judging
+from instar.files import place_file
 from instar.relations import MarkedPair, Row, Segment, rule
 from instar.report.marks import marked_pairs
-from instar.report.picture import encoded, place_file
+from instar.report.picture import encoded
 from instar.report.rebuild import CannotDraw, load_pair
 from instar.tasks.meta_ic.language import counted, read_caption
 from instar.tasks.meta_ic.relations import RELATIONS, vocabulary_of

@@ -1,0 +1,108 @@
+"""The columns of the run folder's tables, and rows as frames."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from instar.outputs import Output
+from instar.transforms import Change
+
+__all__ = ["APART", "CASE", "KEY", "NEED", "PREDICTION", "VERDICT", "Row", "Schema", "need_content", "rows_frame"]
+
+Row = dict[str, Any]
+"""A row of a table, by column."""
+Schema = Mapping[str, pl.DataType | type[pl.DataType]]
+"""Columns, with their polars types."""
+
+KEY = ("case", "follow_up", "draw", "repeat")
+
+PREDICTION: Schema = {
+    "case": pl.String,
+    "follow_up": pl.String,
+    "draw": pl.Int32,
+    "repeat": pl.Int32,
+    "status": pl.String,
+    "message": pl.String,
+    "seconds": pl.Float32,
+    **Change.columns,
+}
+CASE: Schema = {
+    "case": pl.String,
+    "path": pl.String,
+    "frame": pl.Int64,
+    "crop": pl.List(pl.Int64),
+    "hash": pl.String,
+    "width": pl.Int32,
+    "height": pl.Int32,
+    "status": pl.String,
+    "message": pl.String,
+    "track": pl.String,
+    "attributes": pl.String,
+    "properties": pl.Struct(
+        {"brightness": pl.Float32, "contrast": pl.Float32, "sharpness": pl.Float32, "saturation": pl.Float32}
+    ),
+}
+APART: Schema = {"hash": pl.String, "content": pl.Binary}
+NEED: Schema = {
+    "case": pl.String,
+    "need": pl.String,
+    "provider": pl.String,
+    "status": pl.String,
+    "message": pl.String,
+    "kind": pl.String,
+    "hash": pl.String,
+    "header": pl.String,
+    "facts": pl.String,
+}
+VERDICT: Schema = {
+    "case": pl.String,
+    "target": pl.String,
+    "rule": pl.String,
+    "severity": pl.Float64,
+    "kind": pl.String,
+    "reason": pl.String,
+    "status": pl.String,
+}
+
+_NUMPY: dict[Any, Any] = {pl.Float32: np.float32, pl.Float64: np.float64}
+
+
+def need_content(value: Output) -> bytes:
+    """A need as it is kept: its one column, or a frame of them."""
+    row = value.row()
+    if len(value.columns) == 1:
+        (content,) = row.values()
+        return bytes(content)
+    buffer = io.BytesIO()
+    rows_frame([row], value.columns).write_ipc(buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def rows_frame(rows: Sequence[Mapping[str, Any]], schema: Schema) -> pl.DataFrame:
+    """Rows as a frame. What a row does not have is null, and an empty list in a column of lists.
+
+    Numbers of a list may also come as the bytes of an array of the column's own type.
+    """
+    columns = []
+    for name, kind in schema.items():
+        if isinstance(kind, pl.List):
+            values = [row.get(name) for row in rows]
+            if kind.inner in _NUMPY:
+                values = [_numbers(v, _NUMPY[kind.inner]) for v in values]
+            # the cast: equally long arrays would come out as polars' fixed-size type
+            columns.append(pl.Series(name, [[] if v is None else v for v in values], dtype=kind).cast(kind))
+        else:
+            columns.append(pl.Series(name, [row.get(name) for row in rows], dtype=kind))
+    return pl.DataFrame(columns)
+
+
+def _numbers(value: Any, kind: Any) -> Any:
+    """A list column's value as an array; bytes are an array's own, as workers send them."""
+    if isinstance(value, bytes):
+        return np.frombuffer(value, kind)
+    return np.asarray(() if value is None else value, kind)
