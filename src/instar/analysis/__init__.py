@@ -12,7 +12,6 @@ from instar.tasks.hand_pose.analysis import FINGERS, GROUPS, PURPOSES, HandCount
 from instar.tasks.met_pose.landmarks import Figure, landmark_table, typical_pose
 from instar.tasks.meta_ic.analysis import CAPTION_KINDS, caption_table
 from instar.tasks.meta_ic.labels import label_problems
-from instar.tasks.object_relevance.analysis import object_table
 from instar.tasks.traj_test.analysis import agreement, displacement, displacement_tests, map_table, preserving_table
 
 __all__ = [
@@ -47,7 +46,6 @@ __all__ = [
     "landmark_table",
     "map_table",
     "noise",
-    "object_table",
     "open_run",
     "preserving_table",
     "rates",

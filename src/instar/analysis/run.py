@@ -31,7 +31,6 @@ from instar.tasks.met_pose.landmarks import Figure, landmark_table, typical_pose
 from instar.tasks.meta_ic.analysis import caption_table
 from instar.tasks.meta_ic.labels import label_problems
 from instar.tasks.meta_ic.relations import vocabulary_of
-from instar.tasks.object_relevance.analysis import object_table
 from instar.tasks.traj_test.analysis import agreement, displacement, displacement_tests, map_table, preserving_table
 
 __all__ = ["ANY", "Run", "open_run"]
@@ -377,14 +376,9 @@ class Run:
 
     def objects(self, *, threshold: float | None = None, judging: str = DEFAULT) -> pl.DataFrame:
         """The tables of object relevance: per rule of `presence` how many objects and images show which outcome."""
-        mine = self.rules().filter(relation="presence")["rule"].to_list()
-        if not mine:
-            raise ValueError(
-                f"{self.folder} has no rules about the presence of objects; `instar run DETECTOR "
-                "object-relevance DATASET` makes such a run"
-            )
-        limit = self.thresholds(threshold)[mine[0]]
-        return object_table(self.verdicts(judging), mine, threshold=limit)
+        from instar.tasks.object_relevance.analysis import object_table
+
+        return object_table(self, threshold=threshold, judging=judging)
 
     def captions(self, *, threshold: float | None = None, judging: str = DEFAULT) -> pl.DataFrame:
         """The tables of MetaIC: per change how many pairs break which relation about captions, and how."""
