@@ -958,8 +958,9 @@ def explain(
     from rich.markup import escape
 
     from instar.api import open_run
-    from instar.report import explain as explained
-    from instar.report import explanation_picture, write_png
+    from instar.report import write_png
+    from instar.tasks.object_relevance.explain import explain as explained
+    from instar.tasks.object_relevance.explain import explanation_picture
 
     opened = open_run(run)
     found = explained(opened, case)

@@ -8,14 +8,12 @@ from instar.report.spoken import ROLES, Segment, Spoken, spoken
 from instar.report.tables import captions_prepared, objects_prepared, prepared, show_tables
 from instar.report.terminal import show_outcome, show_run, show_selection, show_slices
 from instar.tasks.meta_ic.suspicious import Suspicious, export_suspicious
-from instar.tasks.object_relevance.explain import Explained, explain, explanation_picture
 
 __all__ = [
     "FORMATS",
     "ROLES",
     "TABLES",
     "CannotDraw",
-    "Explained",
     "Pair",
     "Panel",
     "Segment",
@@ -26,8 +24,6 @@ __all__ = [
     "draw_pairs",
     "draw_shapes",
     "encoded",
-    "explain",
-    "explanation_picture",
     "export_suspicious",
     "load_pair",
     "load_source",

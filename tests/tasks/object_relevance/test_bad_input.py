@@ -20,7 +20,7 @@ import instar
 from instar.case import Case
 from instar.datasets import Dataset
 from instar.outputs.detections import Detections
-from instar.report import explain
+from instar.tasks.object_relevance.explain import explain
 from tests.perfect.test_object_relevance import SIZE, picture, seen
 
 ERASE, NOISE, GROUND = "erase(1)", "object_noise(0.5, 16)", "background_noise(16)"

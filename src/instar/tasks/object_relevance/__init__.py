@@ -23,4 +23,5 @@ TASK = Task(
         ".suite:SUITES",
     ),
     panels={"objects": ".panel:PANELS"},
+    pages={"explain": ".page:PAGE"},
 )
