@@ -24,4 +24,5 @@ TASK = Task(
     ),
     panels={"objects": ".panel:PANELS"},
     pages={"explain": ".page:PAGE"},
+    commands={"objects": ".commands:objects"},
 )
