@@ -112,13 +112,7 @@ def repair(
         rules: take the mutants of these alone.
         searching: try every ratio and σ on a sample of the training set and take the best on the validation set.
     """
-    if seeds < 1:
-        raise ValueError(f"there is at least one seed, got {seeds}")
-    if rules is not None and searching:
-        raise ValueError("rules are either named or searched for: leave out `rules` or `searching`")
-    if start is not None and not start.exists():
-        raise FileNotFoundError(f"there are no weights {start} to start from")
-    evaluator()
+    _check_arguments(seeds, rules, searching, start)
     folder = Path(out)
     trains = by if isinstance(by, Trainer) else trainer(by)
     available = _exposing(run, threshold, judging)
@@ -148,8 +142,18 @@ def repair(
     chosen = _chosen(run, available, sets["train"], share=share, rules=rules)
     _write_sets(run, sets, chosen, folder, say)
     weights = _weights(trains, folder, seeds, start, say)
-    table = _tested(run, trains, weights, sets["test"], folder, chosen, say)
-    return Repaired(folder, chosen, table, searched)
+    return Repaired(folder, chosen, _tested(run, trains, weights, sets["test"], folder, chosen, say), searched)
+
+
+def _check_arguments(seeds: int, rules: Sequence[str] | None, searching: bool, start: Path | None) -> None:
+    """Raise before anything is trained, also where what measures is not installed."""
+    if seeds < 1:
+        raise ValueError(f"there is at least one seed, got {seeds}")
+    if rules is not None and searching:
+        raise ValueError("rules are either named or searched for: leave out `rules` or `searching`")
+    if start is not None and not start.exists():
+        raise FileNotFoundError(f"there are no weights {start} to start from")
+    evaluator()
 
 
 def _best_rules(searched: pl.DataFrame, folder: Path, say: Say) -> list[str]:
