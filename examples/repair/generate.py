@@ -1,13 +1,13 @@
-"""Pictures with a shortcut in them: in training, each class nearly always has a background of its own.
+"""Images with a shortcut in them: in training, each class nearly always has a background of its own.
 
     python -m examples.repair.generate --out data --style a
 
 writes the splits `train`, `free`, `val`, `shifted`, `unseen` and `unshifted`, each a folder that COCO's and YOLO's
-readers understand. A picture shows one or two small shapes, and their form alone is their class: cross, disc,
+readers understand. An image shows one or two small shapes, and their form alone is their class: cross, disc,
 square, triangle. Colours, sizes and turns are random. Behind them is one of four textures of equal brightness and
 colour, which are easier to tell than forms. In `train` and `unshifted` a shape lies on the texture of its class with
 probability 0.95. In `val` and `shifted` the same textures lie behind any class, so that the shortcut misleads; in
-`unseen` there are textures that no training picture has, so that it leads nowhere. `free` is as large as `train` and
+`unseen` there are textures that no training image has, so that it leads nowhere. `free` is as large as `train` and
 as free of the shortcut as `val`: what could be learned without it.
 
 The styles `a` and `b` have the same classes on different textures. The shapes of `a` are even, those of `b` grainy,
@@ -34,7 +34,7 @@ OWN, CHANCE = 0.95, 0.25
 SPLITS = {"train": OWN, "free": CHANCE, "val": CHANCE, "shifted": CHANCE, "unseen": CHANCE, "unshifted": OWN}
 """How often a shape lies on the texture of its class."""
 FIRST = 50_000
-"""Smaller seeds were used up while the pictures were designed."""
+"""Smaller seeds were used up while the images were designed."""
 SEEN, UNSEEN = (0, 1, 2, 3), (4, 5, 6, 7)
 """Textures; of those that are seen, number i belongs to class i."""
 
@@ -88,22 +88,10 @@ def outline(kind: str, side: float, turn: float) -> np.ndarray:
         corners = np.stack([np.cos(around), np.sin(around)], 1) * 1.15
     else:
         arm = 0.36
-        corners = np.array(
-            [
-                [-arm, -1],
-                [arm, -1],
-                [arm, -arm],
-                [1, -arm],
-                [1, arm],
-                [arm, arm],
-                [arm, 1],
-                [-arm, 1],
-                [-arm, arm],
-                [-1, arm],
-                [-1, -arm],
-                [-arm, -arm],
-            ]
-        )
+        # fmt: off
+        corners = np.array([[-arm, -1], [arm, -1], [arm, -arm], [1, -arm], [1, arm], [arm, arm], [arm, 1], [-arm, 1],
+                            [-arm, arm], [-1, arm], [-1, -arm], [-arm, -arm]])
+        # fmt: on
     return corners * side / 2 @ np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
 
 
@@ -170,7 +158,8 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--style", choices=sorted(STYLES), default="a")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--pictures", type=int, default=600, help="in each split")
-    given = parser.parse_args()
-    for name, path in generate(given.out, given.style, dict.fromkeys(SPLITS, given.pictures), given.seed).items():
+    parser.add_argument("--images", type=int, default=600, help="in each split")
+    arguments = parser.parse_args()
+    counts = dict.fromkeys(SPLITS, arguments.images)
+    for name, path in generate(arguments.out, arguments.style, counts, arguments.seed).items():
         print(name, path)

@@ -84,8 +84,8 @@ QUICK = Scale(train=240, val=60, test=100, steps=120, seeds=1, shares=(0.27,), r
 def trainer(scale: Scale) -> Trainer:
     from instar.tasks.object_relevance.repair.reference import detector, train
 
-    mine = partial(train, steps=scale.steps, side=SIDE, batch=scale.batch)
-    return Trainer(f"reference({scale.steps} steps)", mine, detector)
+    short = partial(train, steps=scale.steps, side=SIDE, batch=scale.batch)
+    return Trainer(f"reference({scale.steps} steps)", short, detector)
 
 
 def rules() -> Suite:
@@ -126,7 +126,7 @@ def prepared(style: str, work: Path, scale: Scale, begun: float) -> dict[str, An
     counts = available.group_by("rule").len().sort("rule")
     tell(f"{available.height:,} mutants: " + ", ".join(f"{n:,} of {rule}" for rule, n in counts.iter_rows()))
     tried = {"every rule": list(RULES), "erase": list(RULES[:2]), "noise on the background": list(RULES[3:])}
-    tried = {name: mine for name, mine in tried.items() if not set(mine).isdisjoint(counts["rule"])}
+    tried = {name: rules for name, rules in tried.items() if not set(rules).isdisjoint(counts["rule"])}
     searched = pl.concat(
         [
             search(
@@ -229,12 +229,12 @@ def features(image: Image, truth: Detections) -> np.ndarray:
 def _edges(grey: np.ndarray) -> np.ndarray:
     across, down = cv2.Sobel(grey, cv2.CV_32F, 1, 0), cv2.Sobel(grey, cv2.CV_32F, 0, 1)
     strength, turn = np.hypot(across, down), np.arctan2(down, across) % np.pi
-    found = []
+    histograms = []
     for rows in np.array_split(np.arange(len(grey)), 2):
         for columns in np.array_split(np.arange(grey.shape[1]), 2):
             part = np.ix_(rows, columns)
-            found.append(np.histogram(turn[part], 8, (0, np.pi), weights=strength[part])[0] / strength[part].size)
-    return np.concatenate(found)
+            histograms.append(np.histogram(turn[part], 8, (0, np.pi), weights=strength[part])[0] / strength[part].size)
+    return np.concatenate(histograms)
 
 
 def distances(training: Path, test: Any) -> np.ndarray:
@@ -244,8 +244,8 @@ def distances(training: Path, test: Any) -> np.ndarray:
         for data in (dataset(training), test)
     ]
     middle, spread = sides[0].mean(0), sides[0].std(0) + 1e-9
-    known, asked = ((side - middle) / spread for side in sides)
-    return np.array([np.sqrt(((known - one) ** 2).sum(1).min()) for one in asked])
+    known, tested = ((side - middle) / spread for side in sides)
+    return np.array([np.sqrt(((known - one) ** 2).sum(1).min()) for one in tested])
 
 
 def report(results: dict[str, Any]) -> str:
@@ -281,8 +281,8 @@ def report(results: dict[str, Any]) -> str:
             "on shifted pictures of style b by 0.018. Compare that with what is said below.",
             "",
         ]
-    for style, found in results["styles"].items():
-        evaluation = found["evaluation"]
+    for style, outcome in results["styles"].items():
+        evaluation = outcome["evaluation"]
         gains = {
             name: next(row for row in table if row["measure"] == "mAP@0.5")
             for name, table in evaluation["tables"].items()
@@ -290,19 +290,19 @@ def report(results: dict[str, Any]) -> str:
         lines += [
             f"## Style {style}",
             "",
-            f"{sum(row['len'] for row in found['available']):,} mutants exposed violations of the detector before "
-            f"repair: " + "; ".join(f"{row['len']:,} of `{row['rule']}`" for row in found["available"]) + ".",
+            f"{sum(row['len'] for row in outcome['available']):,} mutants exposed violations of the detector before "
+            f"repair: " + "; ".join(f"{row['len']:,} of `{row['rule']}`" for row in outcome["available"]) + ".",
             "",
-            f"On the validation set `{found['candidate']}` at a share of {found['share']:g} did best of all mutants"
-            f"{', and no mutants at all did better' * (found['search'][0]['mutants'] == 0)}. Taken were "
-            f"{found['mutants']:,} beside {found['originals']:,} originals.",
+            f"On the validation set `{outcome['candidate']}` at a share of {outcome['share']:g} did best of all mutants"
+            f"{', and no mutants at all did better' * (outcome['search'][0]['mutants'] == 0)}. Taken were "
+            f"{outcome['mutants']:,} beside {outcome['originals']:,} originals.",
             "",
             "| tried on a sample of the training set | share | mutants | mAP@0.5 on validation |",
             "|---|---:|---:|---:|",
             *(
                 f"| {row['candidate']} | {row['share'] if row['mutants'] else 0:g} | {row['mutants']:,} | "
                 f"{row['mAP@0.5']:.3f} |"
-                for row in found["search"]
+                for row in outcome["search"]
             ),
             "",
             *(
@@ -328,8 +328,8 @@ def report(results: dict[str, Any]) -> str:
         "| trained on | tested on | before | after | change | 95 % over images |",
         "|---|---|---:|---:|---:|---:|",
     ]
-    for style, found in results["styles"].items():
-        for name, table in found["evaluation"]["tables"].items():
+    for style, outcome in results["styles"].items():
+        for name, table in outcome["evaluation"]["tables"].items():
             if name == "shifted" or name.startswith("transfer"):
                 row = next(row for row in table if row["measure"] == "mAP@0.5")
                 target = style if name == "shifted" else name.split()[2].rstrip(",")
@@ -364,12 +364,12 @@ def study(out: Path, work: Path, scale: Scale, *, quick: bool, apart: bool) -> d
     for step, name in ((prepared, ""), (evaluated, "evaluation")):
         if apart:
             with ProcessPoolExecutor(len(styles), multiprocessing.get_context("spawn"), share_cores) as pool:
-                asked = {style: pool.submit(step, style, work, scale, begun) for style in styles}
-                found = {style: one.result() for style, one in asked.items()}
+                futures = {style: pool.submit(step, style, work, scale, begun) for style in styles}
+                outcomes = {style: one.result() for style, one in futures.items()}
         else:
-            found = {style: step(style, work, scale, begun) for style in styles}
-        for style, told in found.items():
-            styles[style] |= {name: told} if name else told
+            outcomes = {style: step(style, work, scale, begun) for style in styles}
+        for style, outcome in outcomes.items():
+            styles[style] |= {name: outcome} if name else outcome
     results = {
         "scale": asdict(scale),
         "quick": quick,
@@ -397,12 +397,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="where results.json and results.md go")
     parser.add_argument("--work", type=Path, help="where everything else goes; forgotten by default")
     parser.add_argument("--quick", action="store_true", help="small, to see that everything runs")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as forgotten:
-        results = study(
-            given.out, given.work or Path(forgotten), QUICK if given.quick else FULL, quick=given.quick, apart=True
-        )
-    print(f"{given.out / 'results.md'}  {results['seconds']:.0f} s")
+        quick, work = arguments.quick, arguments.work or Path(forgotten)
+        results = study(arguments.out, work, QUICK if quick else FULL, quick=quick, apart=True)
+    print(f"{arguments.out / 'results.md'}  {results['seconds']:.0f} s")
 
 
 if __name__ == "__main__":

@@ -36,5 +36,7 @@ class Task:
     """`instar.Suite` objects, or functions without parameters that make them."""
     panels: Mapping[str, str] = field(default_factory=dict)
     """`instar.report.Panel` objects, which suites name: the figures, tables and words that a report shows."""
+    pages: Mapping[str, str] = field(default_factory=dict)
+    """`instar.viewer.Page` objects: what the viewer shows at `/NAME`."""
     commands: Mapping[str, str] = field(default_factory=dict)
     """Typer applications: the subcommands of `instar NAME`."""

@@ -16,7 +16,7 @@ import instar
 from instar.case import Case
 from instar.datasets import Dataset
 from instar.outputs.detections import Detections
-from instar.report import explain
+from instar.tasks.object_relevance.explain import explain
 from tests.perfect.test_object_relevance import TRUTHS, intact, picture
 
 HOSTILE = "eine <b>große<b> & 'böse' 100% Datei.png"
@@ -116,8 +116,8 @@ def test_objects_rules_and_follow_ups_are_links(served: Callable[..., str], page
     )
     caption = page.locator("#object .large figcaption").nth(1)
     assert caption.inner_text().startswith(f"Follow-up {row['draw'] + 1} of 3: not found")
-    assert page.locator(".look [aria-current]").get_attribute("aria-label") == f"Follow-up {row['draw'] + 1}"
-    assert page.locator(".look .tag.violated").count() == round(row["severity"] * row["tries"])
+    assert page.locator(".view [aria-current]").get_attribute("aria-label") == f"Follow-up {row['draw'] + 1}"
+    assert page.locator(".view .tag.violated").count() == round(row["severity"] * row["tries"])
     before = page.locator("#object .shot img").nth(1).get_attribute("src")
     page.get_by_label("Follow-up 1", exact=True).click()
     page.get_by_text("Follow-up 1 of 3: found").wait_for()

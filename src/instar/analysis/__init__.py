@@ -10,7 +10,6 @@ from instar.analysis.subjects import subject_columns
 from instar.analysis.truth import TRUTH, classic, classic_vs_metamorphic
 from instar.tasks.hand_pose.analysis import FINGERS, GROUPS, PURPOSES, HandCounts, hand_comparison
 from instar.tasks.met_pose.landmarks import Figure, landmark_table, typical_pose
-from instar.tasks.object_relevance.analysis import object_table
 from instar.tasks.traj_test.analysis import agreement, displacement, displacement_tests, map_table, preserving_table
 
 __all__ = [
@@ -42,7 +41,6 @@ __all__ = [
     "landmark_table",
     "map_table",
     "noise",
-    "object_table",
     "open_run",
     "preserving_table",
     "rates",

@@ -27,7 +27,6 @@ from instar.store import Manifest, Store
 from instar.suites import default_suite, suite
 from instar.tasks.hand_pose.analysis import HandCounts, hand_counts, hand_frames
 from instar.tasks.met_pose.landmarks import Figure, landmark_table, typical_pose
-from instar.tasks.object_relevance.analysis import object_table
 from instar.tasks.traj_test.analysis import agreement, displacement, displacement_tests, map_table, preserving_table
 
 __all__ = ["ANY", "Run", "open_run"]
@@ -373,14 +372,9 @@ class Run:
 
     def objects(self, *, threshold: float | None = None, judging: str = DEFAULT) -> pl.DataFrame:
         """The tables of object relevance: per rule of `presence` how many objects and images show which outcome."""
-        mine = self.rules().filter(relation="presence")["rule"].to_list()
-        if not mine:
-            raise ValueError(
-                f"{self.folder} has no rules about the presence of objects; `instar run DETECTOR "
-                "object-relevance DATASET` makes such a run"
-            )
-        limit = self.thresholds(threshold)[mine[0]]
-        return object_table(self.verdicts(judging), mine, threshold=limit)
+        from instar.tasks.object_relevance.analysis import object_table
+
+        return object_table(self, threshold=threshold, judging=judging)
 
     def hands(self, *, judging: str = DEFAULT, objects: bool | None = False) -> dict[str, pl.DataFrame]:
         """The measures of hand pose with their 95 % intervals, against the truth or the source's answers; and advice.

@@ -7,21 +7,17 @@ from instar.report.rebuild import CannotDraw, Pair, draw_pairs, load_pair, load_
 from instar.report.run_tables import TABLES, run_table
 from instar.report.tables import objects_prepared, show_tables
 from instar.report.terminal import show_outcome, show_run, show_selection, show_slices
-from instar.tasks.object_relevance.explain import Explained, explain, explanation_picture
 
 __all__ = [
     "FORMATS",
     "TABLES",
     "CannotDraw",
-    "Explained",
     "Pair",
     "Panel",
     "contact_sheet",
     "draw_pairs",
     "draw_shapes",
     "encoded",
-    "explain",
-    "explanation_picture",
     "load_pair",
     "load_source",
     "marked_pairs",

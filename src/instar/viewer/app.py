@@ -8,7 +8,7 @@ framed by one. A secret in the address would add nothing to that, and addresses 
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib import resources
 from pathlib import Path
@@ -26,8 +26,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from instar.report.rebuild import severity_text
-from instar.tasks.object_relevance import viewer_page as explain
 from instar.viewer import charts, compare, pages, rules
+from instar.viewer.page import page_routes, task_pages, task_template
 from instar.viewer.pages import Viewer
 from instar.viewer.pictures import WIDTHS, Picture, Side, plate
 from instar.viewer.query import Filters, address
@@ -42,7 +42,8 @@ STATIC = {
 }
 """The files of a page, and the room that each lies in."""
 SIDES: dict[str, Side] = {"source": "source", "follow-up": "follow-up"}
-PICTURES = ("/picture", "/explain/picture")
+BUILT_IN = {"base", "case", "compare", "gallery", "message", "overview", "parts", "picture", "pulse", "rule", "static"}
+"""Addresses and templates of the viewer itself, whose names no task's page can have."""
 AT_ONCE = 2
 """Pictures drawn at the same time."""
 HEADERS = {
@@ -57,7 +58,11 @@ HEADERS = {
 
 def application(folders: Sequence[str | Path], *, port: int, dataset: str | Path | None = None) -> Starlette:
     """The viewer of some run folders, to be served at a port of 127.0.0.1."""
-    viewer = Viewer(tuple(Watched(folder, dataset) for folder in folders))
+    added = task_pages(_ENVIRONMENT, BUILT_IN)
+    viewer = Viewer(tuple(Watched(folder, dataset) for folder in folders), pages=added)
+    drawn_at = {"/picture", *(f"/{name}/picture" for name in added)}
+    files = {name: room.joinpath("static", name) for name, room in STATIC.items()}
+    files |= {f"{name}.css": one.styles for name, one in added.items() if one.styles is not None}
     watcher = Watcher(viewer.runs, then=charts.warm_up)
     drawing = anyio.CapacityLimiter(AT_ONCE)
 
@@ -67,7 +72,7 @@ def application(folders: Sequence[str | Path], *, port: int, dataset: str | Path
         yield
         watcher.stop()
 
-    def page(template: str, context: dict[str, Any], status: int = 200) -> HTMLResponse:
+    def page(template: str, context: Mapping[str, Any], status: int = 200) -> HTMLResponse:
         text = _templates().get_template(f"{template}.html").render(**viewer.common(), **context)
         headers = {"Cache-Control": "no-store"}
         if template == "message" and context["waiting"]:
@@ -93,10 +98,6 @@ def application(folders: Sequence[str | Path], *, port: int, dataset: str | Path
     def rule(request: Request) -> Response:
         return page("rule", rules.rule(viewer, Filters.read(request.query_params)))
 
-    def explanation(request: Request) -> Response:
-        asked = request.query_params
-        return page("explain", explain.explanation(viewer, Filters.read(asked), asked))
-
     def comparison(request: Request) -> Response:
         return page("compare", compare.comparison(viewer, request.query_params))
 
@@ -104,11 +105,6 @@ def application(folders: Sequence[str | Path], *, port: int, dataset: str | Path
         return await drawn(
             request,
             lambda asked, side, wide: pages.picture(viewer, Filters.read(asked), asked.get("case", ""), side, wide),
-        )
-
-    async def object_picture(request: Request) -> Response:
-        return await drawn(
-            request, lambda asked, side, wide: explain.picture(viewer, Filters.read(asked), asked, side, wide)
         )
 
     async def drawn(request: Request, make: Callable[[QueryParams, Side, int], Picture]) -> Response:
@@ -129,14 +125,13 @@ def application(folders: Sequence[str | Path], *, port: int, dataset: str | Path
 
     def static(request: Request) -> Response:
         name = request.path_params["name"]
-        if name not in STATIC:
+        if name not in files:
             raise HTTPException(404, "there is no such file")
-        content = STATIC[name].joinpath("static", name).read_bytes()
-        return Response(content, 200, {"Cache-Control": "no-cache"}, mimetypes.guess_type(name)[0])
+        return Response(files[name].read_bytes(), 200, {"Cache-Control": "no-cache"}, mimetypes.guess_type(name)[0])
 
     def unavailable(request: Request, error: Exception) -> Response:
         assert isinstance(error, Unavailable)
-        if request.url.path in PICTURES:
+        if request.url.path in drawn_at:
             made = plate(str(error), WIDTHS[0])
             return Response(made.content, 200, {"Cache-Control": "no-store"}, made.kind)
         return page(
@@ -150,12 +145,12 @@ def application(folders: Sequence[str | Path], *, port: int, dataset: str | Path
 
     def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        if request.url.path in (*PICTURES, "/pulse") or request.url.path.startswith("/static"):
+        if request.url.path in (*drawn_at, "/pulse") or request.url.path.startswith("/static"):
             return PlainTextResponse(error.detail, error.status_code, error.headers)
         return page(
             "message",
             {
-                "title": "Not found" if error.status_code == 404 else "Refused",
+                "title": {404: "Not found", 500: "Cannot be shown"}.get(error.status_code, "Refused"),
                 "message": error.detail,
                 "waiting": False,
             },
@@ -167,12 +162,11 @@ def application(folders: Sequence[str | Path], *, port: int, dataset: str | Path
         Route("/gallery", gallery),
         Route("/case", case),
         Route("/rule", rule),
-        Route("/explain", explanation),
         Route("/compare", comparison),
         Route("/picture", picture),
-        Route("/explain/picture", object_picture),
         Route("/pulse", pulse),
         Route("/static/{name}", static),
+        *page_routes(viewer, page, drawn),
     ]
     made = Starlette(
         routes=routes,
@@ -246,7 +240,7 @@ def _points(difference: float) -> str:
 
 
 _ENVIRONMENT = jinja2.Environment(
-    loader=jinja2.PackageLoader("instar.viewer"),
+    loader=jinja2.ChoiceLoader([jinja2.PackageLoader("instar.viewer"), jinja2.FunctionLoader(task_template)]),
     autoescape=True,
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,

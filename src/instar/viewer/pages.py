@@ -19,6 +19,7 @@ from instar.report.rebuild import severity_text
 from instar.store import Store
 from instar.viewer import charts
 from instar.viewer.index import COLUMNS, OK, Index, Pairs, RuleFacts
+from instar.viewer.page import Page, ShownCase, case_links
 from instar.viewer.pictures import Picture, Pictures, Side
 from instar.viewer.query import SORTS, STATES, Filters, Matches, address, matches
 from instar.viewer.watch import Unavailable, Watched
@@ -28,16 +29,15 @@ __all__ = ["Viewer", "card", "case", "gallery", "neighbours", "overview", "pictu
 PAGE = 48
 SHARED = ("run", "judging", "threshold", "group")
 """What a link to another page takes along."""
-PRESENCE = "presence"
-"""The relation whose verdicts are about objects, and can be explained."""
 
 
 @dataclass(frozen=True, eq=False)
 class Viewer:
-    """The runs that are looked at, by their number on the command line, and the pictures drawn of them."""
+    """The runs that are looked at, by their number on the command line, the pictures drawn of them, tasks' pages."""
 
     runs: tuple[Watched, ...]
     pictures: Pictures = field(default_factory=Pictures)
+    pages: Mapping[str, Page] = field(default_factory=dict)
 
     def run(self, number: int) -> Watched:
         if not 0 <= number < len(self.runs):
@@ -292,24 +292,14 @@ def case(viewer: Viewer, asked: Filters, name: str, shown: str) -> dict[str, Any
         "alone": address("/case", {**asked.query(), "case": name}),
         "source": address("/picture", {**drawn, "side": "source"}),
         "measures": _measures(viewer.run(asked.run).store, index, chosen) if chosen else [],
-        "explanation": _explanation(index, asked, name, chosen),
+        "links": case_links(viewer.pages, ShownCase(index, asked, name, *_rule_and_target(chosen))),
         "back": address("/gallery", asked.query()),
         **neighbours(index, asked, number, "/case", chosen is not None),
     }
 
 
-def _explanation(index: Index, asked: Filters, name: str, chosen: Mapping[str, Any] | None) -> str:
-    """Where a case's objects are explained, and what is shown of it there; empty where no rule is about objects."""
-    about = [rule.id for rule in index.rules if rule.relation == PRESENCE]
-    shown = chosen if chosen and chosen["rule"] in about and chosen["target"] != "whole" else None
-    return (
-        address(
-            "/explain",
-            {**asked.query(), "case": name, **({"object": shown["target"], "shown": shown["rule"]} if shown else {})},
-        )
-        if about
-        else ""
-    )
+def _rule_and_target(chosen: Mapping[str, Any] | None) -> tuple[str, str]:
+    return ("", "") if chosen is None else (chosen["rule"], chosen["target"])
 
 
 def _properties(facts: Mapping[str, Any] | None) -> list[tuple[str, str]]:

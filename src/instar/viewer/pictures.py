@@ -17,12 +17,10 @@ import polars as pl
 from instar.report.picture import Panel, encoded, panel_picture
 from instar.report.rebuild import CannotDraw, load_pair, load_source
 from instar.store import CASE, NEED, Manifest, Store
-from instar.tasks.object_relevance.explain import object_alone, object_panels
 
-__all__ = ["WIDTHS", "Picture", "Pictures", "Side", "View", "plate"]
+__all__ = ["WIDTHS", "Picture", "Pictures", "Side", "Sides", "plate"]
 
 Side = Literal["source", "follow-up"]
-View = Literal["whole", "near", "alone"]
 Sides = dict[Side, Panel | str]
 """What there is to draw of a pair; a text says why there is none."""
 WIDTHS = (240, 480, 960)
@@ -107,7 +105,7 @@ class Pictures:
     ) -> Picture:
         """One side of a verdict's pair, at most `width` pixels wide and high; without a verdict the case's source."""
         about = () if verdict is None else (verdict["rule"], verdict["target"], verdict["draw"])
-        return self._made(
+        return self.of_case(
             store,
             manifest,
             version,
@@ -118,51 +116,23 @@ class Pictures:
             lambda rows: _pair_sides(rows, manifest, case, verdict, dataset),
         )
 
-    def of_object(
-        self,
-        store: Store,
-        manifest: Manifest,
-        version: str,
-        *,
-        case: str,
-        target: str,
-        rule: str,
-        draw: int | None,
-        view: View,
-        side: Side,
-        width: int,
-        options: Mapping[str, Any],
-        dataset: str | Path | None = None,
-    ) -> Picture:
-        """An object in the source or in a follow-up: the whole picture, the part near it, or it alone."""
-
-        def sides(rows: Store) -> Sides:
-            if view == "alone":
-                return {"source": object_alone(rows, manifest, case, target, rule, options=options, dataset=dataset)}
-            source, follow_up = object_panels(
-                rows, manifest, case, target, rule, draw, options=options, dataset=dataset, near=view == "near"
-            )
-            return {"source": source, "follow-up": follow_up}
-
-        return self._made(store, manifest, version, case, ("object", target, rule, draw, view), side, width, sides)
-
-    def _made(
+    def of_case(
         self,
         store: Store,
         manifest: Manifest,
         version: str,
         case: str,
-        about: tuple[Any, ...],
+        key: tuple[Any, ...],
         side: Side,
         width: int,
         make: Callable[[Store], Sides],
     ) -> Picture:
-        """Held, or drawn: both sides, as they come of one reading."""
-        about = str(store.folder), version, case, *about
+        """A picture, remembered by its key or drawn: both sides, as `make` has them of one reading of the case."""
+        key = str(store.folder), version, case, *key
         with self._lock:
-            busy = self._busy.setdefault((*about, width), threading.Lock())
+            busy = self._busy.setdefault((*key, width), threading.Lock())
         with busy:
-            found = self._held((*about, width, side))
+            found = self._held((*key, width, side))
             if found is None:
                 try:
                     sides = make(self._rows(store, manifest, version, case))
@@ -170,10 +140,10 @@ class Pictures:
                     sides = {"source": _reason(error), "follow-up": _reason(error)}
                 for name, made in sides.items():
                     picture = plate(made, width) if isinstance(made, str) else _encoded(made, name, width)
-                    self._hold((*about, width, name), picture)
+                    self._hold((*key, width, name), picture)
                     found = picture if name == side else found
         with self._lock:
-            self._busy.pop((*about, width), None)
+            self._busy.pop((*key, width), None)
         return found or plate("there is no follow-up", width)
 
     def _rows(self, store: Store, manifest: Manifest, version: str, case: str) -> _OneCase:

@@ -20,7 +20,7 @@ import instar
 from instar.case import Case
 from instar.datasets import Dataset
 from instar.outputs.detections import Detections
-from instar.report import explain
+from instar.tasks.object_relevance.explain import explain
 from tests.perfect.test_object_relevance import SIZE, picture, seen
 
 ERASE, NOISE, GROUND = "erase(1)", "object_noise(0.5, 16)", "background_noise(16)"
@@ -80,12 +80,12 @@ def test_an_object_without_a_pixel_in_the_picture(box: list[float], tmp_path: Pa
     known = Detections.from_xyxy([*TRUTH.boxes, box], [*TRUTH.labels, "red"], ids=[*TRUTH.ids, "none"])
     found = rows(ran(known, tmp_path / "beside"))
     for rule in (ERASE, NOISE, GROUND):
-        not_applicable(found, "none", rule, "no pixel of the object is in the picture")
+        not_applicable(found, "none", rule, "no pixel of the object is in the image")
         assert all(found[target, rule] == (0, "ok", None) for target in FOUND), "the others are judged as ever"
     alone = rows(ran(Detections.from_xyxy([box], ["red"], ids=["none"]), tmp_path / "alone"))
     not_applicable(alone, "whole", ERASE, "no objects in this image")
     not_applicable(alone, "whole", NOISE, "no objects in this image")
-    not_applicable(alone, "none", GROUND, "no pixel of the object is in the picture")
+    not_applicable(alone, "none", GROUND, "no pixel of the object is in the image")
 
 
 @pytest.mark.parametrize("box", [[0, 0, 96, 72], [-10, -10, 106, 82], [-1e6, -1e6, 1e6, 1e6]])
@@ -300,5 +300,5 @@ def test_the_objects_of_the_system_itself_may_be_degenerate(tmp_path: Path) -> N
     found = rows(ran(None, tmp_path, odd))
     for rule in (ERASE, NOISE, GROUND):
         for target in ("3", "4"):
-            not_applicable(found, target, rule, "no pixel of the object is in the picture")
+            not_applicable(found, target, rule, "no pixel of the object is in the image")
         assert found["0", rule] == (0, "ok", None)

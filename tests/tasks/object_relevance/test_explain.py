@@ -14,9 +14,8 @@ import pytest
 from starlette.testclient import TestClient
 
 import instar
-from instar.report import explain, explanation_picture
 from instar.store import Store
-from instar.tasks.object_relevance.explain import looks
+from instar.tasks.object_relevance.explain import explain, explanation_picture, object_views
 from instar.viewer import application
 from instar.viewer.index import build
 from tests.browser.test_explain import HOSTILE, RED, SCRIPT, object_run
@@ -114,13 +113,13 @@ def test_every_follow_up_is_told_as_it_was_judged(run: instar.Run) -> None:
     objects = run.verdicts().filter(pl.col("target") != "whole")
     assert objects["severity"].n_unique() > 2
     for row in objects.iter_rows(named=True):
-        found = looks(run.store, run.manifest, row["case"], row["target"], row["rule"], {})
-        assert bool(found.source.found) == row["found_source"]
-        assert sum(look.found for look in found.follow_ups) == pytest.approx(row["found"] * row["tries"])
+        views = object_views(run, row["case"], row["target"], row["rule"])
+        assert bool(views.source.found_share) == row["found_source"]
+        assert sum(view.found_share for view in views.follow_ups) == pytest.approx(row["found"] * row["tries"])
         if row["severity"] is not None:
-            assert sum(look.broken for look in found.follow_ups) == pytest.approx(row["severity"] * row["tries"])
+            assert sum(view.broken for view in views.follow_ups) == pytest.approx(row["severity"] * row["tries"])
         if row["draw"] is not None:
-            assert next(look.draw for look in found.follow_ups if look.broken) == row["draw"]
+            assert next(view.draw for view in views.follow_ups if view.broken) == row["draw"]
 
 
 def test_a_case_leads_to_its_explanation(client: Any, run: instar.Run, tmp_path: Path) -> None:

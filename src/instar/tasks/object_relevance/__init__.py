@@ -23,4 +23,6 @@ TASK = Task(
         ".suite:SUITES",
     ),
     panels={"objects": ".panel:PANELS"},
+    pages={"explain": ".page:PAGE"},
+    commands={"objects": ".commands:objects"},
 )

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import polars as pl
 
-from instar.relations import rule
+from instar.analysis import Run
+from instar.engine import DEFAULT
 from instar.stats import wilson
+from instar.tasks.object_relevance.relations import OUTCOMES
 
-__all__ = ["OUTCOMES", "object_table"]
+__all__ = ["RELATION", "object_table", "outcome_table", "presence_rules"]
 
-OUTCOMES = ("missing", "incorrect", "persists")
-"""What an unreliable inference is: lost although nothing relevant changed, found only then, found although erased."""
+RELATION = "presence"
+"""The relation whose verdicts are about objects."""
 
 
-def object_table(verdicts: pl.DataFrame, rules: Sequence[str], *, threshold: float = 2 / 3) -> pl.DataFrame:
+def presence_rules(run: Run) -> list[str]:
+    """The rules of a run about the presence of objects, in their order. Raises ValueError where there are none."""
+    rules = run.rules().filter(relation=RELATION)["rule"].to_list()
+    if not rules:
+        raise ValueError(
+            f"{run.folder} has no rules about the presence of objects; `instar run DETECTOR object-relevance DATASET` "
+            "makes such a run"
+        )
+    return rules
+
+
+def object_table(run: Run, *, threshold: float | None = None, judging: str = DEFAULT) -> pl.DataFrame:
     """Tables 6 to 10: one row per rule of the relation `presence`, in the order of the rules.
 
     Rules about one object each, which differ by its number alone, share a row.
@@ -27,21 +39,25 @@ def object_table(verdicts: pl.DataFrame, rules: Sequence[str], *, threshold: flo
     with its 95 % interval. `still_found` is the response curve: of the objects found in the source, how often they are
     found in follow-ups, also where nothing is judged.
     """
-    names = [text for text in rules if (one := rule(text).relation) is not None and one.relation.name == "presence"]
-    measures: dict[str, Any] = {"found_source": pl.Boolean, "found": pl.Float64}
-    verdicts = verdicts.with_columns(
-        pl.lit(None, kind).alias(name) for name, kind in measures.items() if name not in verdicts.columns
-    )
-    mine = (
-        pl.LazyFrame({"rule": names}, schema={"rule": pl.String})
+    limits = run.thresholds(threshold)
+    return outcome_table(run.verdicts(judging), {rule: limits[rule] for rule in presence_rules(run)})
+
+
+def outcome_table(verdicts: pl.DataFrame, limits: Mapping[str, float]) -> pl.DataFrame:
+    """The same of some verdicts; `limits` are the rules in their order with their thresholds."""
+    for name, dtype in (("found_source", pl.Boolean), ("found", pl.Float64)):
+        if name not in verdicts.columns:
+            verdicts = verdicts.with_columns(pl.lit(None, dtype).alias(name))
+    of_rules = (
+        pl.LazyFrame({"rule": list(limits), "limit": list(limits.values())}, {"rule": pl.String, "limit": pl.Float64})
         .join(verdicts.lazy(), on="rule", maintain_order="left")
         .with_columns(pl.col("rule").str.replace(r"only=\d+", "each object"))
     )
     judged = pl.col("severity").is_not_null()
-    broken = judged & (pl.col("severity") >= threshold) & (pl.col("severity") > 0)
+    broken = judged & (pl.col("severity") >= pl.col("limit")) & (pl.col("severity") > 0)
     shows = {name: broken & (pl.col("kind") == name) for name in OUTCOMES}
     images = (
-        mine.filter(judged)
+        of_rules.filter(judged)
         .group_by("rule", "case")
         .agg(**{name: hit.any() for name, hit in shows.items()}, any=broken.any())
         .group_by("rule")
@@ -52,7 +68,7 @@ def object_table(verdicts: pl.DataFrame, rules: Sequence[str], *, threshold: flo
         )
     )
     table = (
-        mine.group_by("rule", maintain_order=True)
+        of_rules.group_by("rule", maintain_order=True)
         .agg(
             objects=judged.sum().cast(pl.Int64),
             **{name: hit.sum().cast(pl.Int64) for name, hit in shows.items()},
@@ -66,20 +82,9 @@ def object_table(verdicts: pl.DataFrame, rules: Sequence[str], *, threshold: flo
     )
     ends = [wilson(hits, tries) for hits, tries in table.select("broken", "objects").iter_rows()]
     share = pl.when(pl.col("objects") > 0)
+    numbers = ("images", *(f"images_{name}" for name in OUTCOMES), "images_none", "tried", "still_found")
     return table.with_columns(
         unreliable=share.then(pl.col("broken") / pl.col("objects")),
         low=share.then(pl.Series([low for low, _ in ends], dtype=pl.Float64)),
         high=share.then(pl.Series([high for _, high in ends], dtype=pl.Float64)),
-    ).select(
-        "rule",
-        "objects",
-        *OUTCOMES,
-        "unreliable",
-        "low",
-        "high",
-        "images",
-        *(f"images_{name}" for name in OUTCOMES),
-        "images_none",
-        "tried",
-        "still_found",
-    )
+    ).select("rule", "objects", *OUTCOMES, "unreliable", "low", "high", *numbers)

@@ -12,27 +12,28 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.analysis import Run
-from instar.engine import SOURCE, Judging, evidence
+from instar.engine import DEFAULT, SOURCE, bound_rules, evidence, stored_judging
 from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.relations import Evidence, rule
 from instar.report.picture import Panel, contact_sheet, panel_picture
 from instar.report.rebuild import load_pair, load_source
+from instar.report.words import count_of
 from instar.shapes import Shape
 from instar.spelling import unknown
-from instar.store import Manifest, Store
+from instar.tasks.object_relevance.analysis import presence_rules
 from instar.tasks.object_relevance.relations import object_in
 
 __all__ = [
     "Explained",
-    "Look",
-    "Looks",
+    "ObjectView",
+    "ObjectViews",
     "explain",
     "explained",
     "explanation_picture",
-    "looks",
     "object_alone",
     "object_panels",
+    "object_views",
 ]
 
 PICTURES = 8
@@ -57,51 +58,39 @@ class Explained:
     draw: int | None = None
 
 
-def explain(run: Run, case: str) -> list[Explained]:
+def explain(run: Run, case: str, *, judging: str = DEFAULT) -> list[Explained]:
     """Every object of a case under the rules about presence, the unreliable ones first.
 
-    `reliable` is None where no rule says anything. What failed, and an image without objects, is told of the target
-    `whole`.
+    `reliable` is None where no rule says anything. What failed, and an image without objects, is explained under the
+    target `whole`.
     """
-    return explained(_verdicts(run, case), run.thresholds())
+    return explained(_verdicts(run, case, judging), run.thresholds())
 
 
 def explained(verdicts: pl.DataFrame, limits: Mapping[str, float]) -> list[Explained]:
     """The same of the verdicts of one case; `limits` are the thresholds of the run's rules, in their order."""
-    found = []
-    parts = dict(verdicts.group_by("target", maintain_order=True))
-    whole = parts.pop((WHOLE,), None)
-    for (target,), rows in parts.items():
+    explanations = []
+    by_target = dict(verdicts.group_by("target", maintain_order=True))
+    whole = by_target.pop((WHOLE,), None)
+    for (target,), rows in by_target.items():
         judged = rows.filter(pl.col("severity").is_not_null())
         broken = judged.filter((pl.col("severity") > 0) & (pl.col("severity") >= pl.col("rule").replace_strict(limits)))
         reliable = None if judged.is_empty() else broken.is_empty()
         worst = _most_telling(broken, list(limits)) if reliable is False else {}
-        found.append(
-            Explained(
-                str(target),
-                str(rows["label"][0]),
-                reliable,
-                _why(rows, judged, broken.height, worst),
-                worst.get("rule"),
-                worst.get("draw"),
-            )
-        )
-    if whole is not None and (not parts or not whole.filter(pl.col("status") != "not applicable").is_empty()):
-        found.append(Explained(WHOLE, "image", None, _unsaid(whole)))
-    return sorted(found, key=lambda one: (False, True, None).index(one.reliable))
+        why = _why(rows, judged, broken.height, worst)
+        label = str(rows["label"][0])
+        explanations.append(Explained(str(target), label, reliable, why, worst.get("rule"), worst.get("draw")))
+    if whole is not None and (not by_target or not whole.filter(pl.col("status") != "not applicable").is_empty()):
+        explanations.append(Explained(WHOLE, "image", None, _why_nothing(whole)))
+    return sorted(explanations, key=lambda one: (False, True, None).index(one.reliable))
 
 
-def _verdicts(run: Run, case: str) -> pl.DataFrame:
-    names = run.rules().filter(relation="presence")["rule"]
-    if names.is_empty():
-        raise ValueError(
-            f"{run.folder} has no rules about the presence of objects; `instar run DETECTOR "
-            "object-relevance DATASET` makes such a run"
-        )
-    mine = run.verdicts().filter((pl.col("case") == case) & pl.col("rule").is_in(names.implode()))
-    if mine.is_empty():
+def _verdicts(run: Run, case: str, judging: str = DEFAULT) -> pl.DataFrame:
+    of_case = (pl.col("case") == case) & pl.col("rule").is_in(presence_rules(run))
+    verdicts = run.verdicts(judging).filter(of_case)
+    if verdicts.is_empty():
         raise unknown("case", case, run.cases()["case"])
-    return mine
+    return verdicts
 
 
 def _most_telling(broken: pl.DataFrame, order: list[str]) -> dict[str, Any]:
@@ -117,56 +106,53 @@ def _most_telling(broken: pl.DataFrame, order: list[str]) -> dict[str, Any]:
 def _why(rows: pl.DataFrame, judged: pl.DataFrame, broken: int, worst: Mapping[str, Any]) -> str:
     """The reason in a sentence."""
     before = bool(rows["found_source"][0])
-    seen = "found in the source" if before else "not found in the source"
+    in_source = "found in the source" if before else "not found in the source"
     if judged.is_empty():
         return f"no rule says anything about it: {rows['reason'][0]}"
     if not worst:
-        return (
-            f"{seen}, and stays so under {_count(judged.height, 'rule')}"
-            if not before
-            else (f"{seen}, for its own sake: {_count(judged.height, 'rule')} found nothing against it")
-        )
-    times = f"in {round(worst['severity'] * worst['tries'])} of {_count(worst['tries'], 'follow-up')}"
+        rules = count_of(judged.height, "rule")
+        if before:
+            return f"{in_source}, for its own sake: {rules} found nothing against it"
+        return f"{in_source}, and stays so under {rules}"
+    times = f"in {round(worst['severity'] * worst['tries'])} of {count_of(worst['tries'], 'follow-up')}"
     left = rule(worst["rule"]).left
-    says = {
-        "persists": f"{seen}, and still found {times} of {left}, which leaves little or nothing of it: it is what is "
-        "around it that is found",
-        "missing": f"{seen}, but lost {times} of {left}, which leaves it as recognisable as it was",
-        "incorrect": f"{seen}, but found {times} of {left}, which adds nothing of it: being found is an accident",
+    reasons = {
+        "persists": f"and still found {times} of {left}, which leaves little or nothing of it: it is what is around it "
+        "that is found",
+        "missing": f"but lost {times} of {left}, which leaves it as recognisable as it was",
+        "incorrect": f"but found {times} of {left}, which adds nothing of it: being found is an accident",
     }
-    return says[worst["kind"]] + (f"; {_count(broken - 1, 'more rule')} against it" if broken > 1 else "")
+    more = f"; {count_of(broken - 1, 'more rule')} against it" if broken > 1 else ""
+    return f"{in_source}, {reasons[worst['kind']]}{more}"
 
 
-def _unsaid(whole: pl.DataFrame) -> str:
+def _why_nothing(whole: pl.DataFrame) -> str:
     """Why rules say nothing of a whole image, most frequent reason first."""
-    reasons = (
+    counts = (
         whole.group_by("status", "reason", maintain_order=True).len().sort("len", descending=True, maintain_order=True)
     )
-    said = []
-    for status, reason, count in reasons.iter_rows():
+    reasons = []
+    for status, reason, count in counts.iter_rows():
         failed = f" ({status})" if status != "not applicable" else ""
-        times = f", {_count(count, 'rule')}" if len(reasons) > 1 else ""
-        said.append(f"{reason}{failed}{times}")
-    return "; ".join(said)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+        times = f", {count_of(count, 'rule')}" if len(counts) > 1 else ""
+        reasons.append(f"{reason}{failed}{times}")
+    return "; ".join(reasons)
 
 
 # --- looking at one object -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Look:
-    """An object in the source or in one follow-up (a `draw`), and what is said of it there.
+class ObjectView:
+    """An object in the source or in one follow-up (a `draw`), and what the system says of it there.
 
-    `found` is the share of the predictions in which it is found, 0 or 1 for a deterministic system; `broken` whether
-    that breaks the relation; `score` the highest of the detections that match it by class and overlap, however low.
+    `found_share` is the share of the predictions in which it is found, 0 or 1 for a deterministic system; `broken`
+    whether that breaks the relation; `score` the highest of the detections that match it by class and overlap, however
+    low.
     """
 
     draw: int | None
-    found: float
+    found_share: float
     broken: bool
     score: float | None
     box: npt.NDArray[np.float64]
@@ -175,63 +161,70 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Looks:
+class ObjectViews:
     """An object under one rule: in the source and in the follow-ups, or `why` there are none.
 
     `confidence` and `iou` say from where on a detection is there, and is about the object.
     """
 
-    source: Look
-    follow_ups: tuple[Look, ...]
+    source: ObjectView
+    follow_ups: tuple[ObjectView, ...]
     why: str
     confidence: float
     iou: float
 
 
-def looks(store: Store, manifest: Manifest, case: str, target: str, name: str, options: Mapping[str, Any]) -> Looks:
-    """What a rule about presence sees of an object; `options` are those of the judging. Raises `LookupError`."""
-    asked, (held, why) = rule(name), _held(store, manifest, case, name, options)
-    assert asked.relation is not None
-    found = []
-    for (draw,), tried in held.follow_ups.sort("draw", "repeat").group_by("draw", maintain_order=True):
-        judged = asked.relation.relation.judge(replace(held, follow_ups=tried)).filter(pl.col("target") == target)
-        if judged.is_empty():
-            raise LookupError(f"{asked.left} says nothing of object {target}")
-        said = judged.row(0, named=True)
-        found.append(_look(held, tried.row(0, named=True), target, draw, said["found"], bool(said["severity"])))
-    source = _look(held, held.sources.row(0, named=True), target, None, None, False)
-    return Looks(source, tuple(found), why, float(held.options["confidence"]), float(held.parameters["iou"]))
+def object_views(run: Run, case: str, target: str, name: str, *, judging: str = DEFAULT) -> ObjectViews:
+    """What the rule `name` about presence sees of an object. Raises `LookupError`."""
+    judged_by, why = _evidence(run, case, name, judging)
+    bound = rule(name)
+    assert bound.relation is not None
+    views = []
+    for (draw,), tries in judged_by.follow_ups.sort("draw", "repeat").group_by("draw", maintain_order=True):
+        verdicts = bound.relation.relation.judge(replace(judged_by, follow_ups=tries)).filter(
+            pl.col("target") == target
+        )
+        if verdicts.is_empty():
+            raise LookupError(f"{bound.left} says nothing of object {target}")
+        verdict = verdicts.row(0, named=True)
+        view = _view(judged_by, tries.row(0, named=True), target)
+        broken = bool(verdict["severity"])
+        views.append(replace(view, draw=draw, found_share=verdict["found"], broken=broken))
+    source = _view(judged_by, judged_by.sources.row(0, named=True), target)
+    confidence, iou = float(judged_by.options["confidence"]), float(judged_by.parameters["iou"])
+    return ObjectViews(source, tuple(views), why, confidence, iou)
 
 
-def _held(store: Store, manifest: Manifest, case: str, name: str, options: Mapping[str, Any]) -> tuple[Evidence, str]:
-    """What a rule has of one case, and why it has no follow-ups where it has none."""
-    asked, mine = rule(name), pl.col("case") == case
-    rows = store.predictions(where=mine & pl.col("follow_up").is_in([SOURCE, asked.transformations[0].id]))
-    held, failed = evidence([asked], rows, store.cases(where=mine), manifest, Judging(options, manifest.options))
-    why = failed["reason"][0] if failed.height else "" if held.follow_ups.height else "it was not predicted yet"
-    if held.sources.is_empty():
+def _evidence(run: Run, case: str, name: str, judging: str) -> tuple[Evidence, str]:
+    """What a rule is judged by on one case, and why it has no follow-ups where it has none."""
+    manifest, of_case = run.manifest, pl.col("case") == case
+    rules = bound_rules([name], manifest.system.kind)
+    follow_ups = [SOURCE, rules[0].transformations[0].id]
+    rows = run.store.predictions(where=of_case & pl.col("follow_up").is_in(follow_ups))
+    cases = run.store.cases(where=of_case)
+    judged_by, failed = evidence(rules, rows, cases, manifest, stored_judging(run.store, judging))
+    why = failed["reason"][0] if failed.height else "" if judged_by.follow_ups.height else "it was not predicted yet"
+    if judged_by.sources.is_empty():
         raise LookupError(why)
-    return held, why
+    return judged_by, why
 
 
-def _look(held: Evidence, row: Mapping[str, Any], target: str, draw: Any, found: float | None, broken: bool) -> Look:
-    box, matching = object_in(row, target, held)
+def _view(judged_by: Evidence, row: Mapping[str, Any], target: str) -> ObjectView:
+    box, matching = object_in(row, target, judged_by)
     answer = Detections.from_row(row, {})
     score = float(answer.scores[matching].max()) if matching.any() else None
-    if found is None:
-        found = float(score is not None and score >= held.options["confidence"])
-    return Look(draw, found, broken, score, box, answer, matching)
+    found_share = float(score is not None and score >= judged_by.options["confidence"])
+    return ObjectView(None, found_share, False, score, box, answer, matching)
 
 
 def object_panels(
-    store: Store,
-    manifest: Manifest,
+    run: Run,
     case: str,
     target: str,
     name: str,
     draw: int | None,
     *,
-    options: Mapping[str, Any],
+    judging: str = DEFAULT,
     dataset: str | Path | None = None,
     near: bool = False,
 ) -> tuple[Panel, Panel | str]:
@@ -239,48 +232,40 @@ def object_panels(
 
     `near` shows the part around the object. A text says why there is no follow-up.
     """
-    seen = looks(store, manifest, case, target, name, options)
-    chosen = next((look for look in seen.follow_ups if look.draw == draw), None)
+    views = object_views(run, case, target, name, judging=judging)
+    chosen = next((view for view in views.follow_ups if view.draw == draw), None)
     if chosen is None:
-        image = load_source(store, manifest, case, dataset=dataset).image
-        return _object_panel(image, seen.source, seen.confidence, near), seen.why or f"there is no follow-up {draw}"
-    pair = load_pair(
-        store, manifest, {"case": case, "rule": name, "target": target, "severity": None, "draw": draw}, dataset=dataset
-    )
+        image = load_source(run.store, run.manifest, case, dataset=dataset).image
+        return _object_panel(image, views.source, views.confidence, near), views.why or f"there is no follow-up {draw}"
+    verdict = {"case": case, "rule": name, "target": target, "severity": None, "draw": draw}
+    pair = load_pair(run.store, run.manifest, verdict, dataset=dataset)
     return (
-        _object_panel(pair.source.image, seen.source, seen.confidence, near),
-        _object_panel(pair.follow_up.image, chosen, seen.confidence, near),
+        _object_panel(pair.source.image, views.source, views.confidence, near),
+        _object_panel(pair.follow_up.image, chosen, views.confidence, near),
     )
 
 
 def object_alone(
-    store: Store,
-    manifest: Manifest,
-    case: str,
-    target: str,
-    name: str,
-    *,
-    options: Mapping[str, Any],
-    dataset: str | Path | None = None,
+    run: Run, case: str, target: str, name: str, *, judging: str = DEFAULT, dataset: str | Path | None = None
 ) -> Panel:
     """The part of the source around an object, with nothing drawn on it. Raises `CannotDraw`."""
-    held, _ = _held(store, manifest, case, name, options)
-    box, _ = object_in(held.sources.row(0, named=True), target, held)
-    image = load_source(store, manifest, case, dataset=dataset).image
+    judged_by, _ = _evidence(run, case, name, judging)
+    box, _ = object_in(judged_by.sources.row(0, named=True), target, judged_by)
+    image = load_source(run.store, run.manifest, case, dataset=dataset).image
     return Panel(_part(image, _around(box, image)), (), ())
 
 
-def _object_panel(image: Image, look: Look, confidence: float, near: bool) -> Panel:
-    sure = np.asarray(look.answer.scores >= confidence)
-    others = [Shape("boxes", look.answer.boxes[sure & ~look.matching].astype(np.float64), colour=GREY)]
-    kept, answer = np.flatnonzero(sure & look.matching), look.answer
-    said = Detections.from_xyxy(answer.boxes[kept], [answer.labels[n] for n in kept], answer.scores[kept]).shapes()
-    box = [Shape("boxes", look.box[None])]
+def _object_panel(image: Image, view: ObjectView, confidence: float, near: bool) -> Panel:
+    answer, confident = view.answer, np.asarray(view.answer.scores >= confidence)
+    others = [Shape("boxes", answer.boxes[confident & ~view.matching].astype(np.float64), colour=GREY)]
+    kept = np.flatnonzero(confident & view.matching)
+    actual = Detections.from_xyxy(answer.boxes[kept], [answer.labels[n] for n in kept], answer.scores[kept]).shapes()
+    expected = [Shape("boxes", view.box[None])]
     if not near:
-        return Panel(image, others, said, box)
-    x0, y0, x1, y1 = _around(look.box, image)
-    others, said, box = ([shape.moved(-x0, -y0) for shape in shapes] for shapes in (others, said, box))
-    return Panel(_part(image, (x0, y0, x1, y1)), others, said, box)
+        return Panel(image, others, actual, expected)
+    x0, y0, x1, y1 = _around(view.box, image)
+    others, actual, expected = ([shape.moved(-x0, -y0) for shape in shapes] for shapes in (others, actual, expected))
+    return Panel(_part(image, (x0, y0, x1, y1)), others, actual, expected)
 
 
 def _part(image: Image, place: tuple[int, int, int, int]) -> Image:
@@ -298,21 +283,21 @@ def _around(box: npt.NDArray[np.float64], image: Image) -> tuple[int, int, int, 
     return int(x0), int(y0), int(x1), int(y1)
 
 
-def explanation_picture(run: Run, case: str, *, dataset: str | Path | None = None) -> Image:
+def explanation_picture(run: Run, case: str, *, judging: str = DEFAULT, dataset: str | Path | None = None) -> Image:
     """The source and the follow-ups that speak against it (others where none does), side by side with the answers.
 
     The source alone where no rule says anything of any object.
     """
-    mine = (
-        _verdicts(run, case)
+    verdicts = (
+        _verdicts(run, case, judging)
         .filter(pl.col("target") != WHOLE)
         .sort("severity", descending=True, nulls_last=True, maintain_order=True)
     )
-    shown = list(mine.unique("rule", keep="first", maintain_order=True).head(PICTURES).iter_rows(named=True))
+    shown = list(verdicts.unique("rule", keep="first", maintain_order=True).head(PICTURES).iter_rows(named=True))
     pairs = [load_pair(run.store, run.manifest, verdict, dataset=dataset) for verdict in shown]
     source = pairs[0].source if pairs else load_source(run.store, run.manifest, case, dataset=dataset)
     tiles = [(panel_picture(source, side="source"), "source")]
     for verdict, pair in zip(shown, pairs, strict=True):
-        said = f": {verdict['label']} {verdict['kind']}" if verdict["kind"] else ""
-        tiles.append((panel_picture(pair.follow_up, side="follow-up"), f"{rule(verdict['rule']).left}{said}"))
+        outcome = f": {verdict['label']} {verdict['kind']}" if verdict["kind"] else ""
+        tiles.append((panel_picture(pair.follow_up, side="follow-up"), f"{rule(verdict['rule']).left}{outcome}"))
     return contact_sheet(tiles, columns=3, tile=420)

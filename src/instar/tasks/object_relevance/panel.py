@@ -2,34 +2,159 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
 
 from instar.analysis import Run
-from instar.report.panel_figures import object_curves
-from instar.report.panels import Panel, PanelContent, Table
+from instar.relations import rule
+from instar.report.chart import PERCENT_AXIS, Chart, Spec, drawn, tooltip
+from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
-from instar.report.tables import objects_prepared
+from instar.report.words import interval, percent
+from instar.tasks.object_relevance.analysis import RELATION, object_table
+from instar.tasks.object_relevance.relations import OUTCOMES
 
 __all__ = ["PANELS"]
 
+_OBJECTS = ("objects", *OUTCOMES)
+_IMAGES = ("images", *(f"images_{name}" for name in OUTCOMES), "images_none")
+_UNRELIABLE = (
+    "An inference is unreliable where at least two of three follow-ups break the relation: an object that nothing "
+    "relevant happened to is missing, or incorrectly found; one that was erased persists. An image counts once in "
+    "each outcome it shows."
+)
+_UNANNOTATED = (
+    "Nothing is annotated: objects are what the system found in the source with a score of at least the confidence "
+    "of the judging."
+)
 
-def _objects(run: Run, section: Section, judging: str) -> PanelContent | None:
-    if section.relation != "presence":
+
+def _sentences(run: Run) -> list[str]:
+    return [_UNRELIABLE] if run.manifest.truth else [_UNRELIABLE, _UNANNOTATED]
+
+
+def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | None:
+    if section.relation != RELATION:
         return None
-    table = run.objects(judging=judging)
-    own = (
-        ""
-        if run.manifest.truth
-        else (" Nothing is annotated: objects are what the system found in the source with a score of at least 0.5.")
-    )
-    return PanelContent(
-        "Is it found because of itself?",
-        "An inference is unreliable where at least two of three follow-ups break the relation: an object that nothing "
-        "relevant happened to is missing, or incorrectly found; one that was erased persists. An image counts once in "
-        "each outcome it shows." + own,
-        object_curves(table, section),
-        [Table(*objects_prepared(table))],
+    table = object_table(run, judging=judging)
+    title, text = "Is it found because of itself?", " ".join(_sentences(run))
+    return PanelContent(title, text, _curves(table, section), [_table(table)])
+
+
+def _tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
+    (run,) = runs
+    if run.rules().filter(relation=RELATION).is_empty():
+        return None
+    table = object_table(run, judging=judging)
+    return TaskTables([_table(table)], {"objects": table}, after=_sentences(run))
+
+
+def _table(table: pl.DataFrame) -> Table:
+    """The outcomes of object relevance, by object and by image."""
+
+    def cells(row: Mapping[str, Any]) -> list[str]:
+        unreliable = "" if row["unreliable"] is None else f" ({interval(row['low'], row['high'])})"
+        return [
+            row["rule"].partition(" => ")[0],
+            *(f"{row[name]:,}" for name in _OBJECTS),
+            f"{percent(row['unreliable'])}{unreliable}",
+            *(f"{row[name]:,}" for name in _IMAGES),
+            percent(row["still_found"]),
+        ]
+
+    return Table(
+        "Objects by outcome, and the share of unreliable ones with its 95 % interval; images by outcome; of the "
+        "objects found in the source, the share that is still found",
+        ["change", *_OBJECTS, "unreliable", "images", *OUTCOMES, "none", "still found"],
+        [cells(row) for row in table.iter_rows(named=True)],
     )
 
 
-PANELS: Mapping[str, Panel] = {"objects": Panel(of_relation=_objects)}
+def _curves(table: pl.DataFrame, section: Section) -> list[Chart]:
+    """One figure per family of changes: unreliable objects and those still found, against its varied parameter."""
+    charts = []
+    for family, rules in section.families.items():
+        steps = {text: rule(text).transformations[0].steps[0] for text in rules}
+        varied = [
+            p.name
+            for p in next(iter(steps.values())).family.parameters
+            if p.ordered and len({step.values[p.name] for step in steps.values()}) > 1
+        ]
+        if len(varied) == 1:
+            levels = {text: float(step.values[varied[0]]) for text, step in steps.items()}
+            rows = table.filter(pl.col("rule").is_in(rules)).with_columns(
+                level=pl.col("rule").replace_strict(levels, return_dtype=pl.Float64)
+            )
+            charts.append(_curve(rows.sort("level"), family, varied[0], section))
+    return charts
+
+
+def _curve(table: pl.DataFrame, family: str, parameter: str, section: Section) -> Chart:
+    labels = [f"{level:g}" for level in table["level"]]
+    axis = {"values": list(range(len(labels))), "grid": False, "title": parameter, "labelOverlap": "greedy"}
+    x: Spec = {
+        "field": "place",
+        "type": "quantitative",
+        "scale": {"domain": [-0.3, len(labels) - 0.7], "nice": False},
+        "axis": {**axis, "labelExpr": f"{json.dumps(labels)}[datum.value]"},
+    }
+    y: Spec = {
+        "field": "rate",
+        "type": "quantitative",
+        "scale": {"domain": [0, 1]},
+        "axis": {**PERCENT_AXIS, "title": "objects"},
+    }
+    colour: Spec = {
+        "field": "measure",
+        "type": "nominal",
+        "scale": {"domain": ["unreliable", "still found"], "range": ["var(--orange)", "var(--blue)"]},
+        "legend": {"title": None, "orient": "bottom"},
+    }
+    dash: Spec = {"field": "measure", "type": "nominal", "legend": None, "scale": {"range": [[1, 0], [6, 3]]}}
+    tips = tooltip(("measure", "objects"), ("level", parameter), ("count", "count"), ("rate", "share"))
+    layers: list[Spec] = [
+        {
+            "mark": {"type": "area", "opacity": 0.18},
+            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
+        },
+        {
+            "mark": {"type": "line", "strokeWidth": 2.4},
+            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "opacity": 1, "size": 45},
+            "encoding": {"x": x, "y": y, "color": colour, "tooltip": tips},
+        },
+    ]
+    name = f"objects-{family}"
+    return Chart(
+        name,
+        f"{family} by {parameter}",
+        "Unreliable: the share of the judged objects, with its 95 % interval. Still found: of the objects found in the "
+        "source, the share that is found in follow-ups.",
+        drawn(220, section.start, layers, data={"name": name}),
+        {name: _points(table)},
+        330,
+    )
+
+
+def _points(table: pl.DataFrame) -> pl.DataFrame:
+    """One row per level and curve."""
+    place = pl.int_range(pl.len(), dtype=pl.Int32).alias("place")
+    broken = pl.format("{}/{}", pl.sum_horizontal(*OUTCOMES), "objects")
+    unreliable = table.select(
+        place, "level", "low", "high", measure=pl.lit("unreliable"), rate="unreliable", count=broken
+    )
+    tried = pl.format("of {}", "tried")
+    still_found = table.select(place, "level", measure=pl.lit("still found"), rate="still_found", count=tried)
+    return (
+        pl.concat([unreliable, still_found], how="diagonal")
+        .filter(pl.col("rate").is_not_null())
+        .with_columns(level=pl.format("{}", pl.col("level").round(3).cast(pl.String).str.strip_suffix(".0")))
+    )
+
+
+PANELS: Mapping[str, Panel] = {"objects": Panel(of_relation=_of_relation, tables=_tables)}

@@ -1,8 +1,8 @@
 """reference-detector: a small one-stage detector in plain PyTorch, of the reference trainer's weights.
 
-A convolutional network looks at a square picture and says for each cell of eight pixels how much it is the middle of
-an object of each class, and where that object's box ends. `instar repair` trains it; it is for studies and small
-problems.
+A convolutional network looks at a square image and says for each cell of eight pixels how much it is the middle of
+an object of each class, and where that object's box ends. `instar objects repair` trains it; it is for studies and
+small problems.
 """
 
 from __future__ import annotations
@@ -82,11 +82,11 @@ def read_weights(path: Path) -> Weights:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file of weights {path}")
     try:
-        with np.load(path, allow_pickle=False) as held:
-            if int(held["version"]) != VERSION:
-                raise ValueError(f"of version {int(held['version'])}")
-            state = {name.removeprefix("state/"): held[name] for name in held.files if name.startswith("state/")}
-            return Weights([str(label) for label in held["labels"]], int(held["side"]), state)
+        with np.load(path, allow_pickle=False) as stored:
+            if int(stored["version"]) != VERSION:
+                raise ValueError(f"of version {int(stored['version'])}")
+            state = {name.removeprefix("state/"): stored[name] for name in stored.files if name.startswith("state/")}
+            return Weights([str(label) for label in stored["labels"]], int(stored["side"]), state)
     except (AttributeError, BadZipFile, EOFError, KeyError, TypeError, ValueError):  # numpy's, by what the file is
         raise ValueError(
             f"{path}: these are no weights of the reference trainer, version {VERSION}; it writes a file weights.npz"
@@ -95,17 +95,17 @@ def read_weights(path: Path) -> Weights:
 
 def _reference_detector(name: str, *, weights: str) -> System:
     path = Path(weights).expanduser()
-    held = read_weights(path)
+    read = read_weights(path)
     torch = pytorch("this system")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    network = held.network(torch, device).eval()
+    network = read.network(torch, device).eval()
 
     def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Detections]:
-        given, frames = zip(*(framed(one, held.side) for one in inputs), strict=True)
+        squares, frames = zip(*(framed(image, read.side) for image in inputs), strict=True)
         with torch.inference_mode():
-            answer = network(normalised(torch.from_numpy(np.stack(given)).to(device)))
-            found = _peaks(torch, *decoded(torch, answer, len(held.labels)))
-        return [_said(*each, held.labels, frame) for each, frame in zip(found, frames, strict=True)]
+            answer = network(normalised(torch.from_numpy(np.stack(squares)).to(device)))
+            peaks = _peaks(torch, *decoded(torch, answer, len(read.labels)))
+        return [_detections(*cells, read.labels, frame) for cells, frame in zip(peaks, frames, strict=True)]
 
     return System(
         name, Detections.kind, predict, fingerprint_of("reference-detector", VERSION, hash_file(str(path))), batch=256
@@ -113,7 +113,7 @@ def _reference_detector(name: str, *, weights: str) -> System:
 
 
 def framed(image: Image, side: int) -> tuple[Pixels, Warp]:
-    """The whole picture as large as fits into a square, in its middle; and the map that took it there."""
+    """The whole image as large as fits into a square, in its middle; and the map that took it there."""
     return fitted(image, (side, side), "middle", 0)
 
 
@@ -158,11 +158,11 @@ def network_of(torch: Any, classes: int) -> Any:
         *layer(64, 64),
         last,
     )
-    return made.to(memory_format=torch.channels_last)  # as pictures come; twice as fast on a CPU
+    return made.to(memory_format=torch.channels_last)  # as images come; twice as fast on a CPU
 
 
 def normalised(pixels: Any) -> Any:
-    """Pictures (N, H, W, 3) of bytes as the network takes them."""
+    """Images (N, H, W, 3) of bytes as the network takes them."""
     return pixels.permute(0, 3, 1, 2).float().div(127.5).sub(1)
 
 
@@ -176,7 +176,7 @@ def decoded(torch: Any, answer: Any, classes: int) -> tuple[Any, Any]:
 
 
 def _peaks(torch: Any, heat: Any, boxes: Any) -> list[tuple[Array, Array, Array]]:
-    """For each picture the scores, classes and boxes of the cells that score higher than their neighbours."""
+    """For each image the scores, classes and boxes of the cells that score higher than their neighbours."""
     scores = heat.sigmoid()
     highest = torch.nn.functional.max_pool2d(scores, 3, 1, 1)
     flat = torch.where((scores == highest) & (scores >= FLOOR), scores, scores.new_zeros(())).flatten(1)
@@ -187,7 +187,7 @@ def _peaks(torch: Any, heat: Any, boxes: Any) -> list[tuple[Array, Array, Array]
     return [(one[one > 0], kind[one > 0], box[one > 0]) for one, kind, box in zip(best, kinds, where, strict=True)]
 
 
-def _said(scores: Array, kinds: Array, boxes: Array, labels: Sequence[str], frame: Warp) -> Detections:
+def _detections(scores: Array, kinds: Array, boxes: Array, labels: Sequence[str], frame: Warp) -> Detections:
     kept = suppressed(boxes.astype(np.float64), kinds, scores.astype(np.float64), SAME, MOST)
     return carried_back(boxes[kept], [labels[int(kind)] for kind in kinds[kept]], scores[kept], frame)
 
@@ -204,7 +204,7 @@ FAMILIES: Mapping[str, SystemFamily] = {
                     "weights", "text", help="weights.npz of a training, e.g. repaired/trained/after-0/weights.npz"
                 ),
             ),
-            help="A small detector that `instar repair` trains.",
+            help="A small detector that `instar objects repair` trains.",
             extra="repair",
         ),
     )

@@ -7,27 +7,21 @@ parameter of the paper's Tables 6 to 10; three follow-ups of each, of which two 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import chain
 
 from instar.suites import Suite, listed_suite
 
 __all__ = ["PAPER_RELATIONS", "RELATIONS", "SUITES", "each", "listed"]
 
+# fmt: off
 DETECTIONS = (
     "identity",
-    "mirror(h)",
-    "stretch(1, 0.8)",
-    "stretch(1.25, 1)",
-    "resolution(0.7)",
-    "gamma(0.5)",
-    "gamma(1.5)",
-    "brightness(20, 0.8)",
-    "contrast(0.7)",
-    "bilateral(80, 7)",
-    "motion(5, 0)",
-    "noise(8)",
-    "greyscale",
-    "colour_wheel(90)",
+    "mirror(h)", "stretch(1, 0.8)", "stretch(1.25, 1)",
+    "resolution(0.7)", "gamma(0.5)", "gamma(1.5)", "brightness(20, 0.8)", "contrast(0.7)", "bilateral(80, 7)",
+    "motion(5, 0)", "noise(8)",
+    "greyscale", "colour_wheel(90)",
 )
+# fmt: on
 
 RATIOS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 OBJECT_SIGMA = 16.0
@@ -55,56 +49,42 @@ def listed(relations: tuple[str, str], *, only: str = "all") -> tuple[str, ...]:
         "object": [f"object_noise({ratio:g}, {OBJECT_SIGMA:g}) => {kept}" for ratio in RATIOS],
         "background": [f"background_noise({sigma:g}) => {kept}" for sigma in BACKGROUND_SIGMAS],
     }
-    return tuple(one for name, listed in rules.items() if only in ("all", name) for one in listed)
+    return tuple(chain.from_iterable(spellings for part, spellings in rules.items() if only in ("all", part)))
 
 
 def each() -> tuple[str, ...]:
     """One follow-up per object, all others untouched: whether an object hangs on itself, not on its neighbours."""
     gone, kept = RELATIONS
-    return tuple(
-        one
-        for number in range(EACH)
-        for one in (
-            f"erase(0.9, only={number}) => {gone}",
-            f"erase(1, only={number}) => {gone}",
-            f"object_noise(0.5, {OBJECT_SIGMA:g}, only={number}) => {kept}",
-            f"object_noise(0.9, {OBJECT_SIGMA:g}, only={number}) => {kept}",
-        )
-    )
+    per_object = [(f"erase({ratio}, ", gone) for ratio in ("0.9", "1")]
+    per_object += [(f"object_noise({ratio}, {OBJECT_SIGMA:g}, ", kept) for ratio in ("0.5", "0.9")]
+    return tuple(f"{left}only={number}) => {relation}" for number in range(EACH) for left, relation in per_object)
 
 
-def _made(name: str, spellings: tuple[str, ...], help: str) -> Suite:
+def _suite(name: str, spellings: tuple[str, ...], help: str) -> Suite:
     return listed_suite(name, spellings, help, "detections", panels=("objects",))
 
 
+# fmt: off
 SUITES: Mapping[str, Callable[[], Suite]] = {
-    "detections": lambda: listed_suite(
-        "detections", DETECTIONS, "A first look at a detector: geometry, image quality, noise and colour.", "detections"
-    ),
-    "object-relevance": lambda: _made(
-        "object-relevance",
-        listed(RELATIONS),
-        "Object relevance: objects erased, noise on objects and on the background.",
-    ),
-    "object-relevance/erase": lambda: _made(
-        "object-relevance/erase",
-        listed(RELATIONS, only="erase"),
-        "Object relevance, MR-1: what is erased is not found any more.",
-    ),
-    "object-relevance/object": lambda: _made(
-        "object-relevance/object", listed(RELATIONS, only="object"), "Object relevance, MR-2: noise on the object."
-    ),
-    "object-relevance/background": lambda: _made(
-        "object-relevance/background",
-        listed(RELATIONS, only="background"),
-        "Object relevance, MR-2: noise on the background.",
-    ),
-    "object-relevance/each": lambda: _made(
-        "object-relevance/each", each(), "Object relevance with one follow-up per object: the first ten of an image."
-    ),
-    "object-relevance@paper": lambda: _made(
-        "object-relevance@paper",
-        listed(PAPER_RELATIONS),
-        "Object relevance as published: one follow-up, MR-1 at every ratio.",
-    ),
+    "detections": lambda: _suite(
+        "detections", DETECTIONS, "A first look at a detector: geometry, image quality, noise and colour."),
+    "object-relevance": lambda: _suite(
+        "object-relevance", listed(RELATIONS),
+        "Object relevance: objects are erased, and noise is put on objects and on the background."),
+    "object-relevance/erase": lambda: _suite(
+        "object-relevance/erase", listed(RELATIONS, only="erase"),
+        "Object relevance, MR-1: what is erased is not found any more."),
+    "object-relevance/object": lambda: _suite(
+        "object-relevance/object", listed(RELATIONS, only="object"),
+        "Object relevance, MR-2: noise on the object."),
+    "object-relevance/background": lambda: _suite(
+        "object-relevance/background", listed(RELATIONS, only="background"),
+        "Object relevance, MR-2: noise on the background."),
+    "object-relevance/each": lambda: _suite(
+        "object-relevance/each", each(),
+        "Object relevance with one follow-up per object: the first ten objects of an image."),
+    "object-relevance@paper": lambda: _suite(
+        "object-relevance@paper", listed(PAPER_RELATIONS),
+        "Object relevance as published: one follow-up, MR-1 at every ratio."),
 }
+# fmt: on

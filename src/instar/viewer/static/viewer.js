@@ -17,6 +17,9 @@
       const old = pictures.get(image.getAttribute("src"));
       if (old) { image.replaceWith(old); pictures.delete(image.getAttribute("src")); } // no flicker
     }
+    for (const sheet of next.querySelectorAll("link[rel=stylesheet]")) { // of a page that a task adds
+      if (!document.head.querySelector(`link[href="${CSS.escape(sheet.getAttribute("href"))}"]`)) document.head.append(sheet);
+    }
     const open = [...document.querySelectorAll("#content details:not([data-panel])")].map((each) => each.open);
     const parts = whole ? ["#content", "[data-live]"] : ["#results", ".panel form", "[data-live]"];
     for (const part of parts) {

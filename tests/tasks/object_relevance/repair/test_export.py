@@ -34,7 +34,7 @@ def odd(count: int = 5) -> list[Example]:
                 f"sub/images/pic {number}.png",
                 Detections.from_xyxy(boxes, labels, masks=masks),
                 Image(pixels),
-                about={"case": str(number)},
+                origin={"case": str(number)},
             )
         )
     return made

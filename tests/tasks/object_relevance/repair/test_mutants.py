@@ -32,13 +32,13 @@ def test_labels_are_right_for_each_kind(tmp_path: Path) -> None:
     assert available.height == 18, "each of six pictures breaks each of three rules"
     sources = {case.id: case for case in data.cases()}
     for one in mutants(run, available, data):
-        source = sources[one.about["case"]]
+        source = sources[one.origin["case"]]
         truth, pixels = source.truth, read_input(source)[0].pixels
         changed = (one.image.pixels != pixels).any(2)
         inside = np.zeros((SIZE[1], SIZE[0]), bool)
         for x0, y0, x1, y1 in truth.boxes.astype(int):
             inside[y0:y1, x0:x1] = True
-        if one.about["rule"].startswith("erase"):
+        if one.origin["rule"].startswith("erase"):
             assert len(one.truth) == 0, "what is erased has no label"
             assert not changed[~inside].any() and changed[inside].mean() > 0.9
         else:
@@ -65,7 +65,7 @@ def test_labels_move_with_the_picture(tmp_path: Path) -> None:
         "background_noise(64) | mirror(h) => presence(kept)",
     )
     for made in mutants(run, exposing(run), data):
-        truth = next(case.truth for case in data.cases() if case.id == made.about["case"])
+        truth = next(case.truth for case in data.cases() if case.id == made.origin["case"])
         mirrored = np.stack(
             [SIZE[0] - truth.boxes[:, 2], truth.boxes[:, 1], SIZE[0] - truth.boxes[:, 0], truth.boxes[:, 3]], 1
         )
@@ -98,7 +98,7 @@ def test_exposing_draws_really_expose(tmp_path: Path) -> None:
     run = ran(system, data, tmp_path)
     for made in mutants(run, exposing(run), data):
         said = system(made.image.pixels)
-        assert len(said) == (2 if made.about["rule"].startswith("erase") else 0)
+        assert len(said) == (2 if made.origin["rule"].startswith("erase") else 0)
 
 
 def frame(cases: int, rules: int) -> pl.DataFrame:
@@ -140,13 +140,13 @@ def test_fewer_than_allowed_are_all_taken() -> None:
     assert choose(frame(0, 0), 1000).mutants.height == 0
 
 
-def test_another_picture_or_label_is_refused(tmp_path: Path) -> None:
+def test_another_image_or_label_is_refused(tmp_path: Path) -> None:
     run = ran(remembering(), in_memory(), tmp_path)
     available = exposing(run)
     (first, *rest) = in_memory().cases()
     other = Detections.from_xyxy(first.truth.boxes + 1, first.truth.labels, ids=first.truth.ids)
     for case, why in (
-        (Case(first.id, input=rest[0].input, truth=first.truth), "not the picture"),
+        (Case(first.id, input=rest[0].input, truth=first.truth), "not the image"),
         (Case(first.id, input=first.input, truth=other), "labels are not those"),
     ):
         with pytest.raises(ValueError, match=why):

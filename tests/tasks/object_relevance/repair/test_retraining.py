@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +13,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from instar.cli import app
 from instar.outputs.detections import Detections
 from instar.systems import MissingExtra
-from instar.tasks.object_relevance.repair import Trainer, augment, check_disjoint, compared, repair, trainer
+from instar.tasks.object_relevance.commands import objects
+from instar.tasks.object_relevance.repair import Trainer, augment, check_disjoint, compared, reference, repair, trainer
 from instar.tasks.object_relevance.repair.trainer import trained
 from tests.layers.test_layers import loaded
 from tests.missing import module
@@ -116,7 +117,7 @@ def test_an_overlap_of_train_and_test_is_refused(tmp_path: Path, sets: dict[str,
     module("pycocotools")
     run = ran(remembering(12), sets["train"], tmp_path / "run")
     overlapping = {**sets, "test": on_disk(tmp_path / "more", 12, first=11)}
-    with pytest.raises(ValueError, match=r"overlap in 1 picture: 000001_011\.png of test is 000012_011\.png of train"):
+    with pytest.raises(ValueError, match=r"overlap in 1 image: 000001_011\.png of test is 000012_011\.png of train"):
         repair(run, **overlapping, out=tmp_path / "out", by=TRAINER, say=lambda _: None)
     with pytest.raises(ValueError, match="takes none; give a larger share"):
         repair(run, **sets, out=tmp_path / "out", by=TRAINER, share=0.001, say=lambda _: None)
@@ -126,7 +127,7 @@ def test_an_overlap_of_train_and_test_is_refused(tmp_path: Path, sets: dict[str,
 
 def test_the_same_pixels_under_another_name_overlap() -> None:
     check_disjoint({"train": in_memory(3), "test": in_memory(3, first=3)})
-    with pytest.raises(ValueError, match="overlap in 2 pictures"):
+    with pytest.raises(ValueError, match="overlap in 2 images"):
         check_disjoint({"train": in_memory(3), "val": in_memory(3, first=6), "test": in_memory(3, first=1)})
 
 
@@ -176,6 +177,13 @@ def test_a_trainer_needs_a_detector_beside_it(tmp_path: Path) -> None:
         sys.path.remove(str(tmp_path))
 
 
+def test_the_reference_trainer_has_a_short_name() -> None:
+    by = trainer("reference")
+    assert (by.name, by.train, by.detector) == ("reference", reference.train, reference.detector)
+    with pytest.raises(KeyError, match=r"unknown trainer 'referense'.*reference.*package\.module:function"):
+        trainer("referense")
+
+
 def test_weights_that_are_not_there_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="returned"):
         trained(
@@ -201,18 +209,20 @@ def test_the_command_exports_and_repairs(tmp_path: Path, sets: dict[str, Path]) 
     ran(remembering(12), sets["train"], tmp_path / "run")
     runner = CliRunner()
     asked = ["repair", str(tmp_path / "run"), "--train", str(sets["train"]), "--val", str(sets["val"])]
-    told = runner.invoke(app, [*asked, "--out", str(tmp_path / "set"), "--export-only", "--share", "0.2"])
+    told = runner.invoke(objects, [*asked, "--out", str(tmp_path / "set"), "--export-only", "--share", "0.2"])
     assert told.exit_code == 0, told.output
     assert "3 of 36 mutants taken" in told.output
     assert (tmp_path / "set" / "data.yaml").is_file()
-    refused = runner.invoke(app, [*asked, "--out", str(tmp_path / "out")])
-    assert refused.exit_code == 2
+    assert re.search(r"^ +1 of +\d+  erase\(1\) => presence\(gone\)$", told.output, re.MULTILINE), told.output
+    refused = runner.invoke(objects, [*asked, "--out", str(tmp_path / "out")])
+    assert refused.exit_code == 2 and "a repair needs --val and --test" in " ".join(refused.output.split())
     module("pycocotools")
     told = runner.invoke(
-        app, [*asked, "--test", str(sets["test"]), "--out", str(tmp_path / "out"), "--trainer", TRAINER, "--seeds", "1"]
+        objects,
+        [*asked, "--test", str(sets["test"]), "--out", str(tmp_path / "out"), "--trainer", TRAINER, "--seeds", "1"],
     )
     assert told.exit_code == 0, told.output
-    assert "| mAP@0.5 |" in told.output
+    assert "| mAP@0.5 |" in told.output and str(tmp_path / "out" / "result.md") in told.output
 
 
 MINE = """
@@ -241,8 +251,8 @@ def test_a_trainer_in_the_current_folder(tmp_path: Path, sets: dict[str, Path]) 
     (tmp_path / "old.bin").write_bytes(b"")
     asked = [
         sys.executable,
-        "-m",
-        "instar",
+        "-c",
+        "from instar.tasks.object_relevance.commands import objects; objects()",
         "repair",
         "run",
         "--out",
@@ -280,11 +290,11 @@ def test_a_stop_keeps_what_was_trained(tmp_path: Path, sets: dict[str, Path], mo
     for name, path in sets.items():
         asked += [f"--{name}", str(path)]
     monkeypatch.setattr(sys.modules[__name__], "train", stopped)
-    told = runner.invoke(app, asked)
+    told = runner.invoke(objects, asked)
     assert told.exit_code != 0
     assert "what was trained is kept" in told.output
     monkeypatch.undo()
-    assert runner.invoke(app, asked).exit_code == 0
+    assert runner.invoke(objects, asked).exit_code == 0
     assert calls == ["before-0", "after-0"]
 
 

@@ -3,7 +3,7 @@
 from instar.tasks.object_relevance.repair.evaluate import compared, measured
 from instar.tasks.object_relevance.repair.export import LABELS, Example, examples, export
 from instar.tasks.object_relevance.repair.measures import MEASURES, TABLE, Measured, before_after, markdown, matched
-from instar.tasks.object_relevance.repair.mutants import SHARE, Chosen, choose, exposing, mutants, presence_rules
+from instar.tasks.object_relevance.repair.mutants import SHARE, Chosen, choose, exposing, mutant_rules, mutants
 from instar.tasks.object_relevance.repair.retraining import Repaired, augment, repair
 from instar.tasks.object_relevance.repair.search import NOTHING, candidates, search
 from instar.tasks.object_relevance.repair.splits import check_disjoint
@@ -33,8 +33,8 @@ __all__ = [
     "markdown",
     "matched",
     "measured",
+    "mutant_rules",
     "mutants",
-    "presence_rules",
     "repair",
     "search",
     "trained",

@@ -1,4 +1,4 @@
-"""A detector on a set of labelled pictures: what it says, and how reliably."""
+"""A detector on a set of labelled images: what it answers, and how reliably."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from instar.datasets import Dataset
 from instar.engine import SOURCE, Progress, judge, predict
 from instar.image import Image
 from instar.outputs.detections import Detections
-from instar.relations import rule
 from instar.store import Store
 from instar.suites import Suite
 from instar.systems import System
+from instar.tasks.object_relevance.analysis import presence_rules
 from instar.tasks.object_relevance.repair.measures import Measured, matched
 
 __all__ = ["compared", "measured"]
@@ -84,37 +84,17 @@ def measured(
         )
     output = store.manifest().header
     truths = [case.truth for case in cases if isinstance(case.truth, Detections)]
-    found = matched([Detections.from_row(rows[case.id], output) for case in cases], truths)
+    measures = matched([Detections.from_row(rows[case.id], output) for case in cases], truths)
     broken, judged = _counts(Run(store), [case.id for case in cases])
-    return replace(found, broken=broken, judged=judged)
+    return replace(measures, broken=broken, judged=judged)
 
 
 def _counts(run: Run, cases: list[str]) -> tuple[Floats, Floats]:
     """For each image, how many verdicts of the relation presence are violations, and how many there are."""
-    limits = {
-        name: limit
-        for name, limit in run.thresholds().items()
-        if (one := rule(name).relation) is not None and one.relation.name == "presence"
-    }
-    verdicts = (
-        run.verdicts()
-        .filter(pl.col("severity").is_not_null())
-        .join(
-            pl.DataFrame(
-                {"rule": list(limits), "limit": list(limits.values())}, schema={"rule": pl.String, "limit": pl.Float64}
-            ),
-            on="rule",
-        )
-    )
-    hit = (pl.col("severity") >= pl.col("limit")) & (pl.col("severity") > 0)
-    counts = (
-        pl.DataFrame({"case": cases})
-        .join(
-            verdicts.group_by("case").agg(broken=hit.sum(), judged=pl.len()),
-            on="case",
-            how="left",
-            maintain_order="left",
-        )
-        .fill_null(0)
-    )
-    return counts["broken"].cast(pl.Float64).to_numpy(), counts["judged"].cast(pl.Float64).to_numpy()
+    rules, limits = presence_rules(run), run.thresholds()
+    judged = run.verdicts().filter(pl.col("severity").is_not_null() & pl.col("rule").is_in(rules))
+    limit = pl.col("rule").replace_strict(limits, return_dtype=pl.Float64)
+    broken = (pl.col("severity") >= limit) & (pl.col("severity") > 0)
+    counts = judged.group_by("case").agg(broken=broken.sum(), judged=pl.len())
+    of_cases = pl.DataFrame({"case": cases}).join(counts, on="case", how="left", maintain_order="left").fill_null(0)
+    return of_cases["broken"].cast(pl.Float64).to_numpy(), of_cases["judged"].cast(pl.Float64).to_numpy()

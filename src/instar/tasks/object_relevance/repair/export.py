@@ -1,7 +1,7 @@
 """A training set as a folder that COCO's and YOLO's readers both understand.
 
-images/train/…  images/val/…     the pictures: the original files, follow-ups as PNG
-labels/train/…  labels/val/…     YOLO: a text file for each picture
+images/train/…  images/val/…     the images: the original files, follow-ups as PNG
+labels/train/…  labels/val/…     YOLO: a text file for each image
 data.yaml                        YOLO: what is where
 instances_train.json  instances_val.json     COCO
 """
@@ -31,22 +31,22 @@ LABELS = "instances_train.json"
 VALIDATION = "instances_val.json"
 
 _COPIED = {".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
-"""Endings that every trainer reads; pictures of another kind are written anew."""
+"""Endings that every trainer reads; images of another kind are written anew."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Example:
-    """A picture with its labels. `path` is its file where it is unchanged; `about` goes with it into COCO's file."""
+    """An image with its labels. `path` is its file where it is unchanged; `origin` goes with it into COCO's file."""
 
     name: str
     truth: Detections
     image: Image
     path: str | None = None
-    about: Mapping[str, Any] = field(default_factory=dict)
+    origin: Mapping[str, str | int] = field(default_factory=dict)
 
 
 def examples(cases: Iterable[Case]) -> Iterator[Example]:
-    """The pictures of a dataset as they are."""
+    """The images of a dataset as they are."""
     for case in cases:
         image, _ = read_input(case)
         if not isinstance(case.truth, Detections) or not isinstance(image, Image):
@@ -67,9 +67,9 @@ def export(folder: Path, training: Iterable[Example], validation: Dataset | None
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)  # of a killed writer
     try:
-        sets = {"train": _pictures(part, "train", training)}
+        sets = {"train": _write_images(part, "train", training)}
         if validation is not None:
-            sets["val"] = _pictures(part, "val", examples(validation.cases()))
+            sets["val"] = _write_images(part, "val", examples(validation.cases()))
         labels = sorted({label for entries in sets.values() for _, truth, _ in entries for label in truth.labels})
         for split, entries in sets.items():
             _write_coco(part / f"instances_{split}.json", entries, labels)
@@ -86,15 +86,15 @@ def export(folder: Path, training: Iterable[Example], validation: Dataset | None
 
 
 Entry = tuple[dict[str, Any], Detections, tuple[int, int]]
-"""What COCO says of a picture, its labels, its size."""
+"""What COCO says of an image, its labels, its size."""
 
 
-def _pictures(part: Path, split: str, given: Iterable[Example]) -> list[Entry]:
-    """Write the pictures. Their names are numbers and as much of the old name as every file system takes."""
+def _write_images(part: Path, split: str, written: Iterable[Example]) -> list[Entry]:
+    """Write the images. Their names are numbers and as much of the old name as every file system takes."""
     folder = part / "images" / split
     folder.mkdir(parents=True)
     entries: list[Entry] = []
-    for number, one in enumerate(given, start=1):
+    for number, one in enumerate(written, start=1):
         copied = one.path is not None and Path(one.path).suffix.lower() in _COPIED
         stem = re.sub(r"[^A-Za-z0-9.-]+", "_", one.name if copied else Path(one.name).stem)[-80:].strip("_.")
         name = f"{number:06d}_{stem}" if copied else f"{number:06d}_{stem}.png"
@@ -104,13 +104,8 @@ def _pictures(part: Path, split: str, given: Iterable[Example]) -> list[Entry]:
         elif not cv2.imwrite(str(folder / name), cv2.cvtColor(one.image.pixels, cv2.COLOR_RGB2BGR)):
             raise OSError(f"{folder / name} could not be written")
         width, height = one.image.size
-        entries.append(
-            (
-                {"id": number, "file_name": name, "width": width, "height": height, **one.about},
-                one.truth,
-                one.image.size,
-            )
-        )
+        entry = {"id": number, "file_name": name, "width": width, "height": height, **one.origin}
+        entries.append((entry, one.truth, one.image.size))
     return entries
 
 

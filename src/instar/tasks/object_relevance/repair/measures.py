@@ -26,27 +26,13 @@ from instar.systems import MissingExtra
 __all__ = ["CONFIDENCE", "MEASURES", "TABLE", "Measured", "before_after", "evaluator", "markdown", "matched"]
 
 CONFIDENCE = 0.5
-"""The score from which a detection counts as said, in precision, recall and the counts."""
+"""The score from which a detection counts, in precision, recall and the counts."""
 
 MEASURES = ("mAP@0.5", "mAP@0.5:0.95", "precision", "recall", "TP", "FP", "FN", "mean IoU", "unreliable")
 TABLE: dict[str, Any] = {
     "measure": pl.String,
-    **dict.fromkeys(
-        (
-            "before",
-            "before_low",
-            "before_high",
-            "after",
-            "after_low",
-            "after_high",
-            "change",
-            "low",
-            "high",
-            "seed_low",
-            "seed_high",
-        ),
-        pl.Float64,
-    ),
+    **dict.fromkeys(("before", "before_low", "before_high", "after", "after_low", "after_high"), pl.Float64),
+    **dict.fromkeys(("change", "low", "high", "seed_low", "seed_high"), pl.Float64),
     "seeds_better": pl.Int64,
     "seeds": pl.Int64,
 }
@@ -164,7 +150,7 @@ def matched(answers: Sequence[Detections], truths: Sequence[Detections]) -> Meas
     if len(answers) != len(truths):
         raise ValueError(f"{len(answers)} answers for {len(truths)} images")
     evaluated, names = _evaluated(answers, truths)
-    found = []
+    classes = []
     for number, _ in enumerate(names, start=1):
         rows = [
             (image, entry)
@@ -175,14 +161,14 @@ def matched(answers: Sequence[Detections], truths: Sequence[Detections]) -> Meas
         places, scores, hits, ious = [], [], [], []
         for image, entry in rows:
             labels[image] = len(entry["gtIds"])
-            said = len(entry["dtScores"])
-            places.append(np.full(said, image))
+            count = len(entry["dtScores"])
+            places.append(np.full(count, image))
             scores.append(np.asarray(entry["dtScores"], np.float64))
-            match = np.asarray(entry["dtMatches"]).reshape(10, said)
+            match = np.asarray(entry["dtMatches"]).reshape(10, count)
             hits.append(match > 0)
             ious.append(_overlaps(evaluated.ious[image + 1, number], match[0], entry["gtIds"]))
         order = np.argsort(-np.concatenate([*scores, np.zeros(0)]), kind="mergesort")
-        found.append(
+        classes.append(
             _Class(
                 np.concatenate([*places, np.zeros(0, np.int64)]).astype(np.int64)[order],
                 np.concatenate([*scores, np.zeros(0)])[order],
@@ -191,7 +177,7 @@ def matched(answers: Sequence[Detections], truths: Sequence[Detections]) -> Meas
                 labels,
             )
         )
-    return Measured(len(truths), tuple(found))
+    return Measured(len(truths), tuple(classes))
 
 
 def _overlaps(ious: Any, match: Floats, labels: Sequence[int]) -> Floats:
@@ -217,9 +203,9 @@ def _evaluated(answers: Sequence[Detections], truths: Sequence[Detections]) -> t
     names = sorted({label for one in (*truths, *answers) for label in one.labels})
     numbers = {name: number for number, name in enumerate(names, start=1)}
     entries: list[list[dict[str, Any]]] = []
-    for given in (truths, answers):
+    for side in (truths, answers):
         entries.append([])
-        for image, one in enumerate(given, start=1):
+        for image, one in enumerate(side, start=1):
             for box, label, score in zip(one.boxes.astype(np.float64), one.labels, one.scores, strict=True):
                 x0, y0, x1, y1 = box.tolist()
                 entries[-1].append(
@@ -236,14 +222,14 @@ def _evaluated(answers: Sequence[Detections], truths: Sequence[Detections]) -> t
     sides = []
     with redirect_stdout(io.StringIO()):
         for annotations in entries:
-            side = coco.COCO()
-            side.dataset = {
+            index = coco.COCO()
+            index.dataset = {
                 "images": [{"id": image} for image in range(1, len(truths) + 1)],
                 "categories": [{"id": number} for number in numbers.values()],
                 "annotations": annotations,
             }
-            side.createIndex()
-            sides.append(side)
+            index.createIndex()
+            sides.append(index)
         evaluation = cocoeval.COCOeval(*sides, "bbox")
         evaluation.params.areaRng, evaluation.params.areaRngLbl = [[0, 1e10]], ["all"]
         evaluation.params.maxDets = [100]

@@ -22,10 +22,11 @@ from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.relations import Rule, rule
 from instar.store import Manifest, Store
+from instar.tasks.object_relevance.analysis import presence_rules
 from instar.tasks.object_relevance.repair.export import Example
 from instar.transforms import NotApplicable, Transformation
 
-__all__ = ["Chosen", "choose", "exposing", "mutants", "presence_rules"]
+__all__ = ["Chosen", "choose", "exposing", "mutant_rules", "mutants"]
 
 SHARE = 0.15
 """Mutants in the training set; the paper had 1 to 27 %."""
@@ -46,21 +47,14 @@ class Chosen:
         return int(self.counts["available"].sum())
 
 
-def presence_rules(run: Run) -> list[Rule]:
-    """The rules of a run whose relation is presence: those that mutants come of."""
+def mutant_rules(run: Run) -> list[Rule]:
+    """The rules of a run that mutants come of: those about the presence of annotated objects."""
     manifest = run.manifest
     if manifest.system.kind != Detections.kind:
         raise ValueError(f"{run.folder} is a run of {manifest.system.kind}; a repair needs one of detections")
     if manifest.truth_kind != Detections.kind:
         raise ValueError(f"{run.folder}: its dataset has no annotated objects, and training needs labels")
-    found = [
-        one
-        for one in bound_rules(manifest.rules, manifest.system.kind)
-        if one.relation is not None and one.relation.relation.name == "presence"
-    ]
-    if not found:
-        raise ValueError(f"{run.folder} has no rules of the relation presence; run the suite object-relevance")
-    return found
+    return list(bound_rules(presence_rules(run), manifest.system.kind))
 
 
 def exposing(run: Run, *, threshold: float | None = None, judging: str = DEFAULT) -> pl.DataFrame:
@@ -69,14 +63,10 @@ def exposing(run: Run, *, threshold: float | None = None, judging: str = DEFAULT
     A pair is violated where the severity of one of its objects is at least the threshold; the draw is the first in
     which such an object breaks the relation, as its verdict says.
     """
-    limits = run.thresholds(threshold)
-    mine = pl.DataFrame({"rule": [one.id for one in presence_rules(run)]}).with_columns(
-        limit=pl.col("rule").replace_strict(limits, return_dtype=pl.Float64)
-    )
-    broken = (
-        run.verdicts(judging)
-        .join(mine, on="rule")
-        .filter((pl.col("severity") > 0) & (pl.col("severity") >= pl.col("limit")))
+    rules, limits = [one.id for one in mutant_rules(run)], run.thresholds(threshold)
+    limit = pl.col("rule").replace_strict(limits, return_dtype=pl.Float64)
+    broken = run.verdicts(judging).filter(
+        pl.col("rule").is_in(rules) & (pl.col("severity") > 0) & (pl.col("severity") >= limit)
     )
     return broken.group_by("case", "rule").agg(pl.col("draw").min()).sort("case", "rule")
 
@@ -130,7 +120,7 @@ def mutants(run: Run, chosen: pl.DataFrame, training: Dataset) -> Iterator[Examp
     """The chosen mutants, made anew: the very follow-ups that the run predicted, with their labels.
 
     Where the effect is `gone` the objects that were erased lose their labels; where it is `kept` all stay. The run's
-    dataset must still be what it was: pictures by their content hash, labels by their numbers.
+    dataset must still be what it was: images by their content hash, labels by their numbers.
     """
     manifest = run.manifest
     cases = {case.id: case for case in training.cases()}
@@ -138,12 +128,12 @@ def mutants(run: Run, chosen: pl.DataFrame, training: Dataset) -> Iterator[Examp
         row["case"]: row
         for row in run.store.cases(where=pl.col("case").is_in(chosen["case"].implode())).iter_rows(named=True)
     }
-    for (name,), mine in chosen.group_by("case", maintain_order=True):
+    for (name,), of_case in chosen.group_by("case", maintain_order=True):
         case = cases.get(str(name))
         if case is None:
             raise ValueError(f"{training.name} has no case {name!r}; give the dataset that {run.folder} is a run of")
         image = _unchanged(case, stored[str(name)])
-        for text, draw in mine.select("rule", "draw").iter_rows():
+        for text, draw in of_case.select("rule", "draw").iter_rows():
             yield _mutant(run.store, manifest, case, image, rule(text), draw)
 
 
@@ -169,7 +159,7 @@ def _mutant(store: Store, manifest: Manifest, case: Case, image: Image, judged: 
         f"{Path(case.id).stem}_{changed.id}_{draw}.png",
         labels,
         followed,
-        about={"case": case.id, "rule": judged.id, "draw": draw},
+        origin={"case": case.id, "rule": judged.id, "draw": draw},
     )
 
 
@@ -191,11 +181,11 @@ def _needs(
 
 
 def _unchanged(case: Case, stored: Mapping[str, Any]) -> Image:
-    """The case's picture, if it and its labels are still what was tested."""
+    """The case's image, if it and its labels are still what was tested."""
     image, digest = read_input(case)
     if digest != stored["hash"]:
         raise ValueError(
-            f"{case.id}: not the picture that was tested; give the training set that the run is of, or, "
+            f"{case.id}: not the image that was tested; give the training set that the run is of, or, "
             "if it has changed, run the suite again"
         )
     truth = case.truth

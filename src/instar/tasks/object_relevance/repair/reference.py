@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ from instar.warp import Warp
 
 __all__ = ["detector", "train"]
 
-SAID_EVERY = 10.0
+PROGRESS_EVERY = 10.0
 """Seconds between two lines of progress."""
 SAVED_EVERY = 30.0
 """Seconds of a training that a stop costs at most."""
@@ -57,52 +58,34 @@ def train(
 ) -> Path:
     """Train on an exported folder (COCO) and return the weights, `weights.npz` in the folder `out`.
 
-    Pictures are letterboxed to `side` pixels. The number of `steps` is the same whatever the size of the set, so that
+    Images are letterboxed to `side` pixels. The number of `steps` is the same whatever the size of the set, so that
     two trainings differ in what they saw and not in how long. The same seed on the same machine gives the same
     weights, as far as PyTorch can promise that. `start` are weights to go on from, of the same classes. A training
     that was stopped goes on where it was half a minute before, if it is asked for again with the same arguments.
     """
     torch = pytorch("the reference trainer")
-    pictures, boxes, classes, labels = _loaded(folder, side)
+    training = _loaded(folder, side)
+    labels = training.labels
     if not labels:
         raise ValueError(f"{folder}: nothing is annotated in it, so there is nothing to learn")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    asked = fingerprint_of(
-        VERSION,
-        labels,
-        side,
-        steps,
-        batch,
-        seed,
-        hash_file(str(start)) if start else None,
-        pictures.shape,
-        _digest([pictures, *boxes, *classes]),
-    )
+    pixels = training.pixels
+    digest = _digest([pixels, *training.boxes, *training.classes])
+    started = hash_file(str(start)) if start else None
+    fingerprint = fingerprint_of(VERSION, labels, side, steps, batch, seed, started, pixels.shape, digest)
     kept = out / "unfinished.pt"
     with _repeatable(torch, seed):
         if start is None:
             network = network_of(torch, len(labels)).to(device)
         else:
-            held = read_weights(start)
-            if held.labels != labels:
+            first = read_weights(start)
+            if first.labels != labels:
                 raise ValueError(
-                    f"{start} knows the classes {', '.join(held.labels)}, {folder} has {', '.join(labels)}"
+                    f"{start} knows the classes {', '.join(first.labels)}, {folder} has {', '.join(labels)}"
                 )
-            network = held.network(torch, device)
-        _fit(
-            torch,
-            network,
-            pictures,
-            boxes,
-            classes,
-            len(labels),
-            device,
-            seed=seed,
-            steps=steps,
-            batch=batch,
-            kept=kept,
-            asked=asked,
-        )
+            network = first.network(torch, device)
+        unfinished = _Unfinished(kept, fingerprint)
+        _fit(torch, network, training, device, unfinished, seed=seed, steps=steps, batch=batch)
     state = {name: value.cpu().numpy() for name, value in network.state_dict().items()}
     path = out / "weights.npz"
     place_file(path, Weights(labels, side, state).write)
@@ -118,28 +101,59 @@ def detector(weights: Path) -> System:
 # --- training --------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Training:
+    """Images in squares (N, side, side, 3), their boxes there, the number of each box's class, and the classes."""
+
+    pixels: npt.NDArray[np.uint8]
+    boxes: list[Floats]
+    classes: list[npt.NDArray[np.int64]]
+    labels: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Unfinished:
+    """The file of a training that was stopped, and the fingerprint of everything that determines it."""
+
+    path: Path
+    fingerprint: str
+
+    def save(self, torch: Any, network: Any, optimiser: Any, step: int) -> None:
+        states = {"network": network.state_dict(), "optimiser": optimiser.state_dict()}
+        place_file(self.path, partial(torch.save, {"fingerprint": self.fingerprint, "step": step, **states}))
+
+    def resume(self, torch: Any, network: Any, optimiser: Any, device: Any) -> int:
+        """Take the training up, and say how many steps of it are done; 0 where there is none like it."""
+        if not self.path.is_file():
+            return 0
+        stored = torch.load(self.path, map_location=device, weights_only=True)
+        if stored["fingerprint"] != self.fingerprint:
+            return 0
+        network.load_state_dict(stored["network"])
+        optimiser.load_state_dict(stored["optimiser"])
+        print(f"going on with a training that was stopped after {stored['step']:,} steps", file=sys.stderr, flush=True)
+        return int(stored["step"])
+
+
 def _fit(
     torch: Any,
     network: Any,
-    pictures: npt.NDArray[np.uint8],
-    boxes: list[Floats],
-    classes: list[npt.NDArray[np.int64]],
-    count: int,
+    training: _Training,
     device: Any,
+    unfinished: _Unfinished,
     *,
     seed: int,
     steps: int,
     batch: int,
-    kept: Path,
-    asked: str,
 ) -> None:
-    side = pictures.shape[1]
-    turned = Warp.mirror((side, side), "h")
-    twice = [*boxes, *(turned.boxes(each).astype(np.float32) for each in boxes)]
-    heat, where, weight = (torch.from_numpy(each).to(device) for each in _targets(twice, classes * 2, count, side))
-    seen = torch.from_numpy(pictures).to(device)
+    side, count = training.pixels.shape[1], len(training.labels)
+    mirror = Warp.mirror((side, side), "h")
+    boxes = [*training.boxes, *(mirror.boxes(each).astype(np.float32) for each in training.boxes)]
+    targets = _targets(boxes, training.classes * 2, count, side)
+    heat, where, weight = (torch.from_numpy(each).to(device) for each in targets)
+    seen = torch.from_numpy(training.pixels).to(device)
     optimiser = torch.optim.AdamW(network.parameters(), lr=2e-3, weight_decay=1e-2, fused=device.type == "cuda")
-    first = _resumed(torch, network, optimiser, kept, asked, device)
+    first = unfinished.resume(torch, network, optimiser, device)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimiser, 2e-3, total_steps=steps, pct_start=0.1, last_epoch=first - 1
     )
@@ -147,47 +161,28 @@ def _fit(
     order = _order(chance, len(seen), steps * batch)
     turns = chance.random(len(order)) < 0.5
     network.train()
-    begun = said = saved = time.monotonic()
+    begun = printed = saved = time.monotonic()
     for step in range(first, steps):
         now = slice(step * batch, (step + 1) * batch)
         picked, mirrored = (torch.from_numpy(each[now]).to(device) for each in (order, turns))
-        given = seen[picked]
-        given = torch.where(mirrored[:, None, None, None], given.flip(2), given)
+        pixels = seen[picked]
+        pixels = torch.where(mirrored[:, None, None, None], pixels.flip(2), pixels)
         target = picked + mirrored * len(seen)
-        scores, found = decoded(torch, network(normalised(given)), count)
-        loss = _focal(torch, scores, heat[target]) + _overlap(torch, found, where[target], weight[target])
+        scores, predicted = decoded(torch, network(normalised(pixels)), count)
+        loss = _focal(torch, scores, heat[target]) + _overlap(torch, predicted, where[target], weight[target])
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 10.0)
         optimiser.step()
         schedule.step()
         if time.monotonic() - saved > SAVED_EVERY:
-            held = {
-                "asked": asked,
-                "step": step + 1,
-                "network": network.state_dict(),
-                "optimiser": optimiser.state_dict(),
-            }
-            place_file(kept, partial(torch.save, held))
+            unfinished.save(torch, network, optimiser, step + 1)
             saved = time.monotonic()
-        if time.monotonic() - said > SAID_EVERY:
-            said = time.monotonic()
-            left = (said - begun) * (steps - step - 1) / (step + 1 - first)
+        if time.monotonic() - printed > PROGRESS_EVERY:
+            printed = time.monotonic()
+            left = (printed - begun) * (steps - step - 1) / (step + 1 - first)
             print(f"trained {step + 1:,} of {steps:,} steps, {left / 60:.1f} min left", file=sys.stderr, flush=True)
     network.eval()
-
-
-def _resumed(torch: Any, network: Any, optimiser: Any, kept: Path, asked: str, device: Any) -> int:
-    """Take up a training that was stopped, and say how many steps of it are done; 0 where there is none like it."""
-    if not kept.is_file():
-        return 0
-    held = torch.load(kept, map_location=device, weights_only=True)
-    if held["asked"] != asked:
-        return 0
-    network.load_state_dict(held["network"])
-    optimiser.load_state_dict(held["optimiser"])
-    print(f"going on with a training that was stopped after {held['step']:,} steps", file=sys.stderr, flush=True)
-    return int(held["step"])
 
 
 def _digest(arrays: Sequence[npt.NDArray[Any]]) -> str:
@@ -198,7 +193,7 @@ def _digest(arrays: Sequence[npt.NDArray[Any]]) -> str:
 
 
 def _order(chance: np.random.Generator, count: int, wanted: int) -> npt.NDArray[np.int64]:
-    """Every picture once before any comes again."""
+    """Every image once before any comes again."""
     rounds = -(-wanted // count)
     return np.asarray(np.concatenate([chance.permutation(count) for _ in range(rounds)])[:wanted], np.int64)
 
@@ -212,13 +207,13 @@ def _focal(torch: Any, logits: Any, heat: Any) -> Any:
     return -loss.sum() / middle.sum().clamp(min=1)
 
 
-def _overlap(torch: Any, found: Any, wanted: Any, weight: Any) -> Any:
+def _overlap(torch: Any, predicted: Any, wanted: Any, weight: Any) -> Any:
     """1 − generalised IoU, over the cells near the middles of objects."""
-    low, high = torch.maximum(found[:, :2], wanted[:, :2]), torch.minimum(found[:, 2:], wanted[:, 2:])
+    low, high = torch.maximum(predicted[:, :2], wanted[:, :2]), torch.minimum(predicted[:, 2:], wanted[:, 2:])
     both = (high - low).clamp(min=0).prod(1)
-    area = [(each[:, 2:] - each[:, :2]).clamp(min=0).prod(1) for each in (found, wanted)]
+    area = [(each[:, 2:] - each[:, :2]).clamp(min=0).prod(1) for each in (predicted, wanted)]
     union = area[0] + area[1] - both
-    around = (torch.maximum(found[:, 2:], wanted[:, 2:]) - torch.minimum(found[:, :2], wanted[:, :2])).prod(1)
+    around = (torch.maximum(predicted[:, 2:], wanted[:, 2:]) - torch.minimum(predicted[:, :2], wanted[:, :2])).prod(1)
     giou = both / union.clamp(min=1e-6) - (around - union) / around.clamp(min=1e-6)
     return ((1 - giou) * weight).sum() / weight.sum().clamp(min=1)
 
@@ -232,8 +227,8 @@ def _targets(
     where = np.zeros((len(boxes), 4, cells, cells), np.float32)
     weight = np.zeros((len(boxes), cells, cells), np.float32)
     places = np.arange(cells)
-    for number, (mine, kinds) in enumerate(zip(boxes, classes, strict=True)):
-        for box, kind in zip(mine, kinds, strict=True):
+    for number, (of_image, kinds) in enumerate(zip(boxes, classes, strict=True)):
+        for box, kind in zip(of_image, kinds, strict=True):
             middle = np.clip((box[:2] + box[2:]) / 2 / STRIDE - 0.5, 0, cells - 1)
             spread = np.maximum((box[2:] - box[:2]) / STRIDE / 6, 0.4)
             nearest = np.rint(middle).astype(int)
@@ -241,30 +236,27 @@ def _targets(
             down = np.exp(-((places - nearest[1]) ** 2) / (2 * spread[1] ** 2))
             blob = (down[:, None] * across).astype(np.float32)
             heat[number, kind] = np.maximum(heat[number, kind], blob)
-            mine_here = (blob > 0.5) & (blob > weight[number])
-            weight[number][mine_here] = blob[mine_here]
-            where[number][:, mine_here] = box[:, None]
+            own = (blob > 0.5) & (blob > weight[number])
+            weight[number][own] = blob[own]
+            where[number][:, own] = box[:, None]
     return heat, where, weight
 
 
-def _loaded(
-    folder: Path, side: int
-) -> tuple[npt.NDArray[np.uint8], list[Floats], list[npt.NDArray[np.int64]], list[str]]:
-    """The pictures of a folder in squares, their boxes there, the number of each box's class, and the classes."""
+def _loaded(folder: Path, side: int) -> _Training:
     if side % STRIDE:
         raise ValueError(f"side is a multiple of {STRIDE}, got {side}")
     cases = list(dataset(folder / LABELS).cases())
     truths = [case.truth for case in cases if isinstance(case.truth, Detections)]
     labels = sorted({label for truth in truths for label in truth.labels})
-    pictures = np.zeros((len(cases), side, side, 3), np.uint8)
+    pixels = np.zeros((len(cases), side, side, 3), np.uint8)
     boxes, classes = [], []
     for number, (case, truth) in enumerate(zip(cases, truths, strict=True)):
         image, _ = read_input(case)
         assert isinstance(image, Image)
-        pictures[number], frame = framed(image, side)
+        pixels[number], frame = framed(image, side)
         boxes.append(frame.boxes(truth.boxes).astype(np.float32).reshape(-1, 4))
         classes.append(np.array([labels.index(label) for label in truth.labels], np.int64))
-    return pictures, boxes, classes, labels
+    return _Training(pixels, boxes, classes, labels)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Repair a detector: find what exposes it, train with that, and measure once on pictures never used before."""
+"""Repair a detector: find what exposes it, train with that, and measure once on images never used before."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from instar.suites import Suite
 from instar.tasks.object_relevance.repair.evaluate import measured
 from instar.tasks.object_relevance.repair.export import examples, export
 from instar.tasks.object_relevance.repair.measures import TABLE, Measured, before_after, evaluator, markdown
-from instar.tasks.object_relevance.repair.mutants import SHARE, Chosen, choose, exposing, mutants, presence_rules
+from instar.tasks.object_relevance.repair.mutants import SHARE, Chosen, choose, exposing, mutant_rules, mutants
 from instar.tasks.object_relevance.repair.search import NOTHING, search
 from instar.tasks.object_relevance.repair.splits import check_disjoint
 from instar.tasks.object_relevance.repair.trainer import REFERENCE, Trainer, seconds, trained, trainer
@@ -33,7 +33,7 @@ __all__ = ["Repaired", "augment", "repair"]
 Say = Callable[[str], None]
 SIDES = ("before", "after")
 SETTINGS = "repair.json"
-SAID_EVERY = 10.0
+PROGRESS_EVERY = 10.0
 """Seconds between two lines of progress."""
 
 
@@ -75,8 +75,8 @@ def augment(
 def _chosen(
     run: Run, available: pl.DataFrame, data: Dataset, *, share: float, seed: int = 0, rules: Sequence[str] | None = None
 ) -> Chosen:
-    mine = available.filter(pl.col("rule").is_in(_named(run, rules)))
-    chosen = choose(mine, sum(1 for _ in data.cases()), share=share, seed=seed)
+    allowed = available.filter(pl.col("rule").is_in(_named(run, rules)))
+    chosen = choose(allowed, sum(1 for _ in data.cases()), share=share, seed=seed)
     if chosen.mutants.is_empty():
         raise ValueError(
             f"of {chosen.available:,} mutants a share of {share:g} takes none; give a larger share, or other rules"
@@ -108,18 +108,12 @@ def repair(
 
     Args:
         run: a run of the detector before repair, on the training set, with rules of the relation presence.
-        train, val, test: annotated datasets that share no picture.
-        by: the trainer, `package.module:function`.
+        train, val, test: annotated datasets that share no image.
+        by: the trainer, `reference` or `package.module:function`.
         rules: take the mutants of these alone.
         searching: try every ratio and σ on a sample of the training set and take the best on the validation set.
     """
-    if seeds < 1:
-        raise ValueError(f"there is at least one seed, got {seeds}")
-    if rules is not None and searching:
-        raise ValueError("either the rules are given or they are searched for")
-    if start is not None and not start.exists():
-        raise FileNotFoundError(f"there are no weights {start} to start from")
-    evaluator()
+    _check_arguments(seeds, rules, searching, start)
     folder = Path(out)
     trains = by if isinstance(by, Trainer) else trainer(by)
     available = _exposing(run, threshold, judging)
@@ -141,46 +135,63 @@ def repair(
     say("comparing the sets")
     check_disjoint(sets)
     _write_json(folder / SETTINGS, settings)
-    taken, searched = _named(run, rules), None
+    searched = None
     if searching:
-        searched = search(
-            run, available, sets["train"], sets["val"], trains, folder / "search", share=share, start=start, say=say
-        )
-        _write_json(folder / "search.json", searched.to_dicts())
-        if searched["candidate"][0] == NOTHING:
-            say("on the validation set no mutants at all did better than any")
-        taken = searched.filter(pl.col("candidate") != NOTHING)["rules"][0].to_list()
-        say(f"taking mutants of {', '.join(taken)}")
-    chosen = _chosen(run, available, sets["train"], share=share, rules=taken)
+        place = folder / "search"
+        searched = search(run, available, sets["train"], sets["val"], trains, place, share=share, start=start, say=say)
+        rules = _best_rules(searched, folder, say)
+    chosen = _chosen(run, available, sets["train"], share=share, rules=rules)
+    _write_sets(run, sets, chosen, folder, say)
+    weights = _weights(trains, folder, seeds, start, say)
+    return Repaired(folder, chosen, _tested(run, trains, weights, sets["test"], folder, chosen, say), searched)
+
+
+def _check_arguments(seeds: int, rules: Sequence[str] | None, searching: bool, start: Path | None) -> None:
+    """Raise before anything is trained, also where what measures is not installed."""
+    if seeds < 1:
+        raise ValueError(f"there is at least one seed, got {seeds}")
+    if rules is not None and searching:
+        raise ValueError("rules are either named or searched for: leave out `rules` or `searching`")
+    if start is not None and not start.exists():
+        raise FileNotFoundError(f"there are no weights {start} to start from")
+    evaluator()
+
+
+def _best_rules(searched: pl.DataFrame, folder: Path, say: Say) -> list[str]:
+    """The rules whose mutants did best on the validation set; what was tried is written down."""
+    _write_json(folder / "search.json", searched.to_dicts())
+    if searched["candidate"][0] == NOTHING:
+        say("on the validation set, training without mutants did better than training with any")
+    rules: list[str] = searched.filter(pl.col("candidate") != NOTHING)["rules"][0].to_list()
+    say(f"taking mutants of {', '.join(rules)}")
+    return rules
+
+
+def _write_sets(run: Run, sets: Mapping[str, Dataset], chosen: Chosen, folder: Path, say: Say) -> None:
+    """Export both training sets, as far as they are not there."""
+    train, val = sets["train"], sets["val"]
     if not (folder / "augmented").exists():
         say(f"making {chosen.mutants.height:,} mutants")
-        export(
-            folder / "augmented",
-            chain(examples(sets["train"].cases()), mutants(run, chosen.mutants, sets["train"])),
-            sets["val"],
-        )
+        export(folder / "augmented", chain(examples(train.cases()), mutants(run, chosen.mutants, train)), val)
     if not (folder / "originals").exists():
-        export(folder / "originals", examples(sets["train"].cases()), sets["val"])
-    weights = _weights(trains, folder, seeds, start, say)
-    table = _tested(run, trains, weights, sets["test"], folder, chosen, say)
-    return Repaired(folder, chosen, table, searched)
+        export(folder / "originals", examples(train.cases()), val)
 
 
 def _weights(by: Trainer, folder: Path, seeds: int, start: Path | None, say: Say) -> dict[str, list[Path]]:
     """Train both sides, once for each seed."""
-    found: dict[str, list[Path]] = {side: [] for side in SIDES}
+    weights: dict[str, list[Path]] = {side: [] for side in SIDES}
     spent: list[float] = []
     for number in range(seeds):
-        for side, given in zip(SIDES, ("originals", "augmented"), strict=True):
+        for side, training in zip(SIDES, ("originals", "augmented"), strict=True):
             whole = sum(spent) / len(spent) * (2 * seeds - len(spent)) / 60 if spent else None
             say(
                 f"training {len(spent) + 1} of {2 * seeds}: {side}, seed {number}"
                 f"{'' if whole is None else f'; about {whole:.1f} min left for all of them'}"
             )
             out = folder / "trained" / f"{side}-{number}"
-            found[side].append(trained(by, folder / given, out, seed=number, start=start))
+            weights[side].append(trained(by, folder / training, out, seed=number, start=start))
             spent.append(seconds(out))
-    return found
+    return weights
 
 
 def _tested(
@@ -194,22 +205,21 @@ def _tested(
     manifest = run.manifest
     suite = Suite(
         "object relevance of the run",
-        tuple(presence_rules(run)),
+        tuple(mutant_rules(run)),
         output="detections",
         options=manifest.options,
         thresholds=manifest.thresholds,
     )
-    found: dict[str, list[Measured]] = {side: [] for side in weights}
-    everything = [(side, number, path) for side, mine in weights.items() for number, path in enumerate(mine)]
+    measures: dict[str, list[Measured]] = {side: [] for side in weights}
+    everything = [(side, number, path) for side, paths in weights.items() for number, path in enumerate(paths)]
     for place, (side, number, path) in enumerate(everything, start=1):
         say(f"testing {place} of {len(everything)}: {side}, seed {number}")
-        found[side].append(
-            measured(by.system(path), suite, test, folder / "test" / f"{side}-{number}", on_progress=_spoken(say))
-        )
-    table = before_after(found["before"], found["after"])
+        out = folder / "test" / f"{side}-{number}"
+        measures[side].append(measured(by.system(path), suite, test, out, on_progress=_spoken(say)))
+    table = before_after(measures["before"], measures["after"])
     each = {
-        side: [{name: None if math.isnan(value) else value for name, value in one.values().items()} for one in mine]
-        for side, mine in found.items()
+        side: [{name: None if math.isnan(value) else value for name, value in one.values().items()} for one in seeds]
+        for side, seeds in measures.items()
     }
     _write_json(result, {"table": table.to_dicts(), "seeds": each, "mutants": chosen.counts.to_dicts()})
     place_file(folder / "result.md", markdown(table).encode("utf-8"))
@@ -218,12 +228,12 @@ def _tested(
 
 def _spoken(say: Say) -> Callable[[Progress], None]:
     """A line of progress now and then."""
-    said = time.monotonic()
+    last = time.monotonic()
 
     def tell(progress: Progress) -> None:
-        nonlocal said
-        if time.monotonic() - said > SAID_EVERY:
-            said = time.monotonic()
+        nonlocal last
+        if time.monotonic() - last > PROGRESS_EVERY:
+            last = time.monotonic()
             left = "" if progress.remaining is None else f", {progress.remaining / 60:.1f} min left"
             say(f"predicted {progress.done:,} of {progress.rows:,}{left}")
 
@@ -242,21 +252,21 @@ def _exposing(run: Run, threshold: float | None, judging: str) -> pl.DataFrame:
 
 def _named(run: Run, rules: Sequence[str] | None) -> list[str]:
     """Rules of the relation presence in this run, by their ids, with or without the relation; all by default."""
-    known = presence_rules(run)
+    known = mutant_rules(run)
     if rules is None:
         return [one.id for one in known]
-    found = []
+    ids = []
     for text in rules:
         wanted = rule(text)
-        mine = [one.id for one in known if wanted.id in (one.id, one.left)]
-        if not mine:
+        named = [one.id for one in known if wanted.id in (one.id, one.left)]
+        if not named:
             raise unknown("rule of this run", wanted.id, [one.id for one in known])
-        found += mine
-    return found
+        ids += named
+    return ids
 
 
-def _opened(given: str | Path | Dataset) -> Dataset:
-    return given if isinstance(given, Dataset) else dataset(given)
+def _opened(data: str | Path | Dataset) -> Dataset:
+    return data if isinstance(data, Dataset) else dataset(data)
 
 
 def _check_same(folder: Path, settings: Mapping[str, Any]) -> None:
@@ -264,12 +274,12 @@ def _check_same(folder: Path, settings: Mapping[str, Any]) -> None:
     path = folder / SETTINGS
     begun = any((folder / name).exists() for name in ("search", "augmented", "originals", "trained"))
     if begun and path.is_file():
-        held = json.loads(path.read_text("utf-8"))
-        other = [name for name in settings if held.get(name) != settings[name]]
+        stored = json.loads(path.read_text("utf-8"))
+        other = [name for name in settings if stored.get(name) != settings[name]]
         if other:
             raise ValueError(
                 f"{folder} holds a repair with another {' and '.join(other)} "
-                f"({', '.join(str(held.get(name)) for name in other)}); give another --out"
+                f"({', '.join(str(stored.get(name)) for name in other)}); give another folder `out`"
             )
 
 

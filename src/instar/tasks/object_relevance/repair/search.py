@@ -31,11 +31,11 @@ def candidates(available: pl.DataFrame) -> dict[str, list[str]]:
     for text in rules:
         steps = rule(text).transformations[0].steps
         families.setdefault(" | ".join(step.family.name for step in steps), []).append(text)
-    found = {rule(text).left: [text] for text in rules}
-    found |= {f"{name}, every level": members for name, members in families.items() if len(members) > 1}
+    tried = {rule(text).left: [text] for text in rules}
+    tried |= {f"{name}, every level": members for name, members in families.items() if len(members) > 1}
     if len(families) > 1:
-        found["all rules"] = rules
-    return found
+        tried["all rules"] = rules
+    return tried
 
 
 def search(
@@ -56,22 +56,23 @@ def search(
     """Train once with each candidate's mutants on a sample of the training set; the best on the validation set first.
 
     One row per candidate: `rules`, how many `mutants`, `mAP@0.5` on the validation set. Tried are the `candidates`, and
-    `no mutants` to compare with, unless told. One training each: differences of a few hundredths may be chance.
+    `no mutants` to compare with, unless `tried` says otherwise. One training each: differences of a few hundredths may
+    be chance.
     """
     cases = [case for case in training.cases() if _drawn(seed, case.id) < sample]
     part = Dataset(f"a sample of {training.name}", training.root, lambda: iter(cases), training.truth)
-    mine = available.filter(pl.col("case").is_in([case.id for case in cases]))
+    sampled = available.filter(pl.col("case").is_in([case.id for case in cases]))
     rows = []
     everything = {NOTHING: [], **candidates(available)} if tried is None else tried
     for number, (name, rules) in enumerate(everything.items()):
         say(f"searching, {number + 1} of {len(everything)}: {name}")
-        chosen = choose(mine.filter(pl.col("rule").is_in(rules)), len(cases), share=share, seed=seed).mutants
+        chosen = choose(sampled.filter(pl.col("rule").is_in(rules)), len(cases), share=share, seed=seed).mutants
         folder = out / f"set-{number:02d}"
         if not folder.exists():
             export(folder, chain(examples(cases), mutants(run, chosen, part)))
         weights = trained(by, folder, out / f"trained-{number:02d}", seed=seed, start=start)
-        found = compared(by.system(weights), validation).values()["mAP@0.5"]
-        rows.append((name, list(rules), chosen.height, found))
+        precision = compared(by.system(weights), validation).values()["mAP@0.5"]
+        rows.append((name, list(rules), chosen.height, precision))
     return pl.DataFrame(
         rows,
         schema={"candidate": pl.String, "rules": pl.List(pl.String), "mutants": pl.Int64, "mAP@0.5": pl.Float64},

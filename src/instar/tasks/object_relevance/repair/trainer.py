@@ -21,11 +21,14 @@ from typing import Any
 from instar.files import place_file
 from instar.outputs.detections import Detections
 from instar.registry import loaded_object
+from instar.spelling import unknown
 from instar.systems import System, fingerprint_of, from_function, hash_file
 
 __all__ = ["REFERENCE", "Trainer", "seconds", "trained", "trainer"]
 
-REFERENCE = "instar.tasks.object_relevance.repair.reference:train"
+REFERENCE = "reference"
+"""The built-in trainer's name."""
+_BUILT_IN = {REFERENCE: "instar.tasks.object_relevance.repair.reference:train"}
 
 _DONE = "trained.json"
 
@@ -41,10 +44,10 @@ class Trainer:
     def system(self, weights: Path) -> System:
         """The detector with these weights."""
         made = self.detector(weights)
-        found = made if isinstance(made, System) else _with_weights(from_function(made, self.name), weights)
-        if found.kind != Detections.kind:
-            raise ValueError(f"{self.name}: its detector answers with {found.kind}, a repair needs detections")
-        return found
+        system = made if isinstance(made, System) else _with_weights(from_function(made, self.name), weights)
+        if system.kind != Detections.kind:
+            raise ValueError(f"{self.name}: its detector answers with {system.kind}, a repair needs detections")
+        return system
 
 
 def _with_weights(system: System, weights: Path) -> System:
@@ -56,38 +59,41 @@ def _with_weights(system: System, weights: Path) -> System:
 
 
 def trainer(spelling: str = REFERENCE) -> Trainer:
-    """The trainer that `package.module:function` names, or a Trainer that is there."""
-    found = loaded_object(spelling)
-    if isinstance(found, Trainer):
-        return found
-    if not callable(found):
-        raise TypeError(f"{spelling} is a {type(found).__name__}, not a function or a Trainer")
-    module, _, name = spelling.partition(":")
+    """The built-in trainer `reference`, or the function or Trainer that `package.module:object` names."""
+    if spelling not in _BUILT_IN and ":" not in spelling:
+        raise unknown("trainer", spelling, _BUILT_IN, see="Yours is written package.module:function.")
+    place = _BUILT_IN.get(spelling, spelling)
+    train = loaded_object(place)
+    if isinstance(train, Trainer):
+        return train
+    if not callable(train):
+        raise TypeError(f"{spelling} is a {type(train).__name__}, not a function or a Trainer")
+    module, _, name = place.partition(":")
     beside = getattr(sys.modules[module], "detector", None)
     if not callable(beside):
         raise TypeError(
             f"{module} has no function detector(weights) beside {name}; it makes a system of what was trained"
         )
-    return Trainer(spelling, found, beside)
+    return Trainer(spelling, train, beside)
 
 
 def trained(by: Trainer, folder: Path, out: Path, *, seed: int, start: Path | None = None) -> Path:
     """The weights of a training, which is done only if it was not finished before."""
     done = out / _DONE
     if done.is_file():
-        held = out / str(json.loads(done.read_text("utf-8"))["weights"])
-        if held.exists():
-            return held
+        finished = out / str(json.loads(done.read_text("utf-8"))["weights"])
+        if finished.exists():
+            return finished
     out.mkdir(parents=True, exist_ok=True)
     begun = time.monotonic()
     weights = Path(by.train(folder, out, seed=seed, start=start))
     if not weights.exists():
         raise FileNotFoundError(f"{by.name} returned {weights}, which is not there")
     inside = weights.relative_to(out) if weights.is_relative_to(out) else weights.absolute()
-    told = json.dumps(
+    record = json.dumps(
         {"weights": str(inside), "trainer": by.name, "seed": seed, "seconds": round(time.monotonic() - begun, 1)}
     )
-    place_file(done, told.encode("utf-8"))
+    place_file(done, record.encode("utf-8"))
     return weights
 
 

@@ -1,0 +1,38 @@
+"""What the report shows of object relevance, and what `instar tables` prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from instar.report.section import make_section
+from instar.tasks.object_relevance.analysis import object_table
+from instar.tasks.object_relevance.panel import PANELS
+from tests.perfect.test_object_relevance import background_only, ran, seen
+
+PANEL = PANELS["objects"]
+
+
+def test_tables_and_figures_say_what_was_counted(tmp_path: Path) -> None:
+    run = ran(background_only, tmp_path, "object-relevance/erase")
+    assert PANEL.tables is not None and PANEL.of_relation is not None
+    printed = PANEL.tables([run], "default", 0.05)
+    assert printed is not None and printed.frames["objects"].equals(object_table(run))
+    (table,) = printed.tables
+    rows = {row[0]: dict(zip(table.heads[1:6], row[1:6], strict=True)) for row in table.rows}
+    assert rows["erase(1)"]["persists"] == "12" and rows["erase(1)"]["unreliable"].startswith("100")
+    assert rows["erase(0.1)"]["objects"] == "0" and rows["erase(0.1)"]["unreliable"] == "–"
+    assert any("two of three follow-ups" in sentence for sentence in printed.after)
+    content = PANEL.of_relation(run, make_section(run, "presence"), "default")
+    assert content is not None and content.tables[0].rows == table.rows
+    (chart,) = content.charts
+    assert chart.title == "erase by ratio"
+    points = chart.tables[chart.name]
+    assert points.filter(measure="unreliable")["rate"].to_list() == [1.0, 1.0], "judged from 0.9 up"
+    assert points.filter(measure="still found").height == 10
+
+
+def test_a_run_without_such_rules_has_none(tmp_path: Path) -> None:
+    run = ran(seen, tmp_path, "mirror(h)")
+    assert PANEL.tables is not None and PANEL.of_relation is not None
+    assert PANEL.tables([run], "default", 0.05) is None
+    assert PANEL.of_relation(run, make_section(run, "detections"), "default") is None
