@@ -3,11 +3,12 @@
 from instar.relations.equivariance import PosePairs, Strayed, aggregated, matrices_of, pose_pairs, renamed_poses
 from instar.relations.registry import bound_relation, own_equivariance, relations
 from instar.relations.relation import VERDICT_COLUMNS, BoundRelation, Evidence, Relation
-from instar.relations.rule import Rule, levels_of, rule
+from instar.relations.rule import BoundRule, Rule, levels_of, rule
 
 __all__ = [
     "VERDICT_COLUMNS",
     "BoundRelation",
+    "BoundRule",
     "Evidence",
     "PosePairs",
     "Relation",
