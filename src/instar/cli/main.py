@@ -400,8 +400,7 @@ def show(
     table: Annotated[
         str | None,
         typer.Option(
-            help="Another table instead: families, suites, counts (how many rules a "
-            "case violates), coverage, classic, landmarks."
+            help="Another table instead: families, suites, counts (how many rules a case violates), coverage."
         ),
     ] = None,
     as_json: Json = False,

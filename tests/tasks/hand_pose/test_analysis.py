@@ -100,7 +100,7 @@ def test_the_curve_of_distances(frames: dict[str, pl.DataFrame], run: instar.Run
 
 
 def test_a_perfect_system_has_a_perfect_curve(tmp_path: Path) -> None:
-    found = ran(guessing, tmp_path, "gamma(2) => accuracy").hands()
+    found = hand_frames(ran(guessing, tmp_path, "gamma(2) => accuracy"))
     assert row(found["measures"], follow_up="gamma(2)", measure="auc")["value"] == 1
     assert row(found["measures"], follow_up="source", measure="error")["value"] == pytest.approx(0, abs=1e-6)
     assert found["response"].is_empty() and found["crucial"].is_empty(), "nothing is covered in this run"
@@ -124,7 +124,7 @@ def test_fingers_and_landmarks(frames: dict[str, pl.DataFrame]) -> None:
 
 def test_the_response_to_covering(tmp_path: Path) -> None:
     """What sees landmarks one by one loses one by one: no step costs more than another."""
-    found = ran(seeing, tmp_path).hands()
+    found = hand_frames(ran(seeing, tmp_path))
     recall = found["response"].filter(measure="recall")
     assert recall["n"].to_list() == list(range(22))
     assert recall["value"].to_list() == pytest.approx([(21 - n) / 21 for n in range(22)], abs=0.08), "discs overlap"
@@ -144,7 +144,7 @@ def test_crucial_points(tmp_path: Path) -> None:
             whole[first : first + 4] = shown[first : first + 4].any()
         return answer(points, whole)
 
-    found = ran(brittle, tmp_path).hands()
+    found = hand_frames(ran(brittle, tmp_path))
     for measure in ("recall", "f1"):
         crucial = row(found["crucial"], measure=measure)
         assert crucial["low"] > 0.1
@@ -216,7 +216,7 @@ def test_follow_ups_that_failed_leave_their_sources_out(tmp_path: Path) -> None:
             raise RuntimeError("too dark")
         return answer(points, shown) if number >= 3 else Poses.from_array([], skeleton="hand-21")
 
-    found = ran(moody, tmp_path, "gamma(5) => accuracy+gamma(2) => accuracy").hands()["measures"]
+    found = hand_frames(ran(moody, tmp_path, "gamma(5) => accuracy+gamma(2) => accuracy"))["measures"]
     assert row(found, follow_up="gamma(2)", measure="recall")["baseline"] == pytest.approx(9 / 12)
     dark = row(found, follow_up="gamma(5)", measure="recall")
     assert (dark["cases"], dark["baseline"], dark["lost"]) == (9, 1, 0)
@@ -241,7 +241,7 @@ def test_distances_in_pixels_leave_the_curve_in_sizes_of_the_hand(run: instar.Ru
 def test_nothing_to_measure(tmp_path: Path) -> None:
     other = instar.run(mean_hand, "gamma(2)", data(count=2), out=tmp_path / "other", workers=0)
     with pytest.raises(ValueError, match="hand-pose DATASET"):
-        other.hands()
+        hand_frames(other)
 
 
 def test_names_of_test_cases() -> None:
