@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 import polars as pl
 
 from instar.analysis.coverage import coverage, violated_counts
-from instar.analysis.rates import any_rule, by_case, curve, group_rates, noise, rates, worst_pairs
+from instar.analysis.rates import AnyRule, any_rule, by_case, curve, group_rates, noise, rates, worst_pairs
 from instar.analysis.selection import costs, selected
 from instar.analysis.severities import COLUMNS, Severities, group_of, severities
 from instar.analysis.slices import described, slices
@@ -241,7 +241,7 @@ class Run:
         p: float | None = None,
         judging: str = DEFAULT,
         group: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> AnyRule:
         """The share of cases that violate at least one rule (identity is none), with its 95 % interval."""
         limits = self.thresholds(threshold)
         changing = {rule: limits[rule] for rule in self.changing_rules()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["subject_columns"]
 
-_PLACES: dict[str, Any] = {
+_PLACES = {
     "subjects": pl.Int64,
     "subject_size": pl.Float64,
     "subject_x": pl.Float64,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,7 +18,7 @@ __all__ = ["TRUTH", "classic", "classic_table", "classic_vs_metamorphic", "has_c
 
 TRUTH = "truth"
 """What stands for the rule in verdicts against ground truth."""
-_COLUMNS: dict[str, Any] = {
+_COLUMNS = {
     "case": pl.String,
     "target": pl.String,
     "rule": pl.String,

@@ -19,7 +19,7 @@ __all__ = ["RELATIONS"]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-MEASURES: dict[str, Any] = {"iou": pl.Float64, "lost": pl.Int32, "invented": pl.Int32}
+MEASURES = {"iou": pl.Float64, "lost": pl.Int32, "invented": pl.Int32}
 
 
 def detections(evidence: Evidence) -> pl.DataFrame:

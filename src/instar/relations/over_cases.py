@@ -44,7 +44,7 @@ _MEASURE = Parameter(
     help=f"{', '.join(POOLED)} of the whole dataset, or the mean over cases of a column of the levels' verdicts",
 )
 _BASE: dict[str, Any] = {"case": None, "follow_up": None, "target": None, "kind": None}
-_OWN: dict[str, Any] = {
+_OWN = {
     "case": pl.String,
     "follow_up": pl.String,
     "target": pl.String,
@@ -172,14 +172,8 @@ def degradation(evidence: Evidence) -> pl.DataFrame:
     )
 
 
-_CORRELATION: dict[str, Any] = {
-    "r": pl.Float64,
-    "rho": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "cases": pl.Int32,
-}
-_DEGRADATION: dict[str, Any] = {
+_CORRELATION = {"r": pl.Float64, "rho": pl.Float64, "low": pl.Float64, "high": pl.Float64, "cases": pl.Int32}
+_DEGRADATION = {
     "drop": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,

@@ -28,7 +28,7 @@ Chosen = tuple[tuple[Part, tuple[int, ...]], ...]
 
 BLOCK = 4096
 """Pairs of subjects compared at a time: their landmarks fit into the processor's cache."""
-MEASURES: dict[str, Any] = {"compared": pl.Int32, "missing": pl.Int32, "worst": pl.String, "length": pl.Float64}
+MEASURES = {"compared": pl.Int32, "missing": pl.Int32, "worst": pl.String, "length": pl.Float64}
 
 
 def poses(evidence: Evidence) -> pl.DataFrame:

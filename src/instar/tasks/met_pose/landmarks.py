@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Complexes = npt.NDArray[np.complex128]
 
-_SCHEMA: dict[str, Any] = {
+_SCHEMA = {
     "rule": pl.String,
     "landmark": pl.String,
     "part": pl.String,
