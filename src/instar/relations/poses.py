@@ -179,20 +179,18 @@ def named_as_truth(evidence: Evidence) -> Evidence:
     """
     assert evidence.truth is not None
     bones, others = (Skeleton.from_dict(header["skeleton"]) for header in (evidence.truth, evidence.header))
-    shared, their_place = bones.mapping(others)
-    wanted = str(evidence.options.get("landmarks") or "")
-    if wanted:
-        chosen = [i for _, indices in others.select(wanted) for i in indices]
-        counted = shared[np.isin(their_place, chosen)]
-    else:
-        counted = shared
+    shared, shared_in_others = bones.mapping(others)
+    counted = shared
+    if evidence.options.get("landmarks"):
+        chosen = [i for _, indices in others.select(str(evidence.options["landmarks"])) for i in indices]
+        counted = shared[np.isin(shared_in_others, chosen)]
     if not len(counted):
         raise ValueError(f"skeletons {bones.name} and {others.name} have none of the landmarks in common")
     batch = PoseBatch.from_frame(evidence.follow_ups, len(others.landmarks))
     points = np.full((len(batch.points), len(bones.landmarks), 2), np.nan, np.float32)
-    points[:, shared] = batch.points[:, their_place]
+    points[:, shared] = batch.points[:, shared_in_others]
     visibility = np.zeros(points.shape[:2], np.float32)
-    visibility[:, shared] = batch.visibility[:, their_place]
+    visibility[:, shared] = batch.visibility[:, shared_in_others]
     columns = {"points": points, "visibility": visibility, "scores": batch.scores}
     renamed = [
         pl.Series(name, [values[a:b].ravel().tolist() for a, b in pairwise(batch.offsets)], pl.List(pl.Float32))
@@ -381,12 +379,13 @@ def _part_verdicts(errors: LandmarkErrors, bones: Skeleton, aggregate: str) -> p
     middle = aggregated(distance, aggregate)
     severity = np.where(np.isinf(middle), np.inf, middle / errors.length)
     severity = np.where(in_source ^ in_follow_up, np.inf, np.where(in_source | in_follow_up, severity, 0.0))
-    gone = (in_source | in_follow_up) & np.isnan(distance).all(1)
+    reach = np.where(np.isnan(distance), -1.0, distance)
+    farthest = reach.max(1)
+    gone = (in_source | in_follow_up) & (farthest < 0)
     unsized = ~gone & np.isnan(severity)
     severity[gone] = np.nan
     ends = " or ".join(bones.landmarks[end[0]] for end in part.lengths[0]) if part.lengths else "its ends"
     reasons = ["every landmark was carried out of the frame", f"no body length: {ends} absent, or both at one place"]
-    reach = np.where(np.isnan(distance), -1.0, distance)
     label = f"/{part.name}" if len(bones.parts) > 1 else ""
     names = [f"{i}{label}" for i in range(errors.subjects.max(initial=-1) + 1)]
     kind = np.where(gone | (in_source == in_follow_up), -1, np.where(in_source, 0, 1))
@@ -398,7 +397,7 @@ def _part_verdicts(errors: LandmarkErrors, bones: Skeleton, aggregate: str) -> p
         _named(reasons, np.where(gone, 0, np.where(unsized, 1, -1))),
         (reach >= 0).sum(1),
         np.isinf(distance).sum(1),
-        _named([bones.landmarks[i] for i in errors.landmarks], np.where(reach.max(1) >= 0, reach.argmax(1), -1)),
+        _named([bones.landmarks[i] for i in errors.landmarks], np.where(farthest >= 0, reach.argmax(1), -1)),
         errors.length,
     )
 
