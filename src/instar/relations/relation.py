@@ -73,6 +73,9 @@ class Relation:
     own_needs: tuple[str, ...] = ()
     """Needs that are annotated or found by the system itself in the source: those of another provider are not what the
     relation is about."""
+    against_truth: Callable[[Evidence], Evidence] | None = None
+    """How evidence whose sources are ground truth is put into the terms of that truth, so that the relation can judge
+    answers by it; None where it cannot."""
     made_of: Mapping[str, str] = field(default_factory=dict)
     """Over many cases: which relation's verdicts a measure is taken from, where that is not the output kind's own."""
     marked: Callable[[Row, Row, Row], MarkedPair] | None = None
