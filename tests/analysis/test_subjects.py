@@ -12,7 +12,7 @@ import pytest
 
 import instar
 from instar import Detections, Poses
-from instar.analysis.subjects import subject_columns
+from instar.analysis import Run, subject_columns
 from instar.outputs import Output
 from instar.outputs.zones import Zones
 from instar.skeleton import skeleton
@@ -34,8 +34,8 @@ def pose(x0: float, y0: float, x1: float, y1: float) -> np.ndarray:
     return points
 
 
-def folder(path: Path, kind: type[Output], answers: dict[str, Output | None], **options: object) -> Store:
-    """A run folder with these source outputs; none: the prediction failed."""
+def folder(path: Path, kind: type[Output], answers: dict[str, Output | None], **options: object) -> Run:
+    """A run with these source outputs; none: the prediction failed."""
     store = Store(path)
     header: dict[str, Any] = {"kind": kind.kind}
     if kind is Poses:
@@ -55,7 +55,7 @@ def folder(path: Path, kind: type[Output], answers: dict[str, Output | None], **
             for name, repeat in (("source", 1), ("gamma(2)", 0))
         ]
     store.append_predictions(rows, kind.kind)
-    return store
+    return Run(store)
 
 
 def poses(*people: np.ndarray, scores: list[float] | None = None) -> Poses:
@@ -109,7 +109,7 @@ def test_zones_by_the_share_of_the_picture(tmp_path: Path) -> None:
     run = instar.run(
         "tests.toys:rectangles", rules, photos, out=tmp_path / "run", workers=0, zones="tests.engine.zones:painted"
     )
-    table = subject_columns(run.store)
+    table = subject_columns(run)
     assert table.columns == ["case", *PLACES, *(f"zone_{name}" for name in painted(scene(0).pixels).names)]
     assert table["case"].to_list() == run.cases()["case"].to_list()
     for number in range(3):
@@ -121,9 +121,9 @@ def test_zones_by_the_share_of_the_picture(tmp_path: Path) -> None:
 
 
 def test_zones_that_could_not_be_had_are_no_columns(tmp_path: Path) -> None:
-    store = folder(tmp_path, Poses, {"a": poses(pose(0, 0, 40, 30))})
-    store.append_needs([{"case": "a", "need": "zones", "status": "not applicable", "message": "no segmenter"}])
-    assert subject_columns(store).columns == ["case", *PLACES]
+    run = folder(tmp_path, Poses, {"a": poses(pose(0, 0, 40, 30))})
+    run.store.append_needs([{"case": "a", "need": "zones", "status": "not applicable", "message": "no segmenter"}])
+    assert subject_columns(run).columns == ["case", *PLACES]
 
 
 def test_a_value_in_several_zones_counts_in_each() -> None:
@@ -141,4 +141,4 @@ def test_forecasts_and_runs_without_answers_have_no_subjects(tmp_path: Path) -> 
     store = Store(tmp_path / "none")
     store.write_manifest(manifest_of())
     store.append_cases([{"case": "a", "status": "error"}], None)
-    assert subject_columns(store).rows() == [("a",)]
+    assert subject_columns(Run(store)).rows() == [("a",)]

@@ -10,7 +10,7 @@ import pytest
 
 import instar
 from instar import Poses
-from instar.analysis import classic, classic_vs_metamorphic, rates
+from instar.analysis import Run, classic, classic_vs_metamorphic, rates
 from instar.case import Case
 from instar.datasets import Dataset
 from instar.skeleton import skeleton
@@ -44,12 +44,17 @@ def found(shift: float) -> np.ndarray:
 
 def folder(
     path: Path, answers: dict[str, list[np.ndarray] | None], truths: dict[str, list[np.ndarray]], **options: object
-) -> Store:
-    """A run folder with these source outputs (none: the prediction failed) and annotations."""
+) -> Run:
+    """A run with these source outputs (none: the prediction failed) and annotations."""
     store = Store(path)
     header = {"kind": "poses", "skeleton": skeleton("mediapipe-pose-33").to_dict()}
     store.write_manifest(
-        manifest_of(output=header, options=options, truth={"kind": "poses", "skeleton": skeleton("flic-11").to_dict()})
+        manifest_of(
+            output=header,
+            rules=("gamma(0.5) => poses",),
+            options=options,
+            truth={"kind": "poses", "skeleton": skeleton("flic-11").to_dict()},
+        )
     )
     rows = [
         {
@@ -80,11 +85,11 @@ def folder(
         ],
         "poses",
     )
-    return store
+    return Run(store)
 
 
 def test_severity_in_shoulder_lengths_of_the_annotation(tmp_path: Path) -> None:
-    store = folder(
+    run = folder(
         tmp_path,
         {
             "exact": [found(0)],
@@ -103,7 +108,7 @@ def test_severity_in_shoulder_lengths_of_the_annotation(tmp_path: Path) -> None:
             "unlabelled": [],
         },
     )
-    verdicts = classic(store)
+    verdicts = classic(run)
     severity = dict(verdicts.select("case", "severity").iter_rows())
     assert severity == {"exact": 0.0, "off": 0.25, "nobody": INF, "failed": None, "two": 0.0}
     assert verdicts.filter(case="nobody")["kind"].item() == "lost"
@@ -113,12 +118,12 @@ def test_severity_in_shoulder_lengths_of_the_annotation(tmp_path: Path) -> None:
 
 
 def test_every_annotated_subject_is_judged_and_no_other(tmp_path: Path) -> None:
-    store = folder(
+    run = folder(
         tmp_path,
         {"a": [found(90), found(0)], "b": [found(90)]},
         {"a": [annotated(), annotated(92)], "b": [annotated(), annotated(90)]},
     )
-    assert classic(store).select("case", "target", "severity").sort("case", "target").rows() == [
+    assert classic(run).select("case", "target", "severity").sort("case", "target").rows() == [
         ("a", "0", 0.0),
         ("a", "1", pytest.approx(0.05)),
         ("b", "0", INF),
@@ -129,13 +134,13 @@ def test_every_annotated_subject_is_judged_and_no_other(tmp_path: Path) -> None:
 def test_the_metric_is_the_user_s(tmp_path: Path) -> None:
     moved = found(0)
     moved[0, 0] += 20  # the nose, alone
-    store = folder(tmp_path, {"a": [moved]}, {"a": [annotated()]}, aggregate="max")
-    assert classic(store)["severity"].item() == pytest.approx(0.5), "the suite's options"
-    assert classic(store, aggregate="median")["severity"].item() == 0
-    assert classic(store, normaliser="pixels")["severity"].item() == pytest.approx(20)
-    assert classic(store, landmarks="left_elbow, left_ear")["severity"].item() == 0
+    run = folder(tmp_path, {"a": [moved]}, {"a": [annotated()]}, aggregate="max")
+    assert classic(run)["severity"].item() == pytest.approx(0.5), "the suite's options"
+    assert classic(run, judging=run.judge(aggregate="median"))["severity"].item() == 0
+    assert classic(run, judging=run.judge(normaliser="pixels"))["severity"].item() == pytest.approx(20)
+    assert classic(run, judging=run.judge(landmarks="left_elbow, left_ear"))["severity"].item() == 0
     with pytest.raises(ValueError, match="none of the landmarks in common"):
-        classic(store, landmarks="left_ear")
+        classic(run, judging=run.judge(landmarks="left_ear"))
 
 
 def test_a_real_run_with_annotations(tmp_path: Path) -> None:
@@ -146,14 +151,14 @@ def test_a_real_run_with_annotations(tmp_path: Path) -> None:
     ]
     data = Dataset("annotated", str(photos), lambda: iter(cases), "poses")
     run = instar.run("tests.toys:steady", RULES, data, out=tmp_path / "run", workers=0)
-    assert classic(run.store)["severity"].to_list() == [0.0] * 3
+    assert classic(run)["severity"].to_list() == [0.0] * 3
 
 
 def test_without_ground_truth_it_says_so(tmp_path: Path) -> None:
     photos = write_scenes(tmp_path / "photos", 1)
     run = instar.run("tests.toys:steady", RULES, photos, out=tmp_path / "run", workers=0)
-    with pytest.raises(ValueError, match="no annotated poses"):
-        classic(run.store)
+    with pytest.raises(ValueError, match="no ground truth"):
+        classic(run)
 
 
 def test_classic_and_metamorphic_side_by_side() -> None:

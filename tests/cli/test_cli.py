@@ -82,8 +82,6 @@ def test_the_same_command_again_says_that_nothing_is_left(photos: Path, done: Pa
         ("suites", "of the suite"),
         ("counts", "violated"),
         ("coverage", "covered by"),
-        ("classic", "no annotated"),
-        ("landmarks", "landmarks are those of poses"),
         ("cover", "did you mean 'coverage'"),
     ],
 )

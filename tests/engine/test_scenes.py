@@ -26,6 +26,7 @@ from instar.outputs.forecast import Forecast
 from instar.scene import Scene, Track
 from instar.store import APART, KEY, Store
 from instar.systems import System
+from instar.tasks.traj_test.analysis import trajectory_tables
 from tests.perfect.walker import FUTURES, STEPS, Walker, scenes
 from tests.toys import write_scenes
 
@@ -136,7 +137,7 @@ def test_tracks_of_ones_own(tmp_path: Path) -> None:
     track = Track.from_json(first["track"])
     assert (track.past[0], track.past[-1], track.steps) == ((20, 60), (41, 60), 12)
     assert first["truth_futures"][-2:] == [20 + 3 * 19, 60]
-    assert one.tables()["displacement"]["case"].n_unique() == 2
+    assert trajectory_tables(one)["displacement"]["case"].n_unique() == 2
 
 
 @pytest.fixture(scope="module")

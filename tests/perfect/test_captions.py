@@ -16,6 +16,7 @@ from instar.case import Case
 from instar.datasets import Dataset
 from instar.image import Image
 from instar.outputs.detections import Detections
+from instar.tasks.meta_ic.analysis import caption_table
 from instar.tasks.meta_ic.language import counted
 
 COLOURS = {
@@ -118,7 +119,7 @@ def kinds(run: instar.Run) -> set[str]:
 
 def test_a_captioner_that_words_what_is_there_breaks_nothing(pool: Path, tmp_path: Path) -> None:
     run = ran(right, pool, tmp_path)
-    table = run.captions()
+    table = caption_table(run)
     assert table["change"].to_list() == ["insert(0)", "insert(0.15)", "insert(0.3)", "insert(0.45)", "all"]
     assert table["pairs"].min() >= 6, "most pairs can be placed"
     assert table["either"].sum() == 0
@@ -145,9 +146,9 @@ def test_numbers(pool: Path, tmp_path: Path) -> None:
 
 def test_synonyms_are_no_errors_but_were_in_the_original(pool: Path, tmp_path: Path) -> None:
     run = ran(fond_of_synonyms, pool, tmp_path)
-    assert run.captions()["either"].sum() == 0
+    assert caption_table(run)["either"].sum() == 0
     run.judge(reader="paper", numbers="agreed")
-    assert run.captions(judging="numbers=agreed,reader=paper")["either"].sum() > 0
+    assert caption_table(run, judging="numbers=agreed,reader=paper")["either"].sum() > 0
 
 
 def test_a_relation_to_the_letter_is_stricter_than_one_of_objects(pool: Path, tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ def test_hands_that_hold_an_object_are_left_out_of_the_relations(tmp_path: Path)
     )
     assert run.over_cases()["cases"].to_list() == [8]
     told = run.verdicts().filter(pl.col("status") == "not applicable")
-    assert set(told["reason"]) == {"the hand holds an object; --holding judge takes such hands too"}
+    assert set(told["reason"]) == {"the hand holds an object; holding=judge takes such hands too"}
     assert run.over_cases(run.judge(holding="judge"))["cases"].to_list() == [12]
 
 

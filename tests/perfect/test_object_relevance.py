@@ -14,6 +14,7 @@ from instar.case import Case
 from instar.datasets import Dataset
 from instar.image import Image
 from instar.outputs.detections import Detections
+from instar.tasks.object_relevance.analysis import object_table
 from tests.toys import COLOURS
 
 SIZE = (96, 72)
@@ -124,7 +125,7 @@ def test_one_follow_up_per_object_shows_what_hangs_on_its_neighbours(tmp_path: P
     together = rates(ran(neighbourly, tmp_path / "all", "erase(1) => presence(gone)"))
     assert together["erase(1)"] == (0, 12), "with all objects gone nothing is found: it looks right"
     run = ran(neighbourly, tmp_path / "each", "object-relevance/each")
-    table = {row["rule"].partition(" => ")[0]: row for row in run.objects().iter_rows(named=True)}
+    table = {row["rule"].partition(" => ")[0]: row for row in object_table(run).iter_rows(named=True)}
     assert (table["erase(1, each object)"]["objects"], table["erase(1, each object)"]["persists"]) == (12, 12)
     assert table["object_noise(0.9, 16, each object)"]["missing"] == 0
     verdicts = run.verdicts().filter(pl.col("rule") == "erase(1, only=1) => presence(gone)")

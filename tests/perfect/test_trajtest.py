@@ -12,6 +12,7 @@ import instar
 from instar.relations import Evidence, rule
 from instar.scene import Track
 from instar.stats import wilson
+from instar.tasks.traj_test.analysis import trajectory_tables
 from tests.perfect.walker import STEPS, Walker, dataset, scenes, system
 
 EXACT = 1e-6
@@ -48,7 +49,7 @@ def test_probability_goes_the_right_way_and_nobody_walks_through_walls(finished:
     assert set(judged["kind"]) == {"confirmed", "inconclusive"}
     assert judged["severity"].max() < 0.1  # type: ignore[operator]
     assert judged.filter(pl.col("rule").str.contains("avoid"))["crossing"].sum() == 0
-    table = finished.tables()["map"]
+    table = trajectory_tables(finished)["map"]
     share = {(row["change"], row["effect"]): row["confirmed"] for row in table.iter_rows(named=True)}
     assert share["obstacle", "avoid"] > 0.95
     assert min(share.values()) > 0.5

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import instar
+from instar.tasks.traj_test.analysis import trajectory_tables
 from tests.perfect.walker import Walker, dataset, system
 
 SCENES = 10
@@ -61,7 +62,7 @@ def test_a_fault_is_caught_by_the_rules_that_can_see_it(name: str, tmp_path_fact
     assert strayed == set(fault.maps)
 
     judged = verdicts.filter(pl.col("rule").str.contains("direction") & pl.col("severity").is_not_null())
-    outcomes = {(row["change"], row["effect"]): row for row in run.tables()["map"].iter_rows(named=True)}
+    outcomes = {(row["change"], row["effect"]): row for row in trajectory_tables(run)["map"].iter_rows(named=True)}
     crossing = set(judged.filter(pl.col("kind") == "crossing")["change"].str.extract(r"^(\w+)"))
     assert crossing == ({"class_change", "obstacle"} if fault.crosses else set())
     assert (outcomes["obstacle", "avoid"]["confirmed"] > 0.9) != fault.crosses

@@ -10,12 +10,11 @@ import polars as pl
 import pytest
 
 import instar
-from instar.analysis import hand_comparison
 from instar.case import Case
 from instar.datasets import Dataset
 from instar.image import Image
 from instar.outputs.poses import Poses
-from instar.tasks.hand_pose.analysis import ENOUGH, GROUNDS, LEAST
+from instar.tasks.hand_pose.analysis import ENOUGH, GROUNDS, LEAST, hand_comparison, hand_counts, hand_frames
 from tests.perfect.test_hand_pose import (
     HANDS,
     SIZE,
@@ -45,7 +44,7 @@ def ran(system: System, out: Path, suite: str = QUICK, cases: Dataset | None = N
 def advice(run: instar.Run) -> dict[str, list[str]]:
     """What was said, by its ground, each with the numbers that it follows from."""
     found: dict[str, list[str]] = {}
-    for ground, says, because in run.hands()["advice"].iter_rows():
+    for ground, says, because in hand_frames(run)["advice"].iter_rows():
         assert any(sign.isdigit() for sign in because), "advice comes with its numbers"
         found.setdefault(ground, []).append(f"{says} {because}")
     return found
@@ -201,7 +200,7 @@ def test_the_conditions_are_documented_as_they_are() -> None:
 
 
 def compared(runs: Iterable[tuple[str, instar.Run]]) -> pl.DataFrame:
-    return hand_comparison({name: run.hand_counts() for name, run in runs})["advice"]
+    return hand_comparison({name: hand_counts(run) for name, run in runs})["advice"]
 
 
 def test_which_one_for_what(tmp_path: Path) -> None:
@@ -233,7 +232,7 @@ def test_a_comparison_is_paired(tmp_path: Path) -> None:
     runs = {
         system.__name__: ran(system, tmp_path / system.__name__, "gamma(0.5) => accuracy") for system in (first, second)
     }
-    found = hand_comparison({name: run.hand_counts() for name, run in runs.items()})
+    found = hand_comparison({name: hand_counts(run) for name, run in runs.items()})
     general = found["differences"].filter(purpose="in general").row(0, named=True)
     assert general["paired"] and general["low"] > 0
     ends = {

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import instar
+from instar.analysis import classic_table
 from instar.case import Case
 from instar.datasets import Dataset
 from instar.image import read_image
@@ -258,7 +259,7 @@ def test_classic_testing_where_there_is_a_truth(pictures: Path, tmp_path: Path) 
     done = instar.run(wobbly, suite, annotated, out=tmp_path / "run", workers=0, zones="none")
     report = make_report([done], images=0)
     panel = next(one for one in report.runs[0].parts[0].panels if one.title == "Beside classic testing")
-    expected = done.classic()
+    expected = classic_table(done)
     assert [row[1] for row in panel.tables[0].rows] == [str(number) for number in expected["both"]]
     tables = data_of(page(report))["tables"]
     shares = {(row["measure"], row["t"]): row["rate"] for row in rows(tables["r0-0-shares"])}

@@ -7,55 +7,34 @@ from instar.analysis.selection import costs, selected
 from instar.analysis.severities import Severities, Verdicts, group_of, severities
 from instar.analysis.slices import described, slices
 from instar.analysis.subjects import subject_columns
-from instar.analysis.truth import TRUTH, classic, classic_vs_metamorphic
-from instar.tasks.hand_pose.analysis import FINGERS, GROUPS, PURPOSES, HandCounts, hand_comparison
-from instar.tasks.met_pose.landmarks import Figure, landmark_table, typical_pose
-from instar.tasks.meta_ic.analysis import CAPTION_KINDS, caption_table
-from instar.tasks.meta_ic.labels import label_problems
-from instar.tasks.object_relevance.analysis import object_table
-from instar.tasks.traj_test.analysis import agreement, displacement, displacement_tests, map_table, preserving_table
+from instar.analysis.truth import TRUTH, classic, classic_table, classic_vs_metamorphic, has_comparable_truth
 
 __all__ = [
     "ANY",
-    "CAPTION_KINDS",
-    "FINGERS",
-    "GROUPS",
-    "PURPOSES",
     "TRUTH",
-    "Figure",
-    "HandCounts",
     "Run",
     "Severities",
     "Verdicts",
-    "agreement",
     "any_rule",
     "by_case",
-    "caption_table",
     "classic",
+    "classic_table",
     "classic_vs_metamorphic",
     "costs",
     "coverage",
     "curve",
     "default_bins",
     "described",
-    "displacement",
-    "displacement_tests",
     "group_of",
     "group_rates",
-    "hand_comparison",
-    "label_problems",
-    "landmark_table",
-    "map_table",
+    "has_comparable_truth",
     "noise",
-    "object_table",
     "open_run",
-    "preserving_table",
     "rates",
     "selected",
     "severities",
     "slices",
     "subject_columns",
-    "typical_pose",
     "violated",
     "violated_counts",
     "worst",

@@ -22,10 +22,10 @@ def coverage(verdicts: Verdicts, thresholds: Mapping[str, float]) -> pl.DataFram
 
     MET-POSE prints this number as SubRate(of, by), which its text describes the other way round.
     """
-    held = severities(verdicts).only(list(thresholds)).per_case()
-    rules = list(held.rules)
-    hit = held.violated(thresholds).astype(np.float32)  # whole numbers below 2²⁴ cases
-    judged = (~np.isnan(held.severity)).astype(np.float32)
+    matrix = severities(verdicts).only(list(thresholds)).per_case()
+    rules = list(matrix.rules)
+    hit = matrix.violated(thresholds).astype(np.float32)  # whole numbers below 2²⁴ cases
+    judged = (~np.isnan(matrix.severity)).astype(np.float32)
     both, fired, shared = (counts.astype(np.float64) for counts in (hit @ hit.T, hit @ judged.T, judged @ judged.T))
     covered = np.where(fired > 0, both / np.maximum(fired, 1), 1.0)
     covered[(shared == 0) & (hit.sum(1) > 0)[:, None]] = np.nan
@@ -67,21 +67,21 @@ def violated_counts(
     MET-POSE's Table II has 30, 61 and 91 in two bins each and, unlike all its figures, counts severities above the
     threshold only: bins given here may do the same, and `strict` does.
     """
-    held = severities(verdicts).per_case()
-    rules = held.rules
+    matrix = severities(verdicts).per_case()
+    rules = matrix.rules
     chosen = default_bins(len(rules)) if bins is None else tuple(bins)
     rows = []
     for threshold in grid:
         least = float(np.nextafter(threshold, np.inf)) if strict and np.isfinite(threshold) else float(threshold)
-        number = held.violated(dict.fromkeys(rules, least)).sum(0)
-        found = np.bincount(number, minlength=len(rules) + 1)
+        number = matrix.violated(dict.fromkeys(rules, least)).sum(0)
+        counts = np.bincount(number, minlength=len(rules) + 1)
         rows += [
             (
                 float(threshold),
                 str(first) if first == last else f"{first}–{last}",
                 first,
                 last,
-                int(found[max(first, 0) : last + 1].sum()),
+                int(counts[max(first, 0) : last + 1].sum()),
             )
             for first, last in chosen
         ]
@@ -93,5 +93,5 @@ def violations(
     verdicts: Verdicts, thresholds: Mapping[str, float]
 ) -> tuple[list[str], pl.Series, npt.NDArray[np.bool_]]:
     """The rules that have verdicts, the cases judged under any of them, and which violate which (rule, case)."""
-    held = severities(verdicts).only(list(thresholds)).per_case()
-    return list(held.rules), held.cases, held.violated(thresholds)
+    matrix = severities(verdicts).only(list(thresholds)).per_case()
+    return list(matrix.rules), matrix.cases, matrix.violated(thresholds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,16 @@ __all__ = ["any_rule", "by_case", "curve", "group_rates", "noise", "rates", "vio
 
 NOISE_SHARE = 0.95
 """The noise floor: this share of the cases stay at or below it when nothing was changed."""
+
+
+class AnyRule(TypedDict):
+    """How many cases violate at least one rule, and their share with its interval; None where none was judged."""
+
+    judged: int
+    violated: int
+    rate: float | None
+    low: float
+    high: float
 
 
 def violated(threshold: float | pl.Expr) -> pl.Expr:
@@ -46,24 +56,25 @@ def rates(
     Not applicable and failed pairs count in no rate. `by` says what of a frame counts as one; a matrix is counted
     by its columns.
     """
-    held = severities(verdicts, by=by).only(list(thresholds))
-    hit = held.violated(thresholds, alphas)
-    judged = ~np.isnan(held.severity)
-    kinds = {name: number for number, name in enumerate(held.kinds)}
+    matrix = severities(verdicts, by=by).only(list(thresholds))
+    hit = matrix.violated(thresholds, alphas)
+    judged = ~np.isnan(matrix.severity)
+    kinds = {name: number for number, name in enumerate(matrix.kinds)}
     middle = [
-        float(np.median(row[there])) if there.any() else None for row, there in zip(held.severity, judged, strict=True)
+        float(np.median(row[there])) if there.any() else None
+        for row, there in zip(matrix.severity, judged, strict=True)
     ]
     table = pl.DataFrame(
         {
-            "rule": pl.Series(held.rules, dtype=pl.String),
-            "threshold": pl.Series([float(thresholds[rule]) for rule in held.rules], dtype=pl.Float64),
+            "rule": pl.Series(matrix.rules, dtype=pl.String),
+            "threshold": pl.Series([float(thresholds[rule]) for rule in matrix.rules], dtype=pl.Float64),
             "judged": judged.sum(1),
             "violated": hit.sum(1),
             "median": pl.Series(middle, dtype=pl.Float64),
-            "worst": np.where(judged, held.severity, -1.0).max(1, initial=-1.0),
-            **{name: (hit & (held.kind == kinds.get(name, -1))).sum(1) for name in ("lost", "invented")},
-            "not_applicable": (held.status == NOT_APPLICABLE).sum(1),
-            "failed": (held.status == FAILED).sum(1),
+            "worst": np.where(judged, matrix.severity, -1.0).max(1, initial=-1.0),
+            **{name: (hit & (matrix.kind == kinds.get(name, -1))).sum(1) for name in ("lost", "invented")},
+            "not_applicable": (matrix.status == NOT_APPLICABLE).sum(1),
+            "failed": (matrix.status == FAILED).sum(1),
         }
     )
     return (
@@ -104,15 +115,15 @@ def any_rule(
     confidence: float = 0.95,
     *,
     alphas: Mapping[str, float] | None = None,
-) -> dict[str, Any]:
+) -> AnyRule:
     """The share of cases that violate at least one rule."""
-    held = severities(verdicts).only(list(thresholds)).per_case()
-    hits = int(held.violated(thresholds, alphas).any(0).sum())
-    low, high = wilson(hits, len(held.cases), confidence)
+    matrix = severities(verdicts).only(list(thresholds)).per_case()
+    hits = int(matrix.violated(thresholds, alphas).any(0).sum())
+    low, high = wilson(hits, len(matrix.cases), confidence)
     return {
-        "judged": len(held.cases),
+        "judged": len(matrix.cases),
         "violated": hits,
-        "rate": hits / len(held.cases) if len(held.cases) else None,
+        "rate": hits / len(matrix.cases) if len(matrix.cases) else None,
         "low": low,
         "high": high,
     }
@@ -126,12 +137,12 @@ def group_rates(
     alphas: Mapping[str, float] | None = None,
 ) -> pl.DataFrame:
     """For each group of rules (a family, a suite) the share of cases that violate at least one of them."""
-    held = severities(verdicts)
+    matrix = severities(verdicts)
     rows = [
         {
             "group": name,
             "rules": len(rules),
-            **any_rule(held, {rule: thresholds[rule] for rule in rules if rule in thresholds}, alphas=alphas),
+            **any_rule(matrix, {rule: thresholds[rule] for rule in rules if rule in thresholds}, alphas=alphas),
         }
         for name, rules in groups.items()
     ]
@@ -151,8 +162,8 @@ def group_rates(
 
 def curve(verdicts: Verdicts, grid: Sequence[float]) -> pl.DataFrame:
     """The share of cases that violate at least one rule, for each threshold of a grid."""
-    held = severities(verdicts).per_case()
-    worst_of = np.sort(np.where(np.isnan(held.severity), 0.0, held.severity).max(0, initial=0.0))
+    matrix = severities(verdicts).per_case()
+    worst_of = np.sort(np.where(np.isnan(matrix.severity), 0.0, matrix.severity).max(0, initial=0.0))
     kept = [int(max(np.searchsorted(worst_of, t), np.searchsorted(worst_of, 0.0, side="right"))) for t in grid]
     table = pl.DataFrame(
         {
@@ -172,11 +183,11 @@ def noise(verdicts: Verdicts, identity: Mapping[str, str]) -> pl.DataFrame:
     below; a rate at a threshold that is not above it says little about the rules. `noisy` counts cases with any
     severity above 0: none for a deterministic system.
     """
-    held = severities(verdicts)
+    matrix = severities(verdicts)
     rows = []
     for relation, rule in identity.items():
-        mine = held.only([rule]).per_case()
-        strays = np.sort(mine.severity.ravel())
+        unchanged = matrix.only([rule]).per_case()
+        strays = np.sort(unchanged.severity.ravel())
         count = len(strays)
         rows.append(
             {
@@ -206,12 +217,12 @@ def worst_pairs(verdicts: Verdicts, count: int = 10, *, thresholds: Mapping[str,
 
     With `thresholds` severities count in units of their rule's threshold, so that different relations compare.
     """
-    held = severities(verdicts).per_case()
-    unit = np.array([(thresholds or {}).get(rule, 1.0) or 1.0 for rule in held.rules]).reshape(-1, 1)
-    rank = np.where(np.isnan(held.severity), 0.0, held.severity) / unit
+    matrix = severities(verdicts).per_case()
+    unit = np.array([(thresholds or {}).get(rule, 1.0) or 1.0 for rule in matrix.rules]).reshape(-1, 1)
+    rank = np.where(np.isnan(matrix.severity), 0.0, matrix.severity) / unit
     row, column = _highest(rank, count)
-    names = pl.Series([held.rules[i] for i in row], dtype=pl.String)
-    return pl.DataFrame({"case": held.cases.gather(column), "rule": names, "severity": held.severity[row, column]})
+    names = pl.Series([matrix.rules[i] for i in row], dtype=pl.String)
+    return pl.DataFrame({"case": matrix.cases.gather(column), "rule": names, "severity": matrix.severity[row, column]})
 
 
 def _highest(rank: npt.NDArray[np.float64], count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

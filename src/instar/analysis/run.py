@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import polars as pl
 
 from instar.analysis.coverage import coverage, violated_counts
-from instar.analysis.rates import any_rule, by_case, curve, group_rates, noise, rates, worst_pairs
+from instar.analysis.rates import AnyRule, any_rule, by_case, curve, group_rates, noise, rates, worst_pairs
 from instar.analysis.selection import costs, selected
 from instar.analysis.severities import COLUMNS, Severities, group_of, severities
 from instar.analysis.slices import described, slices
 from instar.analysis.subjects import subject_columns
-from instar.analysis.truth import classic, classic_vs_metamorphic
-from instar.engine import DEFAULT, SOURCE, Outcome, bound_rules, judge
-from instar.outputs.caption import Caption
-from instar.outputs.forecast import Forecast
-from instar.outputs.poses import Poses
-from instar.relations import Relation, Rule, own_equivariance, rule
+from instar.engine import DEFAULT, Judging, Outcome, bound_rules, judge, stored_judging
+from instar.relations import BoundRule, own_equivariance, rule
 from instar.spelling import unknown
 from instar.store import Manifest, Store
 from instar.suites import default_suite, suite
-from instar.tasks.hand_pose.analysis import HandCounts, hand_counts, hand_frames
-from instar.tasks.met_pose.landmarks import Figure, landmark_table, typical_pose
-from instar.tasks.meta_ic.analysis import caption_table
-from instar.tasks.meta_ic.labels import label_problems
-from instar.tasks.meta_ic.relations import vocabulary_of
-from instar.tasks.object_relevance.analysis import object_table
-from instar.tasks.traj_test.analysis import agreement, displacement, displacement_tests, map_table, preserving_table
 
 __all__ = ["ANY", "Run", "open_run"]
+
+T = TypeVar("T")
 
 ANY = "any rule"
 """The group of all rules of a relation."""
@@ -46,7 +37,7 @@ class Run:
 
     store: Store
     outcome: Outcome | None = None
-    _held: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    _memo: dict[Hashable, tuple[object, Any]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def folder(self) -> Path:
@@ -64,7 +55,19 @@ class Run:
         """One row per prediction: its key (case, follow_up, draw, repeat), status, change, and the output."""
         return self.store.predictions()
 
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` returns, kept on this object until the run has further predictions or needs."""
+        state = self.store.state("predictions"), self.store.state("needs")
+        if key not in self._memo or self._memo[key][0] != state:
+            self._memo[key] = state, make()
+        value: T = self._memo[key][1]
+        return value
+
     # -- verdicts
+
+    def judging(self, judging: str = DEFAULT) -> Judging:
+        """The options of a judging by its id."""
+        return stored_judging(self.store, judging)
 
     def judge(self, **options: Any) -> str:
         """Ask another question of the same predictions; returns the judging's id.
@@ -74,9 +77,8 @@ class Run:
         return judge(self.store, options)
 
     def _up_to_date(self, judging: str) -> None:
-        held = self.store.judging_info(judging)
-        if held is not None or judging == DEFAULT:
-            judge(self.store, held["options"] if held else {})
+        if judging == DEFAULT or self.store.judging_info(judging) is not None:
+            judge(self.store, self.judging(judging).options)
 
     def verdicts(self, judging: str = DEFAULT, **options: Any) -> pl.DataFrame:
         """Severities, one row per case, target and rule; judged first where they are not up to date."""
@@ -95,53 +97,67 @@ class Run:
         """
         self._up_to_date(judging)
         info = self.store.judging_info(judging) or {}
-        key = judging, by, group, str(info.get("parts"))
-        if key not in self._held:
+
+        def make() -> Severities:
             if group is not None and group not in self.groups(judging):
                 raise unknown("landmark group of this run", group, self.groups(judging))
             parts = self.store.verdict_parts(judging, COLUMNS)
-            self._held[key] = severities(parts, rules=self.manifest.rules, by=by, group=group)
-        found: Severities = self._held[key]
-        return found
+            return severities(parts, rules=self.manifest.rules, by=by, group=group)
+
+        return self.cached(("severities", judging, by, group, str(info.get("parts"))), make)
 
     def groups(self, judging: str = DEFAULT) -> list[str]:
         """The landmark groups (parts) that verdicts are about, where subjects have several."""
         self._up_to_date(judging)
-        found = [
-            part.filter(pl.col("target").str.contains("/", literal=True)).select(group_of()).unique().to_series()
-            for part in self.store.verdict_parts(judging, ["target"])
-        ]
-        return sorted(set(pl.concat(found))) if found else []
+        names: set[str] = set()
+        for part in self.store.verdict_parts(judging, ["target"]):
+            grouped = part.filter(pl.col("target").str.contains("/", literal=True))
+            names.update(grouped.select(group_of()).to_series().unique())
+        return sorted(names)
 
     # -- rules and thresholds
 
+    def bound_rules(self) -> tuple[BoundRule, ...]:
+        """The rules of the run, parsed, with their relations."""
+        manifest = self.manifest
+        return bound_rules(manifest.rules, manifest.system.kind)
+
+    def rule_id(self, text: str) -> str:
+        """The id of a rule of this run, spelled with or without its relation."""
+        known = self.manifest.rules
+        wanted = rule(text).id
+        for name in known:
+            if wanted in (name, name.partition(" => ")[0]):
+                return name
+        raise unknown("rule of this run", wanted, known)
+
     def rules(self) -> pl.DataFrame:
         """One row per rule: its name (without the relation where that is the output's own), family, relation, unit."""
-        own = own_equivariance(self.manifest.system.kind).relation.name if self._bound() else ""
-        rows = []
-        for one in self._bound():
-            relation = _relation(one)
-            rows.append(
-                {
-                    "rule": one.id,
-                    "name": one.left if relation.name == own else one.id,
-                    "family": " | ".join(step.family.name for step in one.transformations[0].steps),
-                    "relation": relation.name,
-                    "unit": relation.unit,
-                    "over": relation.over,
-                }
-            )
+        bound = self.bound_rules()
+        own = own_equivariance(self.manifest.system.kind).relation.name if bound else ""
+        rows = [
+            {
+                "rule": one.id,
+                "name": one.left if one.relation.relation.name == own else one.id,
+                "family": " | ".join(step.family.name for step in one.transformations[0].steps),
+                "relation": one.relation.relation.name,
+                "unit": one.relation.relation.unit,
+                "over": one.relation.relation.over,
+            }
+            for one in bound
+        ]
         return pl.DataFrame(
             rows, schema=dict.fromkeys(("rule", "name", "family", "relation", "unit", "over"), pl.String)
         )
 
     def grids(self) -> dict[str, tuple[float, ...]]:
         """The thresholds that each relation is looked at with."""
-        return {_relation(one).name: _relation(one).grid for one in self._bound() if _relation(one).over == "case"}
+        relations = (one.relation.relation for one in self.bound_rules())
+        return {relation.name: relation.grid for relation in relations if relation.over == "case"}
 
     def units(self) -> dict[str, str]:
         """What severities are measured in, by relation."""
-        return {_relation(one).name: _relation(one).unit for one in self._bound()}
+        return {one.relation.relation.name: one.relation.relation.unit for one in self.bound_rules()}
 
     def panels(self) -> list[str]:
         """What a report shows besides what it shows of every run, as the suites ask for it."""
@@ -149,29 +165,34 @@ class Run:
         return list(manifest.panels or default_suite(manifest.system.kind).panels)
 
     def thresholds(self, threshold: float | None = None) -> dict[str, float]:
-        """Each rule's threshold: the one given, else the suite's, else its relation's."""
+        """Each rule's threshold: this one, else the suite's, else its relation's."""
         named = self.manifest.thresholds
-        found: dict[str, float] = {}
-        for one in self._bound():
-            relation = _relation(one)
+        limits: dict[str, float] = {}
+        for one in self.bound_rules():
+            relation = one.relation.relation
             fixed = relation.over == "cases"  # a threshold in body lengths says nothing about a correlation
             own = named.get(one.id, named.get(one.left, named.get("*", relation.threshold)))
-            found[one.id] = float(own if threshold is None or fixed else threshold)
-        return found
+            limits[one.id] = float(own if threshold is None or fixed else threshold)
+        return limits
 
     def alphas(self, p: float | None) -> dict[str, float]:
         """The level of significance of every rule whose relation is a test; none where p is None."""
         if p is None:
             return {}
-        level = _level(p)
-        return {one.id: level for one in self._bound() if _relation(one).tests}
+        if not 0 < p < 1:
+            raise ValueError(f"p is above 0 and below 1, got {p}")
+        return {one.id: p for one in self.bound_rules() if one.relation.relation.tests}
 
     def families(self, relation: str | None = None) -> dict[str, list[str]]:
         """The rules of each family of transformations, without identity; of one relation, or of all."""
-        mine = self.rules().filter((pl.col("family") != "identity") & (pl.col("over") == "case"))
+        changing = self.rules().filter((pl.col("family") != "identity") & (pl.col("over") == "case"))
         if relation is not None:
-            mine = mine.filter(relation=relation)
-        return {str(name): part["rule"].to_list() for (name,), part in mine.group_by("family", maintain_order=True)}
+            changing = changing.filter(relation=relation)
+        return {str(name): part["rule"].to_list() for (name,), part in changing.group_by("family", maintain_order=True)}
+
+    def changing_rules(self, relation: str | None = None) -> list[str]:
+        """The rules that change something, family by family; of one relation, or of all."""
+        return list(chain.from_iterable(self.families(relation).values()))
 
     # -- what they say
 
@@ -196,7 +217,7 @@ class Run:
         group: str | None = None,
     ) -> pl.DataFrame:
         """Per family, and for the whole suite: the share of cases that violate at least one of its rules."""
-        everything = {**self.families(), ANY: self._changing()}
+        everything = {**self.families(), ANY: self.changing_rules()}
         return group_rates(
             self.severities(judging, group=group), everything, self.thresholds(threshold), alphas=self.alphas(p)
         )
@@ -205,12 +226,12 @@ class Run:
         self, threshold: float | None = None, *, p: float | None = None, judging: str = DEFAULT
     ) -> pl.DataFrame:
         """Per suite of the run, as far as it is known by name: the share of cases that violate any of its rules."""
-        mine = set(self._changing())
+        changing = set(self.changing_rules())
         sets: dict[str, list[str]] = {}
         for name in self.manifest.suites:
             with suppress(KeyError, ValueError, FileNotFoundError):  # a file that is elsewhere, or a list of rules
                 bound = bound_rules(suite(name).rules, self.manifest.system.kind)
-                sets[name] = [one.id for one in bound if one.id in mine]
+                sets[name] = [one.id for one in bound if one.id in changing]
         return group_rates(self.severities(judging), sets, self.thresholds(threshold), alphas=self.alphas(p))
 
     def any_rule(
@@ -220,11 +241,11 @@ class Run:
         p: float | None = None,
         judging: str = DEFAULT,
         group: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> AnyRule:
         """The share of cases that violate at least one rule (identity is none), with its 95 % interval."""
         limits = self.thresholds(threshold)
-        mine = {rule: limits[rule] for rule in self._changing()}
-        return any_rule(self.severities(judging, group=group), mine, alphas=self.alphas(p))
+        changing = {rule: limits[rule] for rule in self.changing_rules()}
+        return any_rule(self.severities(judging, group=group), changing, alphas=self.alphas(p))
 
     def curves(
         self,
@@ -241,27 +262,17 @@ class Run:
         asks for others, of rules with or without their relation: `{"grey or mirrored": ["greyscale", "mirror(h)"]}`.
         """
         if sets is not None:
-            chosen = {name: [self._rule(one) for one in rules] for name, rules in sets.items()}
-            return self._curves(chosen, relation, grid, judging, group)
-        usual = {ANY: self._changing(relation), **self.families(relation)}
-        usual["identity"] = [name for kind, name in self._identity().items() if kind == relation]
-        return self._curves(usual, relation, grid, judging, group)
-
-    def _curves(
-        self,
-        sets: Mapping[str, Sequence[str]],
-        relation: str,
-        grid: Sequence[float] | None,
-        judging: str,
-        group: str | None,
-    ) -> pl.DataFrame:
-        held = self.severities(judging, group=group)
-        found = [
-            curve(held.only(rules), grid or self.grids()[relation]).select(pl.lit(name).alias("group"), pl.all())
-            for name, rules in sets.items()
+            chosen: Mapping[str, Sequence[str]] = {name: [self.rule_id(one) for one in sets[name]] for name in sets}
+        else:
+            identity = [name for own, name in self._identity().items() if own == relation]
+            chosen = {ANY: self.changing_rules(relation), **self.families(relation), "identity": identity}
+        matrix = self.severities(judging, group=group)
+        thresholds = grid or self.grids()[relation]
+        return pl.concat(
+            curve(matrix.only(rules), thresholds).select(pl.lit(name).alias("group"), pl.all())
+            for name, rules in chosen.items()
             if rules
-        ]
-        return pl.concat(found)
+        )
 
     def noise(self, judging: str = DEFAULT) -> pl.DataFrame:
         """The system's own noise, per relation, from the rule `identity`; no row where the suite has none."""
@@ -271,9 +282,9 @@ class Run:
         self, threshold: float | None = None, *, relation: str | None = None, judging: str = DEFAULT
     ) -> pl.DataFrame:
         """How far each rule covers each other one: of the cases that violate `of`, the share that violates `by`."""
-        mine = self._changing(relation)
         limits = self.thresholds(threshold)
-        return coverage(self.severities(judging), {rule: limits[rule] for rule in mine})
+        changing = {rule: limits[rule] for rule in self.changing_rules(relation)}
+        return coverage(self.severities(judging), changing)
 
     def violated_counts(
         self,
@@ -285,25 +296,8 @@ class Run:
         judging: str = DEFAULT,
     ) -> pl.DataFrame:
         """How many cases violate how many of a relation's rules (without identity), for each threshold."""
-        mine = self._changing(relation)
-        return violated_counts(self.severities(judging).only(mine), grid or self.grids()[relation], bins, strict=strict)
-
-    @property
-    def has_truth(self) -> bool:
-        """Whether cases have annotated poses, to which `classic` compares the source outputs."""
-        manifest = self.manifest
-        return bool(manifest.truth_kind == Poses.kind == manifest.system.kind)
-
-    def classic(self, *, grid: Sequence[float] | None = None, judging: str = DEFAULT) -> pl.DataFrame:
-        """Classic testing against ground truth beside metamorphic testing, per threshold, with precision and recall."""
-        held = self.store.judging_info(judging)
-        relation = own_equivariance(Poses.kind).relation.name
-        mine = self._changing(relation)
-        return classic_vs_metamorphic(
-            classic(self.store, **(held["options"] if held else {})),
-            self.severities(judging).only(mine),
-            grid or self.grids()[relation],
-        )
+        matrix = self.severities(judging).only(self.changing_rules(relation))
+        return violated_counts(matrix, grid or self.grids()[relation], bins, strict=strict)
 
     def select(
         self, share: float = 1.0, *, threshold: float | None = None, judging: str = DEFAULT
@@ -313,7 +307,7 @@ class Run:
         One row per rule, in the order in which they earn their keep: the new cases it finds, and what all so far find.
         The cost is the seconds of prediction per case that the run measured.
         """
-        follow_ups = {one.id: [t.id for t in one.transformations] for one in self._bound()}
+        follow_ups = {one.id: [t.id for t in one.transformations] for one in self.bound_rules()}
         return selected(
             self.severities(judging), self.thresholds(threshold), follow_ups, costs(self.store), share=share
         )
@@ -327,7 +321,7 @@ class Run:
         """
         limits = self.thresholds(threshold)
         if rule is not None:
-            chosen = self._rule(rule)
+            chosen = self.rule_id(rule)
             limits = {chosen: limits[chosen]}
         return slices(self.described(), self.severities(judging), limits)
 
@@ -336,116 +330,7 @@ class Run:
 
         Measured properties of the input, size and place of what was found in it, zones, the dataset's own columns.
         """
-        key = "described", str(self.store.state("predictions")), str(self.store.state("needs"))
-        if key not in self._held:
-            self._held[key] = described(self.cases(), subject_columns(self.store))
-        found: pl.DataFrame = self._held[key]
-        return found
-
-    def landmarks(self, *, grid: Sequence[float] | None = None, judging: str = DEFAULT) -> pl.DataFrame:
-        """How often each landmark violates each rule, per threshold; rows without a rule are all rules together."""
-        held = self.store.judging_info(judging)
-        relation = own_equivariance(Poses.kind).relation.name
-        return landmark_table(self.store, grid or self.grids()[relation], **(held["options"] if held else {}))
-
-    def figures(self) -> tuple[Figure, ...]:
-        """How the run's subjects typically look, one figure per part of the skeleton: to draw landmarks on."""
-        return typical_pose(self.store)
-
-    def tables(self, *, p: float = 0.05, judging: str = DEFAULT) -> dict[str, pl.DataFrame]:
-        """The tables of TrajTest for a run of forecasts.
-
-        `preserving`: changes that move all alike (Table 3); `map`: changes of the map (Table 4); `agreement` with
-        the displacement from the truth over levels of p (Figure 5) and `displacement` of the source's predictions,
-        where there is a truth.
-        """
-        if self.manifest.system.kind != Forecast.kind:
-            raise ValueError(f"{self.folder} is a run of {self.manifest.system.kind}; there are tables for forecasts")
-        p = _level(p)
-        verdicts = self.verdicts(judging)
-        if self.manifest.truth_kind != Forecast.kind:
-            return {"preserving": preserving_table(verdicts, None, p=p), "map": map_table(verdicts)}
-        moved = [one.left for one in self._bound() if _relation(one).tests]
-        apart = displacement(self.store, moved)
-        truth = displacement_tests(apart)
-        return {
-            "preserving": preserving_table(verdicts, truth, p=p),
-            "map": map_table(verdicts),
-            "agreement": agreement(verdicts, truth),
-            "displacement": apart.filter(follow_up=SOURCE).drop("follow_up", "draw"),
-        }
-
-    def objects(self, *, threshold: float | None = None, judging: str = DEFAULT) -> pl.DataFrame:
-        """The tables of object relevance: per rule of `presence` how many objects and images show which outcome."""
-        mine = self.rules().filter(relation="presence")["rule"].to_list()
-        if not mine:
-            raise ValueError(
-                f"{self.folder} has no rules about the presence of objects; `instar run DETECTOR "
-                "object-relevance DATASET` makes such a run"
-            )
-        limit = self.thresholds(threshold)[mine[0]]
-        return object_table(self.verdicts(judging), mine, threshold=limit)
-
-    def captions(self, *, threshold: float | None = None, judging: str = DEFAULT) -> pl.DataFrame:
-        """The tables of MetaIC: per change how many pairs break which relation about captions, and how."""
-        mine = self.rules().filter(pl.col("relation").is_in(["objects", "numbers", "verbatim"]))["rule"].to_list()
-        if not mine:
-            raise ValueError(
-                f"{self.folder} has no rules about captions; `instar run CAPTIONER meta-ic DATASET --pool "
-                "FOLDER` makes such a run"
-            )
-        return caption_table(self.verdicts(judging), mine, threshold=self.thresholds(threshold)[mine[0]])
-
-    def label_problems(self, labels: Mapping[str, Sequence[str]] | None = None, *, words: str = "coco") -> pl.DataFrame:
-        """Captions of people that leave out what the captioner names with and without an inserted object.
-
-        `labels` are the captions of each case; those of the run's own dataset by default.
-        """
-        if self.manifest.system.kind != Caption.kind:
-            raise ValueError(
-                f"{self.folder} is a run of {self.manifest.system.kind}; labels are checked with a captioner's"
-            )
-        if labels is None:
-            if self.manifest.truth_kind != Caption.kind:
-                raise ValueError(f"{self.folder}: its dataset has no captions; give a dataset that has some")
-            labels = {
-                case: text.split("\n")
-                for case, text in self.store.cases(["case", "truth_caption"]).drop_nulls("truth_caption").iter_rows()
-            }
-        rows = self.store.predictions(["case", "follow_up", "draw", "repeat", "status", "caption"]).filter(
-            (pl.col("status") == "ok") & (pl.col("repeat") == 0)
-        )
-        source = rows.filter(follow_up=SOURCE).select("case", source="caption")
-        said = (
-            rows.filter(pl.col("follow_up") != SOURCE)
-            .join(source, on="case", maintain_order="left")
-            .select("case", "source", follow_up="caption")
-        )
-        return label_problems(said, labels, vocabulary_of(words))
-
-    def hands(self, *, judging: str = DEFAULT, objects: bool | None = False) -> dict[str, pl.DataFrame]:
-        """The measures of hand pose with their 95 % intervals, against the truth or the source's answers; and advice.
-
-        `baselines`, `measures`, `groups`, `pck`, `fingers`, `landmarks`, `response`, `crucial` and `advice`, see
-        `docs/hand-pose.md`. Hands that hold an object (the attribute `object`) are in `baselines` only, unless
-        `objects` is None (all hands) or True (only those).
-        """
-        key = "hands", judging, objects, str(self.store.state("predictions"))
-        if key not in self._held:
-            self._held[key] = hand_frames(self.hand_counts(judging), objects=objects)
-        found: dict[str, pl.DataFrame] = self._held[key]
-        return found
-
-    def hand_counts(self, judging: str = DEFAULT) -> HandCounts:
-        """What the measures of hand pose are sums of: `hand_comparison` takes those of several runs."""
-        key = "hand counts", judging, str(self.store.state("predictions"))
-        if key not in self._held:
-            told = self.store.judging_info(judging)
-            known = described(self.cases())
-            objects = known.select("case", "object" if "object" in known.columns else pl.lit(None).alias("object"))
-            self._held[key] = hand_counts(self.store, objects, **(told["options"] if told else {}))
-        found: HandCounts = self._held[key]
-        return found
+        return self.cached("described", lambda: described(self.cases(), subject_columns(self)))
 
     def worst(
         self,
@@ -457,28 +342,31 @@ class Run:
         group: str | None = None,
     ) -> pl.DataFrame:
         """The verdicts of the pairs with the highest severities, of all rules and cases or of one."""
-        held = self.severities(judging, group=group)
+        matrix = self.severities(judging, group=group)
         if rule is not None:
-            held = held.only([self._rule(rule)])
+            matrix = matrix.only([self.rule_id(rule)])
         if case is not None:
-            if case not in held.cases:
+            if case not in matrix.cases:
                 raise unknown("case", case, self.cases()["case"])
-            held = held.at(held.cases == case)
-        return self.verdicts_of(worst_pairs(held, count, thresholds=self.thresholds()), judging=judging, group=group)
+            matrix = matrix.at(matrix.cases == case)
+        return self.verdicts_of(worst_pairs(matrix, count, thresholds=self.thresholds()), judging=judging, group=group)
 
     def verdicts_of(self, pairs: pl.DataFrame, *, judging: str = DEFAULT, group: str | None = None) -> pl.DataFrame:
         """The worst verdict of each pair of a `case` and a `rule`, in their order, with all its columns."""
         keys = pairs.select("case", "rule")
-        found = [part.join(keys, on=["case", "rule"], how="semi") for part in self.store.verdict_parts(judging)]
-        rows = pl.concat(found, how="diagonal") if found else self.store.verdicts(judging)
+        rows = self._picked(judging, lambda part: part.join(keys, on=["case", "rule"], how="semi"))
         rows = rows if group is None else rows.filter(group_of() == group)
         return keys.join(by_case(rows), on=["case", "rule"], maintain_order="left").select(rows.columns)
 
     def over_cases(self, judging: str = DEFAULT) -> pl.DataFrame:
         """The verdicts of rules over many cases."""
         self._up_to_date(judging)
-        found = [part.filter(pl.col("case").is_null()) for part in self.store.verdict_parts(judging)]
-        return pl.concat(found, how="diagonal") if found else self.store.verdicts(judging)
+        return self._picked(judging, lambda part: part.filter(pl.col("case").is_null()))
+
+    def _picked(self, judging: str, pick: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
+        """Some verdicts of a judging, read part by part."""
+        parts = [pick(part) for part in self.store.verdict_parts(judging)]
+        return pl.concat(parts, how="diagonal") if parts else self.store.verdicts(judging)
 
     def unjudged(self, judging: str = DEFAULT) -> pl.DataFrame:
         """Why pairs have no severity, most frequent first: status, reason, how many pairs and rules, an example."""
@@ -500,39 +388,9 @@ class Run:
             .sort("pairs", "status", "reason", descending=[True, False, False], nulls_last=True)
         )
 
-    # -- rules, parsed
-
-    def _bound(self) -> tuple[Rule, ...]:
-        manifest = self.manifest
-        return bound_rules(manifest.rules, manifest.system.kind)
-
-    def _changing(self, relation: str | None = None) -> list[str]:
-        """The rules that change something, family by family; of one relation, or of all."""
-        return list(chain.from_iterable(self.families(relation).values()))
-
     def _identity(self) -> dict[str, str]:
         """The rule that changes nothing, by relation."""
         return dict(self.rules().filter(family="identity").select("relation", "rule").iter_rows())
-
-    def _rule(self, text: str) -> str:
-        """A rule of this run by its id, with or without its relation."""
-        known = self.manifest.rules
-        wanted = rule(text).id
-        found = next((name for name in known if wanted in (name, name.partition(" => ")[0])), None)
-        if found is None:
-            raise unknown("rule of this run", wanted, known)
-        return str(found)
-
-
-def _relation(one: Rule) -> Relation:
-    assert one.relation is not None
-    return one.relation.relation
-
-
-def _level(p: float) -> float:
-    if not 0 < p < 1:
-        raise ValueError(f"p is above 0 and below 1, got {p}")
-    return p
 
 
 def open_run(folder: str | Path) -> Run:

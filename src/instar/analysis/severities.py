@@ -190,11 +190,11 @@ def _filled(
     severity, p = np.full(shape, np.nan), np.full(shape, np.nan) if tested else None
     status, kind = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
     while cells:
-        row, column, strays, said, sort, tests = cells.pop(0)
-        held = severity[row, column]
-        better = (status[row, column] == ABSENT) | (~np.isnan(strays) & ~(strays <= held))
+        row, column, worst, state, sort, tests = cells.pop(0)
+        present = severity[row, column]
+        better = (status[row, column] == ABSENT) | (~np.isnan(worst) & ~(worst <= present))
         at = row[better], column[better]
-        severity[at], status[at], kind[at] = strays[better], said[better], sort[better]
+        severity[at], status[at], kind[at] = worst[better], state[better], sort[better]
         if p is not None:
             p[at] = tests[better]
     return Severities(

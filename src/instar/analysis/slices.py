@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from instar.analysis.coverage import violations
@@ -20,7 +20,7 @@ LEAST = 5
 MOST_VALUES = 20
 """A column with more different texts is a name, not a slice."""
 
-_SCHEMA: dict[str, Any] = {
+_SCHEMA = {
     "property": pl.String,
     "value": pl.String,
     "cases": pl.Int64,
@@ -33,6 +33,9 @@ _SCHEMA: dict[str, Any] = {
     "p": pl.Float64,
     "p_corrected": pl.Float64,
 }
+Row = tuple[str, str, int, int, float | None, float, float, float | None, float, float]
+"""The columns of the table up to `p`."""
+Flags = npt.NDArray[np.bool_]
 
 
 def described(cases: pl.DataFrame, subjects: pl.DataFrame | None = None) -> pl.DataFrame:
@@ -60,7 +63,7 @@ def described(cases: pl.DataFrame, subjects: pl.DataFrame | None = None) -> pl.D
     return known.join(fresh, on="case", how="left", maintain_order="left")
 
 
-def slices(about: pl.DataFrame, verdicts: Verdicts, thresholds: Mapping[str, float]) -> pl.DataFrame:
+def slices(properties: pl.DataFrame, verdicts: Verdicts, thresholds: Mapping[str, float]) -> pl.DataFrame:
     """How failing cases differ from the others, the surest difference first.
 
     A case fails where it violates any of the rules. For a number, `effect` is the probability that a failing case has a
@@ -70,8 +73,8 @@ def slices(about: pl.DataFrame, verdicts: Verdicts, thresholds: Mapping[str, flo
     asked (Holm).
     """
     _, cases, hit = violations(verdicts, thresholds)
-    known = about.join(pl.DataFrame({"case": cases, "fails": hit.any(0)}), on="case", maintain_order="left")
-    rows: list[dict[str, Any]] = []
+    known = properties.join(pl.DataFrame({"case": cases, "fails": hit.any(0)}), on="case", maintain_order="left")
+    rows: list[Row] = []
     for name in known.columns:
         if name in ("case", "fails"):
             continue
@@ -81,41 +84,31 @@ def slices(about: pl.DataFrame, verdicts: Verdicts, thresholds: Mapping[str, flo
         elif 2 <= part["value"].n_unique() <= MOST_VALUES:
             for value in part["value"].unique().sort():
                 rows += _slice(name, str(value), (part["value"] == value).to_numpy(), part["fails"].to_numpy())
-    corrected = holm([row["p"] for row in rows])
-    table = pl.DataFrame([{**row, "p_corrected": p} for row, p in zip(rows, corrected, strict=True)], schema=_SCHEMA)
+    corrected = holm([row[-1] for row in rows])
+    table = pl.DataFrame([(*row, p) for row, p in zip(rows, corrected, strict=True)], schema=_SCHEMA, orient="row")
     return table.sort("p", "property", "value", maintain_order=True)
 
 
-def _number(name: str, part: pl.DataFrame) -> list[dict[str, Any]]:
+def _number(name: str, part: pl.DataFrame) -> list[Row]:
     values, fails = part["value"].to_numpy().astype(np.float64), part["fails"].to_numpy()
     finite = np.isfinite(values)
     values, fails = values[finite], fails[finite]
     if min(fails.sum(), (~fails).sum()) < LEAST or len(np.unique(values)) < 2:
         return []
-    above = values > np.median(values)
-    effect, p = rank_test(values[~fails], values[fails])
-    return [{**_rates(name, f"above {np.median(values):.3g}", above, fails), "effect": effect, "p": p}]
+    middle = np.median(values)
+    return [_row(name, f"above {middle:.3g}", values > middle, fails, rank_test(values[~fails], values[fails]))]
 
 
-def _slice(name: str, value: str, inside: Any, fails: Any) -> list[dict[str, Any]]:
+def _slice(name: str, value: str, inside: Flags, fails: Flags) -> list[Row]:
     if min(inside.sum(), (~inside).sum()) < LEAST:
         return []
-    row = _rates(name, value, inside, fails)
     table = [int((a & b).sum()) for a in (inside, ~inside) for b in (fails, ~fails)]
-    return [{**row, "effect": row["rate"] - row["elsewhere"], "p": fisher(*table)}]
+    difference = table[0] / (table[0] + table[1]) - table[2] / (table[2] + table[3])
+    return [_row(name, value, inside, fails, (difference, fisher(*table)))]
 
 
-def _rates(name: str, value: str, inside: Any, fails: Any) -> dict[str, Any]:
-    count, hits = int(inside.sum()), int((inside & fails).sum())
-    low, high = wilson(hits, count)
-    others = int((~inside).sum())
-    return {
-        "property": name,
-        "value": value,
-        "cases": count,
-        "failing": hits,
-        "rate": hits / count if count else None,
-        "low": low,
-        "high": high,
-        "elsewhere": int((~inside & fails).sum()) / others if others else None,
-    }
+def _row(name: str, value: str, inside: Flags, fails: Flags, test: tuple[float, float]) -> Row:
+    count, hits, others = int(inside.sum()), int((inside & fails).sum()), int((~inside).sum())
+    rate = hits / count if count else None
+    elsewhere = int((~inside & fails).sum()) / others if others else None
+    return name, value, count, hits, rate, *wilson(hits, count), elsewhere, *test

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from instar.engine import SOURCE, chunks
 from instar.outputs import output_kind
-from instar.outputs.zones import Zones
 from instar.relations import own_equivariance
-from instar.store import Manifest, Store
+
+if TYPE_CHECKING:
+    from instar.analysis.run import Run
 
 __all__ = ["subject_columns"]
 
-_PLACES: dict[str, Any] = {
+_PLACES = {
     "subjects": pl.Int64,
     "subject_size": pl.Float64,
     "subject_x": pl.Float64,
@@ -25,7 +25,7 @@ _PLACES: dict[str, Any] = {
 }
 
 
-def subject_columns(store: Store) -> pl.DataFrame:
+def subject_columns(run: Run) -> pl.DataFrame:
     """One row per case: `case`, and numbers about its subjects as the first source output has them.
 
     `subjects` is how many were found with the confidence of the suite's judging. The others are about the largest of
@@ -35,36 +35,36 @@ def subject_columns(store: Store) -> pl.DataFrame:
     frame's centre, 1 in a corner. They are null where nobody was found, and all of them where the source failed.
     Kinds of output without subjects have none of these columns.
 
-    Where the run stored zones, `zone_…` is the share of the picture that each takes.
+    Facts of needs that the run stored are columns named by the need: `zone_…` is the share of the image that each zone
+    takes.
     """
-    found = store.cases(["case"])
-    for part in (_found(store), _zones(store)):
+    columns = run.store.cases(["case"])
+    for part in (_places(run), _facts(run)):
         if part is not None:
-            found = found.join(part, on="case", how="left", maintain_order="left")
-    return found
+            columns = columns.join(part, on="case", how="left", maintain_order="left")
+    return columns
 
 
-def _found(store: Store) -> pl.DataFrame | None:
-    manifest = store.manifest()
+def _places(run: Run) -> pl.DataFrame | None:
+    manifest = run.manifest
     if manifest.output is None:
         return None
     kind = output_kind(manifest.system.kind)
-    confidence = _confidence(manifest)
     frames = [pl.DataFrame(schema={"case": pl.String, **_PLACES})]
     first = (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0) & (pl.col("status") == "ok")
-    for part in chunks(store):
-        rows = store.predictions(["case", "width", "height", *kind.columns], where=part & first)
+    for part in chunks(run.store):
+        rows = run.store.predictions(["case", "width", "height", *kind.columns], where=part & first)
         subjects = kind.subjects(rows, manifest.header)
         if subjects is None:
             return None
-        frames.append(_placed(rows, subjects.filter(pl.col("score") >= confidence)))
+        frames.append(_placed(rows, subjects.filter(pl.col("score") >= _confidence(run))))
     return pl.concat(frames)
 
 
-def _confidence(manifest: Manifest) -> float:
+def _confidence(run: Run) -> float:
     """What the suite's judging takes for found."""
-    options = {p.name: p.default for p in own_equivariance(manifest.system.kind).relation.options}
-    return float({**options, **manifest.options}.get("confidence", 0.0))
+    relation = own_equivariance(run.manifest.system.kind).relation
+    return float(run.judging().of(relation).get("confidence", 0.0))
 
 
 def _placed(rows: pl.DataFrame, subjects: pl.DataFrame) -> pl.DataFrame:
@@ -94,19 +94,10 @@ def _length(x: pl.Expr, y: pl.Expr) -> pl.Expr:
     return (x.cast(pl.Float64) ** 2 + y.cast(pl.Float64) ** 2).sqrt()
 
 
-def _zones(store: Store) -> pl.DataFrame | None:
-    stored = store.needs((pl.col("kind") == Zones.kind) & (pl.col("status") == "ok")).unique(
-        "case", keep="last", maintain_order=True
-    )
-
-    def shares(row: Mapping[str, Any]) -> dict[str, Any]:
-        if row["facts"]:
-            found = json.loads(row["facts"])
-        else:  # a run of before: they were not kept
-            zones = store.need_value(row)
-            assert isinstance(zones, Zones)
-            found = zones.shares()
-        return {"case": row["case"], **{f"zone_{name}": share for name, share in found.items()}}
-
-    rows = [shares(row) for row in stored.iter_rows(named=True)]
-    return pl.DataFrame(rows, infer_schema_length=None) if rows else None
+def _facts(run: Run) -> pl.DataFrame | None:
+    stored = run.store.needs(pl.col("status") == "ok").unique(["case", "need"], keep="last", maintain_order=True)
+    rows: dict[str, dict[str, object]] = {}
+    for case, need, facts in stored.select("case", "need", "facts").iter_rows():
+        for name, value in json.loads(facts or "{}").items():
+            rows.setdefault(case, {"case": case})[f"{need.removesuffix('s')}_{name}"] = value
+    return pl.DataFrame(list(rows.values()), infer_schema_length=None) if rows else None

@@ -2,102 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 
+from instar.analysis.run import Run
 from instar.analysis.severities import Verdicts, severities
-from instar.engine import SOURCE
-from instar.outputs.poses import Poses
-from instar.relations import Evidence, own_equivariance, renamed_poses
-from instar.skeleton import Skeleton
+from instar.engine import DEFAULT, SOURCE
+from instar.outputs import output_kind
+from instar.relations import Evidence, own_equivariance
 from instar.stats import wilson
-from instar.store import Store
 
-__all__ = ["TRUTH", "classic", "classic_vs_metamorphic"]
+__all__ = ["TRUTH", "classic", "classic_table", "classic_vs_metamorphic", "has_comparable_truth"]
 
 TRUTH = "truth"
 """What stands for the rule in verdicts against ground truth."""
+_COLUMNS = {
+    "case": pl.String,
+    "target": pl.String,
+    "rule": pl.String,
+    "severity": pl.Float64,
+    "kind": pl.String,
+    "reason": pl.String,
+    "status": pl.String,
+}
 
 
-def classic(store: Store, **options: Any) -> pl.DataFrame:
+def has_comparable_truth(run: Run) -> bool:
+    """Whether cases have a ground truth of the outputs' kind, and that kind's own relation can judge answers by it."""
+    kind = run.manifest.system.kind
+    return (
+        run.manifest.truth_kind == kind
+        and output_kind(kind).relation is not None
+        and own_equivariance(kind).relation.against_truth is not None
+    )
+
+
+def classic_table(run: Run, *, grid: Sequence[float] | None = None, judging: str = DEFAULT) -> pl.DataFrame:
+    """Classic testing against ground truth beside metamorphic testing, per threshold, with precision and recall."""
+    relation = own_equivariance(run.manifest.system.kind).relation.name
+    verdicts = run.severities(judging).only(run.changing_rules(relation))
+    return classic_vs_metamorphic(classic(run, judging=judging), verdicts, grid or run.grids()[relation])
+
+
+def classic(run: Run, *, judging: str = DEFAULT) -> pl.DataFrame:
     """Verdicts of a run's source outputs against its ground truth, one row per case and annotated subject.
 
-    They have the columns of all verdicts, with `truth` for the rule, so that every other analysis takes them.
-    Severity is what the poses relation measures (the suite's options, or those given here) over the landmarks
-    that both skeletons name, in body lengths of the annotated subject; ∞ where the subject was not found.
-    Subjects that were found and not annotated are not judged, nor are cases without annotated subjects.
+    They have the columns of all verdicts, with `truth` for the rule, so that every other analysis takes them. Severity
+    is what the outputs' own relation measures with the options of the judging, with the annotation in the place of the
+    source and the source output in the place of the follow-up: ∞, or lost, where the subject was not found. Subjects
+    that were found and not annotated are not judged, nor are cases without annotated subjects.
     """
-    manifest = store.manifest()
-    given, said = manifest.truth, manifest.output
-    if given is None or not {given["kind"], manifest.system.kind} <= {Poses.kind}:
+    manifest, kind = run.manifest, output_kind(run.manifest.system.kind)
+    if not has_comparable_truth(run):
         raise ValueError(
-            f"{store.folder} has no annotated poses to compare with"
-            if given is None
-            else f"only poses are compared with ground truth here, got {manifest.system.kind} "
-            f"and a ground truth of {given['kind']}"
+            f"{run.folder} has no ground truth to compare with"
+            if manifest.truth is None
+            else f"answers of the kind {kind.kind} cannot be compared with a ground truth of the kind "
+            f"{manifest.truth_kind} here"
         )
-    asked = [f"truth_{name}" for name in Poses.columns]
-    found = store.predictions(where=pl.col("follow_up") == SOURCE)
-    fine = found.filter(pl.col("status") == "ok")
-    sizes = fine.select("case", "width", "height").unique("case", keep="first", maintain_order=True)
-    annotated = (
-        store.cases(["case", *asked])
-        .filter(pl.col("truth_scores").list.len() > 0)
-        .rename({name: name.removeprefix("truth_") for name in asked})
-    )
+    annotated = _annotated(run)
+    answers = run.store.predictions(where=pl.col("follow_up") == SOURCE)
     failed = (
-        found.filter(pl.col("status") != "ok")
+        answers.filter(pl.col("status") != "ok")
         .join(annotated, on="case", how="semi")
         .unique("case", keep="first", maintain_order=True)
     )
-    truth = (
-        annotated.join(failed, on="case", how="anti").join(sizes, on="case").with_columns(repeat=pl.lit(0, pl.Int32))
-    )
-    if said is None or truth.is_empty():
-        judged = pl.DataFrame()
-    else:
-        answers = fine.join(truth, on="case", how="semi")
-        judged = _judged(truth, answers, given, said, {**manifest.options, **options})
-    columns: dict[str, Any] = {
-        "case": pl.String,
-        "target": pl.String,
-        "rule": pl.String,
-        "severity": pl.Float64,
-        "kind": pl.String,
-        "reason": pl.String,
-        "status": pl.String,
-    }
-    lost = failed.select("case", "status", target=pl.lit("whole"), reason=pl.col("message"))
-    both = pl.concat([pl.DataFrame(schema=columns), judged, lost], how="diagonal")
-    return both.with_columns(rule=pl.lit(TRUTH)).select(list(columns))
+    answers = answers.filter(pl.col("status") == "ok")
+    sizes = answers.select("case", "width", "height").unique("case", keep="first", maintain_order=True)
+    truth = annotated.join(failed, on="case", how="anti").join(sizes, on="case")
+    judged = _judged(run, truth, answers, judging) if manifest.output and not truth.is_empty() else pl.DataFrame()
+    unanswered = failed.select("case", "status", target=pl.lit("whole"), reason=pl.col("message"))
+    verdicts = pl.concat([pl.DataFrame(schema=_COLUMNS), judged, unanswered], how="diagonal")
+    return verdicts.with_columns(rule=pl.lit(TRUTH)).select(list(_COLUMNS))
 
 
-def _judged(
-    truth: pl.DataFrame, found: pl.DataFrame, given: Mapping[str, Any], said: Mapping[str, Any], options: dict[str, Any]
-) -> pl.DataFrame:
-    """Annotated poses as sources, found ones as follow-ups that changed nothing."""
-    bones, others = Skeleton.from_dict(given["skeleton"]), Skeleton.from_dict(said["skeleton"])
-    bound = own_equivariance(Poses.kind)
-    settings = {
-        p.name: p.check(options[p.name], "classic") if p.name in options else p.default for p in bound.relation.options
-    }
-    mine, theirs = bones.mapping(others)
-    if settings["landmarks"]:
-        chosen = {i for _, indices in others.select(str(settings["landmarks"])) for i in indices}
-        mine = mine[np.isin(theirs, list(chosen))]
-    if not len(mine):
-        raise ValueError(f"skeletons {bones.name} and {others.name} have none of the landmarks in common")
-    settings["landmarks"] = ", ".join(bones.landmarks[i] for i in mine)
-    follow = (
-        found.drop(list(Poses.columns))
-        .hstack(renamed_poses(found, others, bones))
-        .with_columns(warp=pl.lit(np.eye(3).ravel().tolist(), pl.List(pl.Float64)), draw=pl.lit(0, pl.Int32))
+def _annotated(run: Run) -> pl.DataFrame:
+    """The ground truth of the cases in which any subject is annotated, as outputs."""
+    manifest, kind = run.manifest, output_kind(run.manifest.system.kind)
+    own = {f"truth_{name}": name for name in kind.columns}
+    truth = run.store.cases(["case", *own]).rename(own).drop_nulls(next(iter(own.values())))
+    subjects = kind.subjects(truth, manifest.truth or {})
+    return truth.clear() if subjects is None else truth[subjects["row"].unique().sort()]
+
+
+def _judged(run: Run, truth: pl.DataFrame, answers: pl.DataFrame, judging: str) -> pl.DataFrame:
+    """Annotations as sources, answers as follow-ups that changed nothing."""
+    manifest, bound = run.manifest, own_equivariance(run.manifest.system.kind)
+    assert bound.relation.against_truth is not None
+    unchanged = pl.lit(np.eye(3).ravel().tolist(), pl.List(pl.Float64))
+    evidence = Evidence(
+        manifest.header,
+        pl.DataFrame(),
+        truth.with_columns(repeat=pl.lit(0, pl.Int32)),
+        answers.join(truth, on="case", how="semi").with_columns(warp=unchanged, draw=pl.lit(0, pl.Int32)),
+        dict(bound.values),
+        run.judging(judging).of(bound.relation),
+        truth=manifest.truth,
     )
-    evidence = Evidence(given, pl.DataFrame(), truth, follow, dict(bound.values), settings)
-    judged = bound.relation.judge(evidence)
+    judged = bound.relation.judge(bound.relation.against_truth(evidence))
     status = pl.when(pl.col("severity").is_null()).then(pl.lit("not applicable")).otherwise(pl.lit("ok"))
     return judged.filter(pl.col("target") != "whole").select(
         "case", "target", "severity", "kind", "reason", status=status
@@ -114,32 +118,24 @@ def classic_vs_metamorphic(truth: Verdicts, verdicts: Verdicts, grid: Sequence[f
     nothing to divide by.
     """
 
-    def worst(given: Verdicts, name: str) -> pl.DataFrame:
-        held = severities(given).per_case()
-        return pl.DataFrame({"case": held.cases, name: np.nanmax(held.severity, 0, initial=0.0)})
-
-    cases = worst(truth, "classic").join(worst(verdicts, "metamorphic"), on="case")
-    one, other = cases["classic"].to_numpy(), cases["metamorphic"].to_numpy()
+    worst = {}
+    for name, some in (("classic", truth), ("metamorphic", verdicts)):
+        matrix = severities(some).per_case()
+        worst[name] = pl.DataFrame({"case": matrix.cases, name: np.nanmax(matrix.severity, 0, initial=0.0)})
+    cases = worst["classic"].join(worst["metamorphic"], on="case")
     rows = []
     for threshold in grid:
-        classic, meta = (one >= threshold) & (one > 0), (other >= threshold) & (other > 0)
-        both, missed, extra = int((classic & meta).sum()), int((classic & ~meta).sum()), int((meta & ~classic).sum())
-        rows.append(
-            (
-                float(threshold),
-                len(one),
-                missed,
-                extra,
-                both,
-                len(one) - missed - extra - both,
-                *_share(both, both + extra),
-                *_share(both, both + missed),
-            )
+        classic, metamorphic = (
+            (cases[name].to_numpy() >= threshold) & (cases[name].to_numpy() > 0) for name in ("classic", "metamorphic")
         )
-    counts = dict.fromkeys(("cases", "classic_only", "metamorphic_only", "both", "neither"), pl.Int64)
+        both = int((classic & metamorphic).sum())
+        missed, extra = int((classic & ~metamorphic).sum()), int((metamorphic & ~classic).sum())
+        counts = len(cases), missed, extra, both, len(cases) - missed - extra - both
+        rows.append((float(threshold), *counts, *_share(both, both + extra), *_share(both, both + missed)))
+    numbers = dict.fromkeys(("cases", "classic_only", "metamorphic_only", "both", "neither"), pl.Int64)
     shares = [f"{name}{end}" for name in ("precision", "recall") for end in ("", "_low", "_high")]
     return pl.DataFrame(
-        rows, orient="row", schema={"threshold": pl.Float64, **counts, **dict.fromkeys(shares, pl.Float64)}
+        rows, orient="row", schema={"threshold": pl.Float64, **numbers, **dict.fromkeys(shares, pl.Float64)}
     )
 
 

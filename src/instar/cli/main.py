@@ -400,8 +400,7 @@ def show(
     table: Annotated[
         str | None,
         typer.Option(
-            help="Another table instead: families, suites, counts (how many rules a "
-            "case violates), coverage, classic, landmarks."
+            help="Another table instead: families, suites, counts (how many rules a case violates), coverage."
         ),
     ] = None,
     as_json: Json = False,
@@ -628,6 +627,9 @@ def tables(
     from instar.api import open_run
     from instar.report import captions_prepared, objects_prepared, prepared, show_tables
     from instar.tasks.hand_pose.panel import hand_json, show_hands
+    from instar.tasks.meta_ic.analysis import caption_table
+    from instar.tasks.object_relevance.analysis import object_table
+    from instar.tasks.traj_test.analysis import trajectory_tables
 
     opened, *others = map(open_run, runs)
     kind = opened.manifest.system.kind
@@ -642,14 +644,14 @@ def tables(
             f"{len(runs)} were given, of {kind}; only runs of hands stand side by side", param_hint="RUN"
         )
     if kind in ("caption", "detections"):
-        table = opened.captions(judging=judging) if kind == "caption" else opened.objects(judging=judging)
+        table = (caption_table if kind == "caption" else object_table)(opened, judging=judging)
         if as_json:
             print_json(table.to_dicts())
         else:
             shown = captions_prepared(table) if kind == "caption" else objects_prepared(table)
             show_tables(new_console(), [shown], markdown=markdown)
         return
-    found = opened.tables(p=p, judging=judging)
+    found = trajectory_tables(opened, p=p, judging=judging)
     if as_json:
         print_json({name: table.to_dicts() for name, table in found.items() if name != "displacement"})
     else:
@@ -683,11 +685,12 @@ def labels(
     """
     from instar.api import open_run
     from instar.datasets import dataset as opened_dataset
+    from instar.tasks.meta_ic.labels import label_problems
 
     told = None
     if captions is not None:
         told = {case.id: getattr(case.truth, "said", ()) for case in opened_dataset(captions).cases()}
-    found = open_run(run).label_problems(told, words=vocabulary)
+    found = label_problems(open_run(run), told, vocabulary=vocabulary)
     if out is not None:
         found.write_csv(out, include_bom=True)
     if as_json:

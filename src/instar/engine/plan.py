@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from instar.relations import Rule, levels_of, own_equivariance, rule
+from instar.relations import BoundRule, Rule, levels_of, rule
 from instar.store import KEY, Store
 from instar.transforms import Transformation
 
@@ -49,18 +49,16 @@ class Plan:
         return frozenset().union(*(f.transformation.needs for f in self.follow_ups))
 
 
-def bound_rules(rules: Iterable[Rule | str], output: str) -> tuple[Rule, ...]:
+def bound_rules(rules: Iterable[Rule | str], output: str) -> tuple[BoundRule, ...]:
     """Rules with their relation filled in for a kind of output, checked, without repetitions.
 
     A rule over many cases brings its levels along as ordinary rules: it is judged from their verdicts.
     """
-    bound: dict[str, Rule] = {}
-    for given in rules:
-        one = rule(given) if isinstance(given, str) else given
-        if one.relation is not None and one.relation.relation.over == "cases":
+    bound: dict[str, BoundRule] = {}
+    for rule_or_text in rules:
+        one = (rule(rule_or_text) if isinstance(rule_or_text, str) else rule_or_text).for_output(output)
+        if one.relation.relation.over == "cases":
             bound |= {level.id: level for level in levels_of(one, output) if level.id not in bound}
-        one = one.for_output(own_equivariance(output)) if one.relation is None else one
-        assert one.relation is not None
         wants = one.relation.relation.output
         if wants not in ("any", output):
             raise ValueError(f"rule {one.id!r} is about {wants}, this system answers with {output}")

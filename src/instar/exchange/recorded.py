@@ -339,7 +339,7 @@ class _Importer:
         """The rules to be added; every key must be in the plan of all."""
         old = bound_rules(self.held.rules, self.kind) if self.held else ()
         if suite is not None:
-            new = bound_rules(suite.rules, self.kind)
+            new: tuple[Rule, ...] = bound_rules(suite.rules, self.kind)
         elif self.about is not None:
             new = bound_rules(self.about["rules"], self.kind)
         else:

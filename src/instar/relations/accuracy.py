@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.outputs.poses import Poses
-from instar.relations.equivariance import DRAWS, PosePairs, pose_pairs, projected, renamed_poses
+from instar.relations.pairing import DRAWS, projected
+from instar.relations.poses import HANDEDNESS, PosePairs, named_as_truth, pose_pairs
 from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
 from instar.skeleton import Skeleton
 from instar.spelling import Parameter
@@ -20,13 +22,14 @@ __all__ = ["COUNTS", "RELATIONS", "counted_pairs", "reference_of"]
 Floats = npt.NDArray[np.float64]
 
 COUNTS = ("tp", "fp", "fn", "hand_tp", "hand_fp", "hand_fn", "near", "distance")
-"""Landmarks and subjects that are right, wrong and missing; landmarks found on both sides, and the sum of their
-distances."""
+"""Landmarks that are right (tp), wrong (fp) and missing (fn), and subjects likewise (`hand_`, for the hands that these
+measures were published of; they count any subject). `near` counts landmarks found on both sides, `distance` is the sum
+of their distances."""
 MEASURES: dict[str, Any] = {
     **{f"{side}{name}": pl.Float64 for side in ("", "source_") for name in COUNTS},
     "reference": pl.String,
 }
-_HOLDING = "the hand holds an object; --holding judge takes such hands too"
+_HOLDING = "the hand holds an object; holding=judge takes such hands too"
 _IDENTITY = np.eye(3).ravel().tolist()
 
 
@@ -38,21 +41,22 @@ def accuracy(evidence: Evidence) -> pl.DataFrame:
     away, missing where it is not found; a subject is right where the boxes of its landmarks overlap by more than `iou`.
     Subjects that nothing in the reference answers to are wrong, and so are their landmarks.
     """
-    found = []
+    tables = []
     base = evidence.sources.filter(pl.col("repeat") == 0)
     as_follow_up = base.with_columns(
         follow_up=pl.lit("source"), draw=pl.lit(0, pl.Int32), warp=pl.lit(_IDENTITY, pl.List(pl.Float64))
     )
     for name in ("truth", "source"):
-        follow, first = reference_of(evidence, evidence.follow_ups, name), reference_of(evidence, as_follow_up, name)
-        if follow is None or first is None:
+        follow_up = reference_of(evidence, evidence.follow_ups, name)
+        source = reference_of(evidence, as_follow_up, name)
+        if follow_up is None or source is None:
             continue
-        counts = _summed(follow)
-        before = _summed(first).rename({each: f"source_{each}" for each in COUNTS}).drop("follow_up")
-        found.append(counts.join(before, on="case", maintain_order="left").with_columns(reference=pl.lit(name)))
-    if not found:
+        baseline = _summed(source).rename({each: f"source_{each}" for each in COUNTS}).drop("follow_up")
+        counts = _summed(follow_up).join(baseline, on="case", maintain_order="left")
+        tables.append(counts.with_columns(reference=pl.lit(name)))
+    if not tables:
         return pl.DataFrame(schema={**VERDICT_COLUMNS, **MEASURES})
-    table = pl.concat(found)
+    table = pl.concat(tables)
     nothing = (pl.col("reference") == "source") & (pl.col("source_hand_tp") == 0)
     holding = pl.col("case").is_in(_holding(evidence).implode())
     return table.with_columns(
@@ -67,8 +71,8 @@ def _holding(evidence: Evidence) -> pl.Series:
     """The cases that the relation leaves out: their attribute `object` says that the hand holds one."""
     if evidence.options["holding"] == "judge" or "attributes" not in evidence.cases.columns:
         return pl.Series(dtype=pl.String)
-    said = pl.col("attributes").cast(pl.String).str.json_path_match("$.object")
-    return evidence.cases.filter(said == "true")["case"]
+    object_attribute = pl.col("attributes").cast(pl.String).str.json_path_match("$.object")
+    return evidence.cases.filter(object_attribute == "true")["case"]
 
 
 def _f1(side: str) -> pl.Expr:
@@ -90,30 +94,22 @@ def reference_of(evidence: Evidence, follow_ups: pl.DataFrame, name: str) -> Evi
         if poses and wanted != "source"
         else evidence.cases.clear()
     )
-    bones = Skeleton.from_dict(evidence.header["skeleton"])
+    base = evidence.sources.filter(pl.col("repeat") == 0)
     if name == "source":
         if wanted == "truth":
             return None
-        sources = evidence.sources.filter(pl.col("repeat") == 0).join(annotated, on="case", how="anti")
-        header, names = evidence.header, ", ".join(bones.landmarks)
+        sources = base.join(annotated, on="case", how="anti")
     else:
-        if annotated.is_empty():
-            return None
-        assert truth is not None
-        theirs = Skeleton.from_dict(truth["skeleton"])
-        mine, _ = theirs.mapping(bones)
-        if not len(mine):
-            raise ValueError(f"skeletons {theirs.name} and {bones.name} have none of the landmarks in common")
-        sizes = evidence.sources.filter(pl.col("repeat") == 0).select("case", "repeat", "width", "height")
         own = {f"truth_{column}": column for column in Poses.columns}
-        sources = sizes.join(annotated.select("case", *own).rename(own), on="case")
-        header, names = truth, ", ".join(theirs.landmarks[i] for i in mine)
-        follow_ups = follow_ups.drop(list(Poses.columns)).hstack(renamed_poses(follow_ups, bones, theirs))
+        sources = base.select("case", "repeat", "width", "height")
+        sources = sources.join(annotated.select("case", *own).rename(own), on="case") if poses else sources.clear()
     follow_ups = follow_ups.join(sources, on="case", how="semi", maintain_order="left")
     if follow_ups.is_empty():
         return None
+    names = ", ".join(Skeleton.from_dict(evidence.header["skeleton"]).landmarks)
     options = {**evidence.options, "landmarks": names, "space": "pixels"}
-    return Evidence(header, evidence.cases, sources, follow_ups, evidence.parameters, options)
+    compared = replace(evidence, sources=sources, follow_ups=follow_ups, options=options)
+    return compared if name == "source" else named_as_truth(compared)
 
 
 def _summed(evidence: Evidence) -> pl.DataFrame:
@@ -131,34 +127,32 @@ def _summed(evidence: Evidence) -> pl.DataFrame:
 def counted_pairs(pairs: PosePairs) -> Mapping[str, Floats]:
     """The counts of each follow-up."""
     rows = pairs.follow_ups.height
-    found = {name: np.zeros(rows) for name in COUNTS}
-    for strayed in pairs.strayed():
-        own = strayed.severity
-        judged = strayed.told & ~np.isnan(strayed.distance) & ~np.isnan(strayed.length)[:, None]
-        both = judged & np.isfinite(strayed.distance)
-        near = both & (own < pairs.options["within"])
+    counts = {name: np.zeros(rows) for name in COUNTS}
+    for errors in pairs.errors():
+        severity = errors.severity
+        judged = errors.comparable
+        both = judged & np.isfinite(errors.distance)
+        near = both & (severity < pairs.options["within"])
         for name, what in (("tp", near), ("fp", both & ~near), ("fn", judged & ~both), ("near", both)):
-            found[name] += np.bincount(strayed.rows, what.sum(1), rows)
-        found["distance"] += np.bincount(strayed.rows, np.where(both, own, 0.0).sum(1), rows)
-    matched = (pairs.first >= 0) & (pairs.second >= 0)
+            counts[name] += np.bincount(errors.rows, what.sum(1), rows)
+        counts["distance"] += np.bincount(errors.rows, np.where(both, severity, 0.0).sum(1), rows)
+    invented, lost = pairs.source_subjects < 0, pairs.follow_up_subjects < 0
+    matched = ~invented & ~lost
     right = np.zeros(len(pairs.rows), bool)
     right[matched] = _overlap(pairs, matched) > pairs.options["iou"]
-    invented = pairs.first < 0
-    for name, who in (("hand_tp", right), ("hand_fp", (matched & ~right) | invented), ("hand_fn", pairs.second < 0)):
-        found[name] += np.bincount(pairs.rows[who], minlength=rows)
-    taken = np.concatenate([np.asarray(indices) for _, indices in pairs.chosen])
-    shown = (~np.isnan(pairs.said.points[pairs.second[invented]][:, taken, 0])).sum(1)
-    found["fp"] += np.bincount(pairs.rows[invented], shown, rows)
-    return found
+    for name, who in (("hand_tp", right), ("hand_fp", (matched & ~right) | invented), ("hand_fn", lost)):
+        counts[name] += np.bincount(pairs.rows[who], minlength=rows)
+    of_follow_up, shown = pairs.invented()
+    counts["fp"] += np.bincount(of_follow_up, shown.sum(1), rows)
+    return counts
 
 
 def _overlap(pairs: PosePairs, matched: npt.NDArray[np.bool_]) -> Floats:
     """The IoU of the boxes around the landmarks that were expected and those that were found, in the follow-up."""
-    taken = np.concatenate([np.asarray(indices) for _, indices in pairs.chosen])
-    row = pairs.rows[matched]
-    told = projected(pairs.matrices[row], pairs.told.points[pairs.first[matched]][:, taken])
-    said = pairs.said.points[pairs.second[matched]][:, taken].astype(np.float64)
-    a, b = _boxes(told), _boxes(said)
+    take = pairs.landmarks
+    source = pairs.source_poses.points[pairs.source_subjects[matched]][:, take]
+    actual = pairs.follow_up_poses.points[pairs.follow_up_subjects[matched]][:, take].astype(np.float64)
+    a, b = _boxes(projected(pairs.matrices[pairs.rows[matched]], source)), _boxes(actual)
     cut = np.clip(np.minimum(a[:, 2:], b[:, 2:]) - np.maximum(a[:, :2], b[:, :2]), 0, None).prod(1)
     areas = (a[:, 2:] - a[:, :2]).prod(1) + (b[:, 2:] - b[:, :2]).prod(1)
     return np.asarray(np.where(areas > cut, cut / np.where(areas > cut, areas - cut, 1.0), 0.0))
@@ -178,16 +172,7 @@ RELATIONS = (
         threshold=0.1,
         grid=(0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
         measures=MEASURES,
-        parameters=(
-            Parameter(
-                "handedness",
-                "choice",
-                "auto",
-                choices=("auto", "kept", "swapped"),
-                help="left and right change places as the warp says, or never, or always",
-            ),
-            *DRAWS,
-        ),
+        parameters=(HANDEDNESS, *DRAWS),
         options=(
             Parameter(
                 "reference",

@@ -44,7 +44,7 @@ _MEASURE = Parameter(
     help=f"{', '.join(POOLED)} of the whole dataset, or the mean over cases of a column of the levels' verdicts",
 )
 _BASE: dict[str, Any] = {"case": None, "follow_up": None, "target": None, "kind": None}
-_OWN: dict[str, Any] = {
+_OWN = {
     "case": pl.String,
     "follow_up": pl.String,
     "target": pl.String,
@@ -60,18 +60,18 @@ def _levels(evidence: Evidence) -> tuple[Floats, Callable[[Floats], Floats]] | s
     Cases that miss a level are left out. A text says why there is nothing to compute. A column that is not counted but
     measured has no value for the source: 0, which is what a perfect system has.
     """
-    measure, found = str(evidence.parameters["measure"]), evidence.verdicts
+    measure, verdicts = str(evidence.parameters["measure"]), evidence.verdicts
     columns, pooled = POOLED.get(measure, ((measure,), None))
-    missing = [name for name in columns if name not in found.columns]
-    if missing and found.width:
-        known = [c for c, kind in found.schema.items() if kind.is_numeric()]
+    missing = [name for name in columns if name not in verdicts.columns]
+    if missing and verdicts.width:
+        known = [c for c, kind in verdicts.schema.items() if kind.is_numeric()]
         raise ValueError(f"there is no measure {measure!r}; these levels have {', '.join([*POOLED, *known])}")
-    lost = [level for level in evidence.levels if found.is_empty() or level not in set(found["follow_up"])]
+    lost = [level for level in evidence.levels if verdicts.is_empty() or level not in set(verdicts["follow_up"])]
     if lost:
         return f"no verdicts for {lost[0]}"
-    names = [*columns, *(f"source_{name}" for name in columns if f"source_{name}" in found.columns)]
+    names = [*columns, *(f"source_{name}" for name in columns if f"source_{name}" in verdicts.columns)]
     how = [pl.col(name).max() if pooled is None else pl.col(name).sum() for name in names]
-    wide = found.group_by("case", "follow_up").agg(how).pivot("follow_up", index="case", values=names).drop_nulls()
+    wide = verdicts.group_by("case", "follow_up").agg(how).pivot("follow_up", index="case", values=names).drop_nulls()
     wide = wide.sort("case")  # resampled in the same order each time
     parts = [
         wide.select([level if len(names) == 1 else f"{name}_{level}" for level in evidence.levels]).to_numpy()
@@ -95,12 +95,12 @@ def _levels(evidence: Evidence) -> tuple[Floats, Callable[[Floats], Floats]] | s
 def correlation(evidence: Evidence) -> pl.DataFrame:
     """How far the measure follows the level: the shortfall of |r| below `least`."""
     schema = {**_OWN, **_CORRELATION}
-    held = _levels(evidence)
-    if not isinstance(held, str) and (len(held[0]) < 2 or len(evidence.levels) < 2):
-        held = "it takes two levels and two cases judged at all of them"
-    if isinstance(held, str):
-        return pl.DataFrame([{**_BASE, "severity": None, "reason": held}], schema=schema)
-    table, measured = held
+    levels = _levels(evidence)
+    if not isinstance(levels, str) and (len(levels[0]) < 2 or len(evidence.levels) < 2):
+        levels = "it takes two levels and two cases judged at all of them"
+    if isinstance(levels, str):
+        return pl.DataFrame([{**_BASE, "severity": None, "reason": levels}], schema=schema)
+    table, measured = levels
     order = np.arange(len(evidence.levels), dtype=np.float64)
 
     def strength(rows: Floats) -> float:
@@ -134,12 +134,12 @@ def degradation(evidence: Evidence) -> pl.DataFrame:
     0 where the interval reaches the margin.
     """
     schema = {**_OWN, **_DEGRADATION}
-    held = _levels(evidence)
-    if not isinstance(held, str) and len(held[0]) < 2:
-        held = "it takes two cases judged at every level"
-    if isinstance(held, str):
-        return pl.DataFrame([{**_BASE, "severity": None, "reason": held}], schema=schema)
-    table, measured = held
+    levels = _levels(evidence)
+    if not isinstance(levels, str) and len(levels[0]) < 2:
+        levels = "it takes two cases judged at every level"
+    if isinstance(levels, str):
+        return pl.DataFrame([{**_BASE, "severity": None, "reason": levels}], schema=schema)
+    table, measured = levels
     sign = -1.0 if evidence.parameters["measure"] in ("error", "severity") else 1.0
 
     def drops(rows: Floats) -> Floats:
@@ -172,14 +172,8 @@ def degradation(evidence: Evidence) -> pl.DataFrame:
     )
 
 
-_CORRELATION: dict[str, Any] = {
-    "r": pl.Float64,
-    "rho": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "cases": pl.Int32,
-}
-_DEGRADATION: dict[str, Any] = {
+_CORRELATION = {"r": pl.Float64, "rho": pl.Float64, "low": pl.Float64, "high": pl.Float64, "cases": pl.Int32}
+_DEGRADATION = {
     "drop": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,

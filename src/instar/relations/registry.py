@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from instar.outputs import output_kind
 from instar.registry import every, find
-from instar.relations import accuracy, equivariance, over_cases
+from instar.relations import accuracy, detections, over_cases, poses
 from instar.relations.relation import BoundRelation, Relation
 from instar.spelling import Call, bind
 
 __all__ = ["bound_relation", "own_equivariance", "relations"]
 
 _BUILT_IN: dict[str, Relation] = {
-    relation.name: relation for module in (equivariance, over_cases, accuracy) for relation in module.RELATIONS
+    relation.name: relation for module in (poses, detections, over_cases, accuracy) for relation in module.RELATIONS
 }
 
 

@@ -69,6 +69,9 @@ class Relation:
     mapping: bool = True
     tests: bool = False
     help: str = ""
+    against_truth: Callable[[Evidence], Evidence] | None = None
+    """How evidence whose sources are ground truth is put into the terms of that truth, so that the relation can judge
+    answers by it; None where it cannot."""
     made_of: Mapping[str, str] = field(default_factory=dict)
     """Over many cases: which relation's verdicts a measure is taken from, where that is not the output kind's own."""
 

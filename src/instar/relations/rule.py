@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain as flatten
 
 from instar.relations.registry import bound_relation, own_equivariance
@@ -10,14 +10,14 @@ from instar.relations.relation import BoundRelation
 from instar.spelling import Call, Span, Value, bind, parse_chain, spell
 from instar.transforms import Transformation, chain, families
 
-__all__ = ["Rule", "levels_of", "rule"]
+__all__ = ["BoundRule", "Rule", "levels_of", "rule"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
     """A transformation (or an ordered list of them) and what must then hold.
 
-    Without a relation it is the output kind's own equivariance, which `for_output` fills in.
+    Without a relation it means the output kind's own equivariance, which `for_output` fills in.
     """
 
     transformations: tuple[Transformation, ...]
@@ -37,16 +37,24 @@ class Rule:
     def __hash__(self) -> int:
         return hash(self.id)
 
-    def for_output(self, default: BoundRelation) -> Rule:
-        return self if self.relation else replace(self, relation=default)
+    def for_output(self, output: str) -> BoundRule:
+        """The same rule with its relation: its own, else the equivariance of this kind of output."""
+        return BoundRule(self.transformations, self.relation or own_equivariance(output), self.left)
 
 
-def levels_of(over_cases: Rule, output: str) -> list[Rule]:
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundRule(Rule):
+    """A rule whose relation is filled in: what is predicted and judged."""
+
+    relation: BoundRelation
+
+
+def levels_of(over_cases: Rule, output: str) -> list[BoundRule]:
     """The ordinary rules whose verdicts a rule over many cases is judged from."""
-    assert over_cases.relation is not None
-    name = over_cases.relation.relation.made_of.get(str(over_cases.relation.values["measure"]))
+    bound = over_cases.for_output(output).relation
+    name = bound.relation.made_of.get(str(bound.values["measure"]))
     relation = own_equivariance(output) if name is None else bound_relation(Call(name))
-    return [Rule((level,), relation, level.id) for level in over_cases.transformations]
+    return [BoundRule((level,), relation, level.id) for level in over_cases.transformations]
 
 
 def rule(text: str) -> Rule:

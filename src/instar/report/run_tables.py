@@ -86,48 +86,9 @@ def _coverage(run: Run, threshold: float | None, judging: str) -> list[Prepared]
     ]
 
 
-def _classic(run: Run, threshold: float | None, judging: str) -> list[Prepared]:
-    if not run.has_truth:
-        raise ValueError(f"{run.folder} has no annotated poses to compare with")
-    rows = [
-        [
-            severity_text(row["threshold"]),
-            *(str(row[name]) for name in ("both", "classic_only", "metamorphic_only", "neither")),
-            *(_share(row, name, f"{name}_low", f"{name}_high") for name in ("precision", "recall")),
-        ]
-        for row in run.classic(judging=judging).iter_rows(named=True)
-    ]
-    return [
-        (
-            "Classic testing against ground truth beside metamorphic testing: failing cases per threshold; precision "
-            "and recall of metamorphic failure as a predictor of classic failure",
-            ["threshold", "both", "classic only", "metamorphic only", "neither", "precision", "recall"],
-            rows,
-        )
-    ]
-
-
-def _landmarks(run: Run, threshold: float | None, judging: str) -> list[Prepared]:
-    limit = threshold if threshold is not None else next(iter(run.thresholds().values()))
-    table = run.landmarks(grid=(limit,), judging=judging).filter(pl.col("rule").is_null()).sort("rate", descending=True)
-    rows = [
-        [row["landmark"], row["part"], f"{row['violated']}/{row['judged']}", _share(row), severity_text(row["median"])]
-        for row in table.drop_nulls("rate").head(40).iter_rows(named=True)
-    ]
-    return [
-        (
-            f"Landmarks that stray by at least {limit:g} body lengths, all rules together, the 40 worst",
-            ["landmark", "part", "pairs", "share", "median"],
-            rows,
-        )
-    ]
-
-
 TABLES: dict[str, Callable[[Run, float | None, str], list[Prepared]]] = {
     "families": _families,
     "suites": _suites,
     "counts": _counts,
     "coverage": _coverage,
-    "classic": _classic,
-    "landmarks": _landmarks,
 }

@@ -9,12 +9,11 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from instar.analysis import CAPTION_KINDS
-
 __all__ = ["Prepared", "markdown_lines", "objects_prepared", "prepared", "show_tables"]
 
 Prepared = tuple[str, list[str], list[list[str]]]
 """A table as text: a line that says what its numbers are, the heads, the rows."""
+CAPTION_KINDS = ("misclassification", "omission", "number")
 
 _WORDS = {"best_ade": "best ADE", "best_fde": "best FDE", "mean_ade": "mean ADE", "mean_fde": "mean FDE"}
 

@@ -109,15 +109,15 @@ def _rule(where: str, entry: object) -> tuple[Rule, float | None]:
 
 
 def _thresholds(path: Path, data: Mapping[str, object], ids: list[str]) -> dict[str, float]:
-    found = {}
+    limits = {}
     for key, value in _table(path, data, "thresholds").items():
         name = key
         if key != "*":
             name = _rule(f"suite {path}: thresholds", key)[0].id
             if name not in ids:
                 raise ValueError(f"suite {path}: thresholds: it has no rule {key!r}{nearest(name, ids)}")
-        found[name] = _threshold(f"suite {path}: thresholds: {key}", value)
-    return found
+        limits[name] = _threshold(f"suite {path}: thresholds: {key}", value)
+    return limits
 
 
 def _threshold(where: str, value: object) -> float:
@@ -128,14 +128,14 @@ def _threshold(where: str, value: object) -> float:
 
 def _output(path: Path, data: Mapping[str, object], whole: Suite, own: Iterable[Rule]) -> str | None:
     """What the file says, else the one kind that its suites and relations are for."""
-    said = _text(path, data, "output", "")
-    if said:
-        if said not in output_kinds():
+    output = _text(path, data, "output", "")
+    if output:
+        if output not in output_kinds():
             raise ValueError(
-                f"suite {path}: unknown output {said!r}{nearest(said, output_kinds())}; "
+                f"suite {path}: unknown output {output!r}{nearest(output, output_kinds())}; "
                 f"there are {', '.join(sorted(output_kinds()))}"
             )
-        return said
+        return output
     kinds = {one.relation.relation.output for one in own if one.relation} - {"any"}
     kinds |= {whole.output} if whole.output else set()
     return kinds.pop() if len(kinds) == 1 else None
@@ -147,15 +147,15 @@ def _judging(path: Path, data: Mapping[str, object], output: str | None) -> dict
         if output is None or relation.output in (output, "any"):
             for option in relation.options:
                 known.setdefault(option.name, []).append(option)
-    found: dict[str, object] = {}
+    options: dict[str, object] = {}
     for key, value in _table(path, data, "judging").items():
         if key not in known:
             raise ValueError(
                 f"suite {path}: judging: unknown option {key!r}{nearest(key, known)}; "
                 f"there are {', '.join(sorted(known))}"
             )
-        found[key] = known[key][0].check(value, f"suite {path}: judging")
-    return found
+        options[key] = known[key][0].check(value, f"suite {path}: judging")
+    return options
 
 
 def _text(path: Path, data: Mapping[str, object], key: str, default: str) -> str:

@@ -16,7 +16,7 @@ from instar.datasets import Dataset
 from instar.outputs.poses import Poses
 from instar.relations.over_cases import POOLED
 from instar.stats import bootstrap
-from instar.tasks.hand_pose.analysis import GRID, as_test_case
+from instar.tasks.hand_pose.analysis import GRID, as_test_case, hand_counts, hand_frames
 from tests.perfect.test_hand_pose import HANDS, answer, data, guessing, known, mean_hand, seeing
 
 CHANGES = [*(f"discs({n})" for n in range(1, 22)), "finger_discs(thumb)", "gamma(5)", "gamma(2)", "motion(20, 0)"]
@@ -45,7 +45,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> instar.Run:
 
 @pytest.fixture(scope="module")
 def frames(run: instar.Run) -> dict[str, pl.DataFrame]:
-    return run.hands()
+    return hand_frames(run)
 
 
 def row(table: pl.DataFrame, **which: Any) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def test_the_curve_of_distances(frames: dict[str, pl.DataFrame], run: instar.Run
 
 
 def test_a_perfect_system_has_a_perfect_curve(tmp_path: Path) -> None:
-    found = ran(guessing, tmp_path, "gamma(2) => accuracy").hands()
+    found = hand_frames(ran(guessing, tmp_path, "gamma(2) => accuracy"))
     assert row(found["measures"], follow_up="gamma(2)", measure="auc")["value"] == 1
     assert row(found["measures"], follow_up="source", measure="error")["value"] == pytest.approx(0, abs=1e-6)
     assert found["response"].is_empty() and found["crucial"].is_empty(), "nothing is covered in this run"
@@ -124,7 +124,7 @@ def test_fingers_and_landmarks(frames: dict[str, pl.DataFrame]) -> None:
 
 def test_the_response_to_covering(tmp_path: Path) -> None:
     """What sees landmarks one by one loses one by one: no step costs more than another."""
-    found = ran(seeing, tmp_path).hands()
+    found = hand_frames(ran(seeing, tmp_path))
     recall = found["response"].filter(measure="recall")
     assert recall["n"].to_list() == list(range(22))
     assert recall["value"].to_list() == pytest.approx([(21 - n) / 21 for n in range(22)], abs=0.08), "discs overlap"
@@ -144,7 +144,7 @@ def test_crucial_points(tmp_path: Path) -> None:
             whole[first : first + 4] = shown[first : first + 4].any()
         return answer(points, whole)
 
-    found = ran(brittle, tmp_path).hands()
+    found = hand_frames(ran(brittle, tmp_path))
     for measure in ("recall", "f1"):
         crucial = row(found["crucial"], measure=measure)
         assert crucial["low"] > 0.1
@@ -164,7 +164,7 @@ def test_hands_with_objects_are_in_the_baselines_only(tmp_path: Path) -> None:
         return answer(points, shown) if number < 8 else Poses.from_array([], skeleton="hand-21")
 
     held = ran(unhanded, tmp_path, "gamma(2) => accuracy", taken)
-    found = held.hands()
+    found = hand_frames(held)
     table = {
         each: row(found["baselines"], hands=each, measure="recall")
         for each in ("all hands", "without objects", "with objects")
@@ -176,9 +176,9 @@ def test_hands_with_objects_are_in_the_baselines_only(tmp_path: Path) -> None:
         "cases": 8,
         "value": 1,
     }
-    everything = held.hands(objects=None)["measures"]
+    everything = hand_frames(held, objects=None)["measures"]
     assert row(everything, follow_up="gamma(2)", measure="recall")["cases"] == 12
-    assert row(held.hands(objects=True)["measures"], follow_up="gamma(2)", measure="recall")["value"] == 0
+    assert row(hand_frames(held, objects=True)["measures"], follow_up="gamma(2)", measure="recall")["value"] == 0
 
 
 def test_where_all_hands_hold_an_object_all_are_measured(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_where_all_hands_hold_an_object_all_are_measured(tmp_path: Path) -> None
         for number, (image, truth) in enumerate(HANDS[:3])
     ]
     held = ran(seeing, tmp_path, "gamma(2) => accuracy", Dataset("held", "", lambda: iter(cases), truth="poses"))
-    assert row(held.hands()["measures"], follow_up="gamma(2)", measure="f1")["cases"] == 3
+    assert row(hand_frames(held)["measures"], follow_up="gamma(2)", measure="f1")["cases"] == 3
 
 
 def test_two_relations_about_one_follow_up_count_once(tmp_path: Path, run: instar.Run) -> None:
@@ -196,16 +196,16 @@ def test_two_relations_about_one_follow_up_count_once(tmp_path: Path, run: insta
         tmp_path,
         "gamma(5) => accuracy+gamma(5) => accuracy(handedness=kept)+gamma(2) => accuracy(handedness=kept)",
     )
-    assert list(twice.hand_counts().follow_ups) == ["source", "gamma(5)", "gamma(2)"]
-    mine = run.hand_counts()
-    some = [mine.follow_ups.index(name) for name in twice.hand_counts().follow_ups]
-    assert np.array_equal(twice.hand_counts().counts, mine.counts[:, some])
+    assert list(hand_counts(twice).follow_ups) == ["source", "gamma(5)", "gamma(2)"]
+    mine = hand_counts(run)
+    some = [mine.follow_ups.index(name) for name in hand_counts(twice).follow_ups]
+    assert np.array_equal(hand_counts(twice).counts, mine.counts[:, some])
 
 
 def test_objects_that_nothing_is_known_of(run: instar.Run) -> None:
-    assert set(run.hands(objects=False)["baselines"]["hands"]) == {"all hands"}
+    assert set(hand_frames(run, objects=False)["baselines"]["hands"]) == {"all hands"}
     with pytest.raises(ValueError, match="attribute `object`"):
-        run.hands(objects=True)
+        hand_frames(run, objects=True)
 
 
 def test_follow_ups_that_failed_leave_their_sources_out(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_follow_ups_that_failed_leave_their_sources_out(tmp_path: Path) -> None:
             raise RuntimeError("too dark")
         return answer(points, shown) if number >= 3 else Poses.from_array([], skeleton="hand-21")
 
-    found = ran(moody, tmp_path, "gamma(5) => accuracy+gamma(2) => accuracy").hands()["measures"]
+    found = hand_frames(ran(moody, tmp_path, "gamma(5) => accuracy+gamma(2) => accuracy"))["measures"]
     assert row(found, follow_up="gamma(2)", measure="recall")["baseline"] == pytest.approx(9 / 12)
     dark = row(found, follow_up="gamma(5)", measure="recall")
     assert (dark["cases"], dark["baseline"], dark["lost"]) == (9, 1, 0)
@@ -224,24 +224,24 @@ def test_follow_ups_that_failed_leave_their_sources_out(tmp_path: Path) -> None:
 
 def test_without_labels(tmp_path: Path) -> None:
     held = ran(clumsy, tmp_path, "gamma(5) => accuracy", data(annotated=False))
-    found = held.hands()["measures"]
+    found = hand_frames(held)["measures"]
     source = row(found, follow_up="source", measure="f1")
     assert (source["value"], source["cases"]) == (1, 8), "what it found in the source is right, the rest unjudged"
     assert 0 < row(found, follow_up="gamma(5)", measure="f1")["lost"] < 1
-    assert set(held.hand_counts().cases["reference"]) == {"source"}
+    assert set(hand_counts(held).cases["reference"]) == {"source"}
 
 
 def test_distances_in_pixels_leave_the_curve_in_sizes_of_the_hand(run: instar.Run) -> None:
     other = run.judge(normaliser="pixels", within=37.795)
-    assert run.hands(judging=other)["pck"].equals(run.hands()["pck"])
-    assert row(run.hands(judging=other)["measures"], follow_up="source", measure="precision")["value"] == 1
-    assert row(run.hands()["measures"], follow_up="source", measure="precision")["value"] < 1
+    assert hand_frames(run, judging=other)["pck"].equals(hand_frames(run)["pck"])
+    assert row(hand_frames(run, judging=other)["measures"], follow_up="source", measure="precision")["value"] == 1
+    assert row(hand_frames(run)["measures"], follow_up="source", measure="precision")["value"] < 1
 
 
 def test_nothing_to_measure(tmp_path: Path) -> None:
     other = instar.run(mean_hand, "gamma(2)", data(count=2), out=tmp_path / "other", workers=0)
     with pytest.raises(ValueError, match="hand-pose DATASET"):
-        other.hands()
+        hand_frames(other)
 
 
 def test_names_of_test_cases() -> None:

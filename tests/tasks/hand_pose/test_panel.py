@@ -21,6 +21,7 @@ from instar.report.chart import printed
 from instar.report.page import Report, make_report, page
 from instar.report.panels import PanelContent
 from instar.suites import suites
+from instar.tasks.hand_pose.analysis import hand_frames
 from instar.tasks.hand_pose.panel import hands_compared
 from tests.missing import module
 from tests.perfect.test_hand_pose import afraid_of_the_dark, data, mean_hand, seeing
@@ -90,7 +91,7 @@ def test_the_numbers_are_those_of_the_analysis(report: Report, fearful: instar.R
         "TC13 diagonal motion blur",
     ]
     for row in (
-        fearful.hands()["measures"]
+        hand_frames(fearful)["measures"]
         .filter(pl.col("measure") == "f1", pl.col("group") != "response")
         .iter_rows(named=True)
     ):
@@ -102,7 +103,7 @@ def test_the_numbers_are_those_of_the_analysis(report: Report, fearful: instar.R
     drawn = figures["hands-tests"].tables["tests"].filter(measure="f1")
     assert (
         drawn["rate"].to_list()
-        == fearful.hands()["measures"]
+        == hand_frames(fearful)["measures"]
         .filter(pl.col("measure") == "f1", pl.col("group") != "response")["value"]
         .to_list()
     )

@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 
 import instar
-from instar import Poses
-from instar.analysis import landmarks
+from instar import Poses, Run
 from instar.skeleton import Skeleton, skeleton
 from instar.store import Store
 from instar.suites import Suite
+from instar.tasks.met_pose import landmarks
 from instar.tasks.met_pose.landmarks import Figure, landmark_table, typical_pose
 from instar.warp import Warp
 from tests.manifests import manifest_of
@@ -52,8 +52,8 @@ def folder(
     bones: Skeleton = COCO,
     warps: Mapping[str, Warp] | None = None,
     **options: object,
-) -> Store:
-    """A run folder with these answers by case, follow-up and draw."""
+) -> Run:
+    """A run with these answers by case, follow-up and draw."""
     store = Store(path)
     store.write_manifest(
         manifest_of(rules=rules, options=options, output={"kind": "poses", "skeleton": bones.to_dict()})
@@ -75,7 +75,7 @@ def folder(
         ],
         "poses",
     )
-    return store
+    return Run(store)
 
 
 def pairs(*follow_ups: People, source: np.ndarray | None = None) -> dict[tuple[str, str, int], People]:
@@ -97,7 +97,7 @@ def test_counted_by_hand(tmp_path: Path) -> None:
             tmp_path,
             pairs([person(left_wrist=(10, 0))], [person()], [without("nose")], [], [person(left_wrist=(0, 4))]),
         ),
-        (0.2, INF),
+        grid=(0.2, INF),
     )
     assert table.columns == [
         "rule",
@@ -122,12 +122,12 @@ def test_counted_by_hand(tmp_path: Path) -> None:
 
 
 def test_violated_is_above_zero(tmp_path: Path) -> None:
-    table = landmark_table(folder(tmp_path, pairs([person(nose=(1, 0))])), (0.0,))
+    table = landmark_table(folder(tmp_path, pairs([person(nose=(1, 0))])), grid=(0.0,))
     assert table.filter(pl.col("violated") > 0, rule=GAMMA)["landmark"].to_list() == ["nose"]
 
 
 def test_a_landmark_that_nobody_showed_is_not_judged(tmp_path: Path) -> None:
-    table = landmark_table(folder(tmp_path, pairs([without("nose", "left_ear")], source=without("nose"))), (0.2,))
+    table = landmark_table(folder(tmp_path, pairs([without("nose", "left_ear")], source=without("nose"))), grid=(0.2,))
     nose, ear = row(table, "nose"), row(table, "left_ear")
     assert (nose["judged"], nose["rate"], nose["median"]) == (0, None, None)
     assert (ear["judged"], ear["rate"], ear["median"]) == (1, 1.0, INF)
@@ -135,31 +135,31 @@ def test_a_landmark_that_nobody_showed_is_not_judged(tmp_path: Path) -> None:
 
 def test_without_a_body_length_only_what_is_on_one_side_is_judged(tmp_path: Path) -> None:
     bare = without("left_shoulder")
-    table = landmark_table(folder(tmp_path, pairs([without("left_shoulder", "nose")], source=bare)), (0.2,))
+    table = landmark_table(folder(tmp_path, pairs([without("left_shoulder", "nose")], source=bare)), grid=(0.2,))
     assert table.filter(pl.col("judged") > 0, rule=GAMMA)["landmark"].to_list() == ["nose"]
 
 
 def test_what_is_carried_out_of_the_frame_is_not_judged_unless_asked(tmp_path: Path) -> None:
     away = Warp(np.array([[1.0, 0, 160], [0, 1, 0], [0, 0, 1]]), SIZE, SIZE)
     moved = person() + np.array([160, 0])
-    store = folder(tmp_path, pairs([moved]), warps={"gamma(0.5)": away})
+    run = folder(tmp_path, pairs([moved]), warps={"gamma(0.5)": away})
     outside = (moved[:, 0] > SIZE[0]).sum()
     assert 0 < outside < 17
-    found = landmark_table(store, (0.2,)).filter(rule=GAMMA)
+    found = landmark_table(run, grid=(0.2,)).filter(rule=GAMMA)
     assert (found["judged"].sum(), found["violated"].sum()) == (17 - outside, 0)
-    assert landmark_table(store, (0.2,), outside="keep").filter(rule=GAMMA)["judged"].sum() == 17
+    assert landmark_table(run, grid=(0.2,), judging=run.judge(outside="keep")).filter(rule=GAMMA)["judged"].sum() == 17
 
 
 def test_several_subjects_are_matched_and_inventions_are_in_no_pair(tmp_path: Path) -> None:
     one, other = person(), person() + np.array([60, 0])
-    store = folder(
+    run = folder(
         tmp_path,
         {
             ("a", "source", 0): [one, other],
             ("a", "gamma(0.5)", 0): [other, one + np.array([0, 0.5]), one - np.array([100, 0])],
         },
     )
-    table = landmark_table(store, (0.2,))
+    table = landmark_table(run, grid=(0.2,))
     assert table["judged"].unique().to_list() == [2]
     assert table["violated"].sum() == 0
 
@@ -175,7 +175,7 @@ def test_every_draw_counts_and_failures_do_not(tmp_path: Path) -> None:
         answers[case, "noise(8)", 2] = off  # predicted for another rule; this one asked for two
     answers["b", "noise(8)", 1] = None
     answers["c", "source", 0] = None
-    table = landmark_table(folder(tmp_path, answers, rules), (0.2,))
+    table = landmark_table(folder(tmp_path, answers, rules), grid=(0.2,))
     noisy = row(table, "nose", rule="noise(8) => poses(draws=2)")
     assert (noisy["judged"], noisy["violated"]) == (2, 1)
     assert row(table, "nose")["judged"] == 0
@@ -185,7 +185,7 @@ def test_all_rules_together(tmp_path: Path) -> None:
     answers = pairs([person(nose=(20, 0))], [person()])
     answers["1", "mirror(h)", 0] = [person(nose=(12, 0))]
     answers["1", "identity", 0] = [person(nose=(30, 0))]
-    table = landmark_table(folder(tmp_path, answers, (GAMMA, "mirror(h) => poses", "identity => poses")), (0.2,))
+    table = landmark_table(folder(tmp_path, answers, (GAMMA, "mirror(h) => poses", "identity => poses")), grid=(0.2,))
     both = row(table, "nose", rule=None)
     assert (both["judged"], both["violated"], both["median"]) == (3, 2, pytest.approx(0.3, rel=0.012))
 
@@ -203,7 +203,7 @@ def test_a_system_that_forgets_one_landmark_under_one_rule(tmp_path: Path) -> No
     scene = one_person()
     rules = Suite("test", tuple(instar.rule(text) for text in ("mirror(h)", "rotation(10)", "gamma(0.5)")))
     run = instar.run(system_of(scene, forgets_a_wrist), rules, scene.dataset, out=tmp_path / "run")
-    found = landmark_table(run.store, (0.05,)).filter(pl.col("violated") > 0).select("rule", "landmark", "violated")
+    found = landmark_table(run, grid=(0.05,)).filter(pl.col("violated") > 0).select("rule", "landmark", "violated")
     assert found.rows() == [(ROTATED, "left_wrist", 1), (None, "left_wrist", 1)]
 
 
@@ -219,7 +219,7 @@ def test_a_landmark_alone_has_the_severity_of_its_verdict(shaken: instar.Run, op
         verdicts = shaken.verdicts(landmarks=name, **options)
         severities = sorted(verdicts["severity"].to_list())
         assert len(severities) == 12 and severities[0] > 0
-        table = landmark_table(shaken.store, severities, **options).filter(landmark=name)
+        table = landmark_table(shaken, grid=severities, judging=shaken.judge(**options)).filter(landmark=name)
         for rule in verdicts["rule"].unique():
             mine = verdicts.filter(rule=rule)["severity"]
             counts = [int((mine >= threshold).sum()) for threshold in severities]
@@ -228,26 +228,26 @@ def test_a_landmark_alone_has_the_severity_of_its_verdict(shaken: instar.Run, op
 
 
 def test_pieces_give_the_same_table_as_the_whole(shaken: instar.Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = landmark_table(shaken.store, (0.01, 0.2))
+    whole = landmark_table(shaken, grid=(0.01, 0.2))
 
     def one_by_one(store: Store) -> Iterator[pl.Expr]:
         return (pl.col("case") == case for case in store.cases(["case"])["case"])
 
     monkeypatch.setattr(landmarks, "chunks", one_by_one)
-    assert landmark_table(shaken.store, (0.01, 0.2)).equals(whole)
+    assert landmark_table(shaken, grid=(0.01, 0.2)).equals(whole)
 
 
 def test_options_are_the_suites_unless_told(tmp_path: Path) -> None:
-    store = folder(tmp_path, pairs([person(nose=(20, 0))]), landmarks="nose, left_wrist")
-    assert landmark_table(store, (0.2,)).filter(rule=GAMMA)["landmark"].to_list() == ["nose", "left_wrist"]
+    run = folder(tmp_path, pairs([person(nose=(20, 0))]), landmarks="nose, left_wrist")
+    assert landmark_table(run, grid=(0.2,)).filter(rule=GAMMA)["landmark"].to_list() == ["nose", "left_wrist"]
     assert (
-        landmark_table(store, (0.2,), landmarks="nose", normaliser="pixels")["median"].to_list()
+        landmark_table(run, grid=(0.2,), judging=run.judge(landmarks="nose", normaliser="pixels"))["median"].to_list()
         == [pytest.approx(20, rel=0.012)] * 2
     )
     with pytest.raises(ValueError, match="did you mean 'aggregate'"):
-        landmark_table(store, (0.2,), agregate="max")
+        landmark_table(run, grid=(0.2,), judging=run.judge(agregate="max"))
     with pytest.raises(ValueError, match="part, box, image, pixels"):
-        landmark_table(store, (0.2,), normaliser="shoe")
+        landmark_table(run, grid=(0.2,), judging=run.judge(normaliser="shoe"))
 
 
 def test_only_poses_have_landmarks(tmp_path: Path) -> None:
@@ -259,9 +259,9 @@ def test_only_poses_have_landmarks(tmp_path: Path) -> None:
         workers=0,
     )
     with pytest.raises(ValueError, match="answers with detections"):
-        landmark_table(run.store, (0.2,))
+        landmark_table(run, grid=(0.2,))
     with pytest.raises(ValueError, match="no poses to draw"):
-        typical_pose(run.store)
+        typical_pose(run)
 
 
 # --- figures ---------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import instar
 from instar.report import export_suspicious, write_report
 from instar.report.spoken import segments, spoken
+from instar.tasks.meta_ic.labels import label_problems
 from instar.tasks.meta_ic.relations import Mark
 from instar.tasks.meta_ic.suspicious import corrected
 from tests.perfect.test_captions import COLOURS, blind_to_cars, data
@@ -115,12 +116,12 @@ def test_corrected(caption: str, label: str, better: str) -> None:
 
 
 def test_labels_that_leave_out_what_is_there(run: instar.Run) -> None:
-    found = run.label_problems()
+    found = label_problems(run)
     assert found.select("case", "number", "left_out").rows() == [("a", 2, "bench, person")]
     assert found["others"].to_list() == [2]
 
 
 def test_labels_of_another_dataset(run: instar.Run, tmp_path: Path) -> None:
     told = {"c": ["a bicycle", "a car"]}
-    assert run.label_problems(told).is_empty(), "a bicycle is a vehicle, as a car is"
-    assert run.label_problems({"c": ["an empty street", "a car"]})["left_out"].to_list() == ["car"]
+    assert label_problems(run, told).is_empty(), "a bicycle is a vehicle, as a car is"
+    assert label_problems(run, {"c": ["an empty street", "a car"]})["left_out"].to_list() == ["car"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from instar.tasks.object_relevance.analysis import object_table
+from instar.tasks.object_relevance.analysis import outcome_table
 from tests.analysis.frames import SCHEMA
 
 KEPT, GONE = "object_noise(0.5, 16) => presence(kept)", "erase(0.5) => presence(gone)"
@@ -19,7 +19,7 @@ def verdicts(rows: list[tuple[str, str, str, float | None, str | None, bool, flo
 
 
 def test_objects_and_images_are_counted_apart() -> None:
-    found = object_table(
+    found = outcome_table(
         verdicts(
             [
                 ("a", "1", KEPT, 1.0, "missing", True, 0.0),
@@ -58,7 +58,7 @@ def test_objects_and_images_are_counted_apart() -> None:
 
 
 def test_a_curve_where_nothing_is_judged() -> None:
-    found = object_table(
+    found = outcome_table(
         verdicts(
             [
                 ("a", "1", GONE, None, None, True, 1.0),
@@ -73,4 +73,4 @@ def test_a_curve_where_nothing_is_judged() -> None:
 
 def test_other_relations_have_no_place_there() -> None:
     frame = verdicts([("a", "1", "mirror(h) => detections", 1.0, "lost", True, 0.0)])
-    assert object_table(frame, ["mirror(h) => detections"]).is_empty()
+    assert outcome_table(frame, ["mirror(h) => detections"]).is_empty()

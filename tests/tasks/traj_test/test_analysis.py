@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import instar
-from instar.analysis import agreement, any_rule, displacement, displacement_tests, map_table, preserving_table, rates
+from instar.analysis import any_rule, rates
 from instar.case import Case
 from instar.cli import main
 from instar.datasets import Dataset
@@ -22,7 +22,15 @@ from instar.outputs.forecast import Forecast
 from instar.scene import Scene
 from instar.stats import wilson
 from instar.systems import System
-from instar.tasks.traj_test.analysis import DISPLACEMENTS
+from instar.tasks.traj_test.analysis import (
+    DISPLACEMENTS,
+    agreement,
+    displacement,
+    displacement_tests,
+    map_table,
+    preserving_table,
+    trajectory_tables,
+)
 from tests.analysis.frames import SCHEMA
 from tests.perfect.walker import Walker, dataset, system
 from tests.toys import write_scenes
@@ -82,8 +90,8 @@ def test_without_any_truth(tmp_path: Path) -> None:
     one = walked(tmp_path, [False], "mirror(h) => wvc")
     with pytest.raises(ValueError, match="no ground truth of forecasts"):
         displacement(one.store)
-    assert set(one.tables()) == {"preserving", "map"}
-    assert one.tables()["preserving"].select(DISPLACEMENTS).row(0) == (None,) * 4
+    assert set(trajectory_tables(one)) == {"preserving", "map"}
+    assert trajectory_tables(one)["preserving"].select(DISPLACEMENTS).row(0) == (None,) * 4
 
 
 def displacements(rows: Iterable[tuple[str, str, float]]) -> pl.DataFrame:
@@ -285,7 +293,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 
 def test_tables_in_a_terminal_and_as_markdown(finished: instar.Run, command: Command) -> None:
-    tables = finished.tables()
+    tables = trajectory_tables(finished)
     turned = tables["preserving"].filter(change="rotate90(1)").row(0, named=True)
     assert turned["wvc"] == 1, "the fault must be seen"
     kept = tables["map"].filter(change="obstacle").row(0, named=True)
@@ -357,7 +365,7 @@ def test_what_is_asked_as_published_is_counted_apart(tmp_path: Path) -> None:
     rules = "mirror(h) => wvc(4, 2) + mirror(h) => wvc(4, 1, test=z) + obstacle(tree) => direction(avoid, 4)"
     rules += " + obstacle(tree) => direction(avoid, 4, test=wilcoxon)"
     both = instar.run("constant-velocity", rules, dataset(2), out=tmp_path / "run", workers=0)
-    tables = both.tables()
+    tables = trajectory_tables(both)
     judged = dict(tables["preserving"].select("change", "judged").iter_rows())
     assert judged == {"mirror(h)": 2, "mirror(h), as published": 8}
     assert tables["map"]["change"].to_list() == ["obstacle", "obstacle, as published"]

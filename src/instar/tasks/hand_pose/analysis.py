@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.engine import SOURCE, bound_rules, chunks, evidence
+from instar.analysis import Run, described
+from instar.engine import DEFAULT, SOURCE, bound_rules, chunks, evidence
 from instar.outputs.poses import Poses
 from instar.relations import Evidence, Rule, pose_pairs
 from instar.relations.accuracy import counted_pairs, reference_of
@@ -135,7 +136,18 @@ class HandCounts:
         return replace(self, cases=self.cases.filter(cases), judged=self.judged[take], counts=self.counts[take])
 
 
-def hand_counts(store: Store, objects: pl.DataFrame, **options: Any) -> HandCounts:
+def hand_counts(run: Run, judging: str = DEFAULT) -> HandCounts:
+    """What the measures of hand pose are sums of: `hand_comparison` takes those of several runs."""
+
+    def make() -> HandCounts:
+        known = described(run.cases())
+        objects = known.select("case", "object" if "object" in known.columns else pl.lit(None).alias("object"))
+        return counted_hands(run.store, objects, **run.judging(judging).options)
+
+    return run.cached(("hand counts", judging), make)
+
+
+def counted_hands(store: Store, objects: pl.DataFrame, **options: Any) -> HandCounts:
     """Count what a run found of its hands, in source and follow-ups, against the truth or the source's answer.
 
     `objects` has the column `object` of each `case`, where the dataset has that attribute. Options are those of a
@@ -241,22 +253,20 @@ def _rows(
     column = np.array([columns.get(_bare(name), len(columns) - 1) for name in pairs.bones.landmarks])
     values = np.zeros((pairs.follow_ups.height, _width(len(landmarks))), np.float32)
     into = _of(values, len(landmarks))
-    for strayed in pairs.strayed():
-        judged = strayed.told & ~np.isnan(strayed.distance) & ~np.isnan(strayed.length)[:, None]
-        both = judged & np.isfinite(strayed.distance)
-        near = both & (strayed.severity < pairs.options["within"])
-        at = strayed.rows[:, None], column[strayed.landmarks][None]
+    for errors in pairs.errors():
+        judged = errors.comparable
+        both = judged & np.isfinite(errors.distance)
+        near = both & (errors.severity < pairs.options["within"])
+        at = errors.rows[:, None], column[errors.landmarks][None]
         for kind, what in enumerate((near, both & ~near, judged & ~both)):
             np.add.at(into.marks[..., kind], at, what)
-    alone = pairs.first < 0
-    taken = np.concatenate([np.asarray(indices) for _, indices in pairs.chosen])
-    shown = ~np.isnan(pairs.said.points[pairs.second[alone]][:, taken, 0])
-    np.add.at(into.marks[..., 3], (pairs.rows[alone][:, None], column[taken][None]), shown)
-    for strayed in replace(pairs, options={**pairs.options, "normaliser": "part"}).strayed():
-        sized = strayed.told & ~np.isnan(strayed.distance) & ~np.isnan(strayed.length)[:, None]
-        far = np.where(sized, strayed.severity, np.inf)
-        np.add.at(into.within, strayed.rows, np.stack([(far <= t).sum(1) for t in GRID], 1))
-        np.add.at(into.sized[:, 0], strayed.rows, sized.sum(1))
+    rows, shown = pairs.invented()
+    np.add.at(into.marks[..., 3], (rows[:, None], column[pairs.landmarks][None]), shown)
+    for errors in replace(pairs, options={**pairs.options, "normaliser": "part"}).errors():
+        sized = errors.comparable
+        far = np.where(sized, errors.severity, np.inf)
+        np.add.at(into.within, errors.rows, np.stack([(far <= t).sum(1) for t in GRID], 1))
+        np.add.at(into.sized[:, 0], errors.rows, sized.sum(1))
     sums = counted_pairs(pairs)
     for kind, name in enumerate(("hand_tp", "hand_fp", "hand_fn")):
         into.hands[:, kind] = sums[name]
@@ -433,7 +443,12 @@ _SCHEMA: dict[str, Any] = {
 }
 
 
-def hand_frames(held: HandCounts, *, objects: bool | None = False) -> dict[str, pl.DataFrame]:
+def hand_frames(run: Run, *, judging: str = DEFAULT, objects: bool | None = False) -> dict[str, pl.DataFrame]:
+    """The measures of hand pose with their 95 % intervals, against the truth or the source's answers; and advice."""
+    return run.cached(("hands", judging, objects), lambda: measured_hands(hand_counts(run, judging), objects=objects))
+
+
+def measured_hands(held: HandCounts, *, objects: bool | None = False) -> dict[str, pl.DataFrame]:
     """Every measure of a run's hands with its 95 % interval over resampled cases, and what it advises.
 
     `objects` says which cases count besides `baselines`: False leaves out hands that hold an object, unless all do;

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 from rich.console import Console
 
-from instar.analysis import FINGERS, GROUPS, PURPOSES, HandCounts, Run, hand_comparison
+from instar.analysis import Run
 from instar.engine import DEFAULT, SOURCE
 from instar.report.chart import (
     AXES,
@@ -28,6 +28,15 @@ from instar.report.compared import run_names
 from instar.report.panels import Panel, PanelContent, Table
 from instar.report.section import Section
 from instar.report.tables import Prepared, show_tables
+from instar.tasks.hand_pose.analysis import (
+    FINGERS,
+    GROUPS,
+    PURPOSES,
+    HandCounts,
+    hand_comparison,
+    hand_counts,
+    hand_frames,
+)
 
 __all__ = ["hand_json", "hand_panel", "hands_compared", "show_hands"]
 
@@ -42,7 +51,7 @@ def hand_panel(run: Run, section: Section, judging: str) -> PanelContent | None:
 
     if section.relation != "accuracy":
         return None
-    frames, held = run.hands(judging=judging), run.hand_counts(judging)
+    frames, held = hand_frames(run, judging=judging), hand_counts(run, judging)
     if frames["measures"]["value"].is_null().all():
         return None
     charts = [
@@ -71,7 +80,7 @@ def hands_compared(runs: Sequence[Run], names: Sequence[str], section: Section, 
 
     if section.relation != "accuracy":
         return None
-    held = {name: run.hand_counts(judging) for name, run in zip(names, runs, strict=True)}
+    held = {name: hand_counts(run, judging) for name, run in zip(names, runs, strict=True)}
     frames = hand_comparison(held)
     tables = [
         _advice(frames["advice"]),
@@ -674,8 +683,8 @@ def _purposes(table: pl.DataFrame, names: Sequence[str], section: Section) -> Ch
 def _frames(runs: Sequence[Run], judging: str) -> dict[str, pl.DataFrame]:
     """Of one run, or of several beside each other."""
     if len(runs) == 1:
-        return runs[0].hands(judging=judging)
-    return hand_comparison({name: run.hand_counts(judging) for name, run in zip(run_names(runs), runs, strict=True)})
+        return hand_frames(runs[0], judging=judging)
+    return hand_comparison({name: hand_counts(run, judging) for name, run in zip(run_names(runs), runs, strict=True)})
 
 
 def hand_json(runs: Sequence[Run], *, judging: str = DEFAULT) -> dict[str, list[dict[str, Any]]]:
@@ -685,7 +694,7 @@ def hand_json(runs: Sequence[Run], *, judging: str = DEFAULT) -> dict[str, list[
 
 def show_hands(console: Console, runs: Sequence[Run], *, judging: str = DEFAULT, markdown: bool = False) -> None:
     """Print Tables II and III, what each test case costs and the advice, of one run or of several."""
-    frames, held = _frames(runs, judging), [run.hand_counts(judging) for run in runs]
+    frames, held = _frames(runs, judging), [hand_counts(run, judging) for run in runs]
     if len(runs) == 1:
         tables = [
             *_baselines({"": frames["baselines"]}, *held),

@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.engine import SOURCE, bound_rules, check_options, chunks, evidence
+from instar.analysis import Run
+from instar.engine import DEFAULT, SOURCE, chunks, evidence
 from instar.outputs.poses import PoseBatch, Poses
-from instar.relations import Rule, Strayed, aggregated, own_equivariance, pose_pairs
+from instar.relations import BoundRule, LandmarkErrors, aggregated, own_equivariance, pose_pairs
 from instar.skeleton import Part, Skeleton
 from instar.stats import wilson
-from instar.store import KEY, Store
+from instar.store import KEY
 
 __all__ = ["Figure", "landmark_table", "typical_pose"]
 
@@ -23,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Complexes = npt.NDArray[np.complex128]
 
-_SCHEMA: dict[str, Any] = {
+_SCHEMA = {
     "rule": pl.String,
     "landmark": pl.String,
     "part": pl.String,
@@ -43,41 +44,37 @@ _VALUES = np.array([0.0, *_MIDDLES, np.inf])
 """What a bin of distances stands for: nothing to speak of, a hundred steps to a decade, on one side only."""
 
 
-def landmark_table(store: Store, grid: Sequence[float], **options: Any) -> pl.DataFrame:
+def landmark_table(run: Run, *, grid: Sequence[float] | None = None, judging: str = DEFAULT) -> pl.DataFrame:
     """How often each landmark violates each rule: one row per rule, landmark and threshold of the grid.
 
     A null `rule` stands for all rules together but identity. Every pair of subjects counts for itself, of every draw
     and repeat. A landmark is `judged` where it was expected or found and its place is inside the frame; it is
     `violated` where its own severity, in body lengths, is at least the threshold and above 0. Severities are those of
-    the relation `poses` with the suite's options, or those given here, before it aggregates them: a landmark on one
-    side only is ∞, also where its whole subject was lost, and any other is judged only where the subject has a body
-    length. Subjects that were invented are not counted.
+    the relation `poses` with the options of the judging, before it aggregates them: a landmark on one side only is ∞,
+    also where its whole subject was lost, and any other is judged only where the subject has a body length. Subjects
+    that were invented are not counted.
 
     `median` is the median severity within 1.2 % (0 below 0.0001): it is taken from a histogram, since the distances
     of a large run do not fit into memory. Rates are exact.
     """
-    manifest = store.manifest()
+    manifest = run.manifest
     kind = manifest.system.kind
     if kind != Poses.kind:
-        raise ValueError(f"landmarks are those of poses; the system of {store.folder} answers with {kind}")
-    own = own_equivariance(kind).relation.name
-    rules = [
-        rule
-        for rule in bound_rules(manifest.rules, kind)
-        if rule.relation is not None and rule.relation.relation.name == own
-    ]
-    check_options(options, tuple(rules))
+        raise ValueError(f"landmarks are those of poses; the system of {run.folder} answers with {kind}")
+    own = own_equivariance(kind).relation
+    rules = [rule for rule in run.bound_rules() if rule.relation.relation.name == own.name]
     if manifest.output is None or not rules:
         return pl.DataFrame(schema=_SCHEMA)
     bones = Skeleton.from_dict(manifest.header["skeleton"])
-    chosen = bones.select(str({**manifest.options, **options}.get("landmarks") or bones.default))
-    tally = _Tally(len(rules), [i for _, indices in chosen for i in indices], grid)
-    for part in chunks(store):
-        rows = store.predictions(_COLUMNS, where=part)
+    options = run.judging(judging)
+    chosen = bones.select(str(options.of(own)["landmarks"] or bones.default))
+    tally = _Tally(len(rules), [i for _, indices in chosen for i in indices], grid or own.grid)
+    for part in chunks(run.store):
+        rows = run.store.predictions(_COLUMNS, where=part)
         for number, rule in enumerate(rules):
-            held, _ = evidence([rule], rows, pl.DataFrame(), manifest, options)
-            for strayed in pose_pairs(held).strayed():
-                tally.add(number, strayed)
+            pairs = pose_pairs(evidence([rule], rows, pl.DataFrame(), manifest, options.options)[0])
+            for errors in pairs.errors():
+                tally.add(number, errors)
     names = [(bones.landmarks[i], part.name) for part, indices in chosen for i in indices]
     return tally.table(rules, names)
 
@@ -91,15 +88,15 @@ class _Tally:
         self.violated = np.zeros((rules, len(landmarks), len(self.grid)), np.int64)
         self.bins = np.zeros((rules, len(landmarks), len(_VALUES)), np.uint32)
 
-    def add(self, rule: int, strayed: Strayed) -> None:
-        severity = strayed.severity
-        first = self.column[int(strayed.landmarks[0])]
-        mine = slice(first, first + len(strayed.landmarks))
+    def add(self, rule: int, errors: LandmarkErrors) -> None:
+        severity = errors.severity
+        first = self.column[int(errors.landmarks[0])]
+        columns = slice(first, first + len(errors.landmarks))
         for number, threshold in enumerate(self.grid):
-            self.violated[rule, mine, number] += ((severity >= threshold) & (severity > 0)).sum(0)
-        self.bins[rule, mine] += _binned(severity)
+            self.violated[rule, columns, number] += ((severity >= threshold) & (severity > 0)).sum(0)
+        self.bins[rule, columns] += _binned(severity)
 
-    def table(self, rules: Sequence[Rule], landmarks: Sequence[tuple[str, str]]) -> pl.DataFrame:
+    def table(self, rules: Sequence[BoundRule], landmarks: Sequence[tuple[str, str]]) -> pl.DataFrame:
         rows: list[tuple[Any, ...]] = []
         changing = [number for number, rule in enumerate(rules) if rule.left != "identity"]
         for which, rule in [*(([number], rule.id) for number, rule in enumerate(rules)), (changing, None)]:
@@ -164,36 +161,36 @@ class Figure:
     edges: tuple[tuple[str, str], ...]
 
 
-def typical_pose(store: Store) -> tuple[Figure, ...]:
+def typical_pose(run: Run) -> tuple[Figure, ...]:
     """How the run's subjects typically look, one figure per part of the skeleton, to draw other things on.
 
     Subjects of source outputs and their mirror images are moved, turned and scaled onto each other; the figure is what
     the fifth of them agrees on that is most alike, standing as most subjects do. Left and right are drawn apart, as far
     as they usually are. Parts and landmarks that no source output shows are left out.
     """
-    header = store.manifest().output
+    header = run.manifest.output
     if header is None or header["kind"] != Poses.kind:
-        raise ValueError(f"{store.folder} has no poses to draw")
+        raise ValueError(f"{run.folder} has no poses to draw")
     bones = Skeleton.from_dict(header["skeleton"])
-    return tuple(_figure(bones, part, points) for part, points in _shown(store, bones) if len(points))
+    return tuple(_figure(bones, part, points) for part, points in _shown(run, bones) if len(points))
 
 
-def _shown(store: Store, bones: Skeleton) -> Iterator[tuple[Part, Floats]]:
+def _shown(run: Run, bones: Skeleton) -> Iterator[tuple[Part, Floats]]:
     """The landmarks (subjects, landmarks, 2) of subjects that show nearly all of a part, and of their mirror images."""
     views = [
         (part, side, [int(bones.swap[i]) for i in part.landmarks] if side < 0 else list(part.landmarks))
         for part in bones.parts
         for side in (1, -1)
     ]
-    held: list[list[npt.NDArray[np.float32]]] = [[np.zeros((0, len(order), 2), np.float32)] for _, _, order in views]
+    shown: list[list[npt.NDArray[np.float32]]] = [[np.zeros((0, len(order), 2), np.float32)] for _, _, order in views]
     first = (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0) & (pl.col("status") == "ok")
-    for some in chunks(store):
-        rows = store.predictions(["case", *Poses.columns], where=some & first).sort("case")
+    for some in chunks(run.store):
+        rows = run.store.predictions(["case", *Poses.columns], where=some & first).sort("case")
         points = PoseBatch.from_frame(rows, len(bones.landmarks)).points
-        for (_, _, order), found in zip(views, held, strict=True):
-            there = np.flatnonzero(~np.isnan(points[:, order, 0]).all(1))[: SUBJECTS - sum(map(len, found))]
-            found.append(points[there[:, None], order])
-    both = [np.concatenate(found) * (side, 1.0) for (_, side, _), found in zip(views, held, strict=True)]
+        for (_, _, order), poses in zip(views, shown, strict=True):
+            there = np.flatnonzero(~np.isnan(points[:, order, 0]).all(1))[: SUBJECTS - sum(map(len, poses))]
+            poses.append(points[there[:, None], order])
+    both = [np.concatenate(poses) * (side, 1.0) for (_, side, _), poses in zip(views, shown, strict=True)]
     for part, one, other in zip(bones.parts, both[::2], both[1::2], strict=True):
         points = np.concatenate([one, other])
         seen = (~np.isnan(points[..., 0])).sum(1)

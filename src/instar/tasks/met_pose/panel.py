@@ -1,93 +1,135 @@
-"""What a report shows of MET-POSE: violated rules per case, classic testing beside it, landmarks that stray."""
+"""What is shown of MET-POSE: violated rules per case, classic testing beside it, landmarks that stray."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import polars as pl
 
-from instar.analysis import Run
+from instar.analysis import Run, classic_table, has_comparable_truth
 from instar.outputs.poses import Poses
 from instar.relations import own_equivariance
-from instar.report.panel_figures import classic_bars, classic_shares, skeleton, worst_landmarks
-from instar.report.panels import Panel, PanelContent, Table
-from instar.report.section import Section
+from instar.report.panels import Panel, PanelContent, Table, TaskTables
+from instar.report.section import Section, threshold_text
 from instar.report.words import interval, percent
+from instar.tasks.met_pose.figures import classic_bars, classic_shares, skeleton, worst_landmarks
+from instar.tasks.met_pose.landmarks import landmark_table, typical_pose
 from instar.tasks.met_pose.suite import PAPER_BINS
 
 __all__ = ["PANELS"]
 
+ALL_RULES = "all rules"
+MOST_ROWS = 60_000
+"""Of more rows (a face has 468 landmarks) a page has the sum over all rules only."""
+WORST = 40
+"""Landmarks that a table lists."""
 
-def _violated_counts(run: Run, section: Section, judging: str, *, paper: bool = False) -> PanelContent | None:
+
+def _is_of_own_relation(run: Run, section: Section) -> bool:
+    return section.relation == own_equivariance(run.manifest.system.kind).relation.name
+
+
+def _with_interval(row: Mapping[str, Any], name: str, low: str, high: str) -> str:
+    return "–" if row[name] is None else f"{percent(row[name])} ({interval(row[low], row[high])})"
+
+
+# --- how many rules a case violates ----------------------------------------------------------------
+
+
+def _counts_of_relation(run: Run, section: Section, judging: str, *, paper: bool) -> PanelContent | None:
     if section.rules < 2 or not section.whole(section.start)["judged"]:
         return None
-    asked: dict[str, Any] = {"bins": PAPER_BINS, "strict": True} if paper and section.rules == PAPER_BINS[-1][1] else {}
-    table = run.violated_counts(section.relation, grid=section.grid, judging=judging, **asked)
-    bins: list[str] = table["violated"].unique(maintain_order=True).to_list()
-    counts = {(row["violated"], row["threshold"]): row["cases"] for row in table.iter_rows(named=True)}
-    rows = [[name, *(f"{counts[name, value]:,}" for value in section.grid)] for name in bins]
+    frame = _counted(run, section.relation, section.grid, judging, paper=paper)
     text = "Cases by the number of rules that they violate, for each threshold."
-    if asked:
+    if paper and section.rules == PAPER_BINS[-1][1]:
         text += " As published: some bins overlap, and severities count above the threshold only."
-    return PanelContent(
-        "How many rules a case violates",
-        text,
-        tables=[Table(f"threshold in {section.unit}", ["violated rules", *section.labels], rows, by_threshold=True)],
-    )
+    caption = f"threshold in {section.unit}"
+    return PanelContent("How many rules a case violates", text, tables=[_counts_table(frame, caption)])
 
 
-def _paper_counts(run: Run, section: Section, judging: str) -> PanelContent | None:
-    return _violated_counts(run, section, judging, paper=True)
+def _count_tables(runs: Sequence[Run], judging: str, p: float, *, paper: bool) -> TaskTables | None:
+    run = runs[0]
+    frames = {
+        relation: _counted(run, relation, grid, judging, paper=paper)
+        for relation, grid in run.grids().items()
+        if len(run.changing_rules(relation)) > 1
+    }
+    what = "cases by the number of rules that they violate, by threshold in"
+    tables = [_counts_table(frame, f"{name}: {what} {run.units()[name]}") for name, frame in frames.items()]
+    return TaskTables(tables, frames) if tables else None
 
 
-def _classic(run: Run, section: Section, judging: str) -> PanelContent | None:
-    if not run.has_truth or section.relation != own_equivariance(run.manifest.system.kind).relation.name:
+def _counted(run: Run, relation: str, grid: Sequence[float], judging: str, *, paper: bool) -> pl.DataFrame:
+    """The counts in Instar's bins, or in the original's where the run has all of its rules."""
+    as_published = paper and len(run.changing_rules(relation)) == PAPER_BINS[-1][1]
+    bins = PAPER_BINS if as_published else None
+    return run.violated_counts(relation, grid=grid, bins=bins, strict=as_published, judging=judging)
+
+
+def _counts_table(frame: pl.DataFrame, caption: str) -> Table:
+    rows = [
+        [str(name), *(f"{cases:,}" for cases in part["cases"])]
+        for (name,), part in frame.group_by("violated", maintain_order=True)
+    ]
+    labels = [threshold_text(value) for value in frame["threshold"].unique(maintain_order=True)]
+    return Table(caption, ["violated rules", *labels], rows, by_threshold=True)
+
+
+# --- beside classic testing ------------------------------------------------------------------------
+
+
+def _classic_of_relation(run: Run, section: Section, judging: str) -> PanelContent | None:
+    if not has_comparable_truth(run) or not _is_of_own_relation(run, section):
         return None
-    table = run.classic(grid=section.grid, judging=judging)
-    cases = int(table.row(0, named=True)["cases"])
+    frame = classic_table(run, grid=section.grid, judging=judging)
+    cases = int(frame["cases"][0])
     if not cases:
         return None
-    rows = [
-        [
-            label,
-            *(f"{row[name]:,}" for name in ("both", "classic_only", "metamorphic_only", "neither")),
-            *(
-                f"{percent(row[name])} ({interval(row[f'{name}_low'], row[f'{name}_high'])})"
-                if row[name] is not None
-                else "–"
-                for name in ("precision", "recall")
-            ),
-        ]
-        for label, row in zip(section.labels, table.iter_rows(named=True), strict=True)
-    ]
     return PanelContent(
         "Beside classic testing",
         "Classic testing compares the source outputs with the ground truth. Precision: of the cases that fail "
         "metamorphic testing, the share that fails classic testing; recall: of the cases that fail classic testing, "
         "the share that metamorphic testing finds without labels. Both with 95 % intervals.",
-        [classic_bars(table, section), classic_shares(table, section)],
-        [
-            Table(
-                f"by threshold in {section.unit}, {cases:,} cases",
-                ["threshold", "both", "classic only", "metamorphic only", "neither", "precision", "recall"],
-                rows,
-            )
-        ],
+        [classic_bars(frame, section), classic_shares(frame, section)],
+        [_classic_rows(frame, f"by threshold in {section.unit}, {cases:,} cases")],
     )
 
 
-ALL_RULES = "all rules"
-ROWS = 60_000
-"""Of more rows (a face has 468 landmarks) a page has the sum over all rules only."""
-
-
-def _landmarks(run: Run, section: Section, judging: str) -> PanelContent | None:
-    kind = run.manifest.system.kind  # a suite for poses may test a detector too
-    if kind != Poses.kind or section.relation != own_equivariance(kind).relation.name:
+def _classic_tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
+    run = runs[0]
+    if not has_comparable_truth(run):
         return None
+    frame = classic_table(run, judging=judging)
+    caption = (
+        "Cases that fail classic testing, which compares with the ground truth, and metamorphic testing, by threshold; "
+        "precision and recall of metamorphic failure as a predictor of classic failure"
+    )
+    return TaskTables([_classic_rows(frame, caption)], {"classic": frame})
+
+
+def _classic_rows(frame: pl.DataFrame, caption: str) -> Table:
+    rows = [
+        [
+            threshold_text(row["threshold"]),
+            *(f"{row[name]:,}" for name in ("both", "classic_only", "metamorphic_only", "neither")),
+            *(_with_interval(row, name, f"{name}_low", f"{name}_high") for name in ("precision", "recall")),
+        ]
+        for row in frame.iter_rows(named=True)
+    ]
+    heads = ["threshold", "both", "classic only", "metamorphic only", "neither", "precision", "recall"]
+    return Table(caption, heads, rows)
+
+
+# --- landmarks -------------------------------------------------------------------------------------
+
+
+def _landmarks_of_relation(run: Run, section: Section, judging: str) -> PanelContent | None:
+    if run.manifest.system.kind != Poses.kind or not _is_of_own_relation(run, section):
+        return None  # a suite for poses may test a detector too
     places = {value: t for t, value in enumerate(section.grid)}
-    found = run.landmarks(grid=section.grid, judging=judging).select(
+    frame = landmark_table(run, grid=section.grid, judging=judging).select(
         pl.col("rule").replace(dict(section.names)).fill_null(ALL_RULES),
         "landmark",
         "part",
@@ -98,12 +140,12 @@ def _landmarks(run: Run, section: Section, judging: str) -> PanelContent | None:
         "low",
         "high",
     )
-    together, table = found.filter(pl.col("rule") == ALL_RULES), found.filter(pl.col("rule") != ALL_RULES)
+    together, by_rule = frame.filter(pl.col("rule") == ALL_RULES), frame.filter(pl.col("rule") != ALL_RULES)
     if not together["judged"].sum():
         return None
-    few = len(table) <= ROWS and section.rules > 1
-    shown = pl.concat([together, table] if few else [together])
-    poses = [figure for figure in run.figures() if figure.part in set(together["part"])]
+    few = len(by_rule) <= MOST_ROWS and section.rules > 1
+    shown = pl.concat([together, by_rule] if few else [together])
+    poses = [figure for figure in typical_pose(run) if figure.part in set(together["part"])]
     return PanelContent(
         "Which landmarks stray",
         "Every landmark's own rate, over all pairs of subjects: it is violated where it alone strays by at least the "
@@ -113,13 +155,41 @@ def _landmarks(run: Run, section: Section, judging: str) -> PanelContent | None:
             *(skeleton(shown, figure, section, ALL_RULES) for figure in poses),
             worst_landmarks(shown, section, ALL_RULES),
         ],
-        rules=[ALL_RULES, *sorted(set(table["rule"]))] if few else (),
+        rules=[ALL_RULES, *sorted(set(by_rule["rule"]))] if few else (),
     )
 
 
+def _landmark_tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
+    run = runs[0]
+    own = own_equivariance(run.manifest.system.kind).relation.name
+    limits = [run.thresholds()[one.id] for one in run.bound_rules() if one.relation.relation.name == own]
+    if run.manifest.system.kind != Poses.kind or not limits:
+        return None
+    frame = landmark_table(run, grid=limits[:1], judging=judging).filter(pl.col("rule").is_null()).drop("rule")
+    rows = [
+        [
+            row["landmark"],
+            row["part"],
+            f"{row['violated']:,} of {row['judged']:,}",
+            _with_interval(row, "rate", "low", "high"),
+            threshold_text(row["median"]),
+        ]
+        for row in frame.drop_nulls("rate").sort("rate", descending=True).head(WORST).iter_rows(named=True)
+    ]
+    caption = (
+        f"Landmarks that stray by at least {threshold_text(limits[0])} {run.units()[own]}, all rules together, the "
+        f"{len(rows)} worst"
+    )
+    return TaskTables([Table(caption, ["landmark", "part", "pairs", "share", "median"], rows)], {"landmarks": frame})
+
+
+def _counts(*, paper: bool) -> Panel:
+    return Panel(of_relation=partial(_counts_of_relation, paper=paper), tables=partial(_count_tables, paper=paper))
+
+
 PANELS: Mapping[str, Panel] = {
-    "violated-counts": Panel(of_relation=_violated_counts),
-    "violated-counts@paper": Panel(of_relation=_paper_counts),
-    "classic": Panel(of_relation=_classic),
-    "landmarks": Panel(of_relation=_landmarks),
+    "violated-counts": _counts(paper=False),
+    "violated-counts@paper": _counts(paper=True),
+    "classic": Panel(of_relation=_classic_of_relation, tables=_classic_tables),
+    "landmarks": Panel(of_relation=_landmarks_of_relation, tables=_landmark_tables),
 }

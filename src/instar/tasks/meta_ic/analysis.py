@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from instar.analysis import Run
+from instar.engine import DEFAULT
 from instar.relations import rule
 from instar.stats import wilson
 
@@ -15,7 +17,18 @@ CAPTION_KINDS = ("misclassification", "omission", "number")
 _RELATIONS = ("objects", "numbers", "verbatim")
 
 
-def caption_table(verdicts: pl.DataFrame, rules: Sequence[str], *, threshold: float = 1.0) -> pl.DataFrame:
+def caption_table(run: Run, *, threshold: float | None = None, judging: str = DEFAULT) -> pl.DataFrame:
+    """The tables of MetaIC: per change how many pairs break which relation of captions, and how."""
+    rules = run.rules().filter(pl.col("relation").is_in(list(_RELATIONS)))["rule"].to_list()
+    if not rules:
+        raise ValueError(
+            f"{run.folder} has no rules about captions; `instar run CAPTIONER meta-ic DATASET --pool FOLDER` makes "
+            "such a run"
+        )
+    return _caption_table(run.verdicts(judging), rules, threshold=run.thresholds(threshold)[rules[0]])
+
+
+def _caption_table(verdicts: pl.DataFrame, rules: Sequence[str], *, threshold: float) -> pl.DataFrame:
     """Tables 1 and 2 of MetaIC without a human's word: one row per change, and `all` of them together.
 
     `pairs` are those that the first relation judges; `objects` violate it, `numbers` the second one, `either` one of

@@ -6,12 +6,38 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from instar.analysis import Run
+from instar.engine import SOURCE
+from instar.outputs.caption import Caption
 from instar.tasks.meta_ic.language import Reading, Vocabulary, read_caption
+from instar.tasks.meta_ic.relations import vocabulary_of
 
 __all__ = ["label_problems"]
 
 
-def label_problems(said: pl.DataFrame, labels: Mapping[str, Sequence[str]], words: Vocabulary) -> pl.DataFrame:
+def label_problems(
+    run: Run, labels: Mapping[str, Sequence[str]] | None = None, *, vocabulary: str = "coco"
+) -> pl.DataFrame:
+    """Captions of people that leave out what the captioner names with and without an inserted object.
+
+    `labels` are the captions of each case; those of the run's own dataset by default.
+    """
+    if run.manifest.system.kind != Caption.kind:
+        raise ValueError(f"{run.folder} is a run of {run.manifest.system.kind}; labels are checked with a captioner's")
+    if labels is None:
+        if run.manifest.truth_kind != Caption.kind:
+            raise ValueError(f"{run.folder}: its dataset has no captions; give a dataset that has some")
+        captions = run.store.cases(["case", "truth_caption"]).drop_nulls("truth_caption")
+        labels = {case: text.split("\n") for case, text in captions.iter_rows()}
+    rows = run.store.predictions(["case", "follow_up", "draw", "repeat", "status", "caption"]).filter(
+        (pl.col("status") == "ok") & (pl.col("repeat") == 0)
+    )
+    source = rows.filter(follow_up=SOURCE).select("case", source="caption")
+    pairs = rows.filter(pl.col("follow_up") != SOURCE).join(source, on="case", maintain_order="left")
+    return _problems(pairs.select("case", "source", follow_up="caption"), labels, vocabulary_of(vocabulary))
+
+
+def _problems(said: pl.DataFrame, labels: Mapping[str, Sequence[str]], words: Vocabulary) -> pl.DataFrame:
     """Captions of people that look wrong, the likeliest first.
 
     `said` has `case`, `source` and `follow_up`: what the captioner said. What it names in both is taken to be there; a

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from instar.analysis import Run
 from instar.report.panels import Panel, PanelContent, Table
 from instar.report.tables import captions_prepared
+from instar.tasks.meta_ic.analysis import caption_table
 
 __all__ = ["PANELS"]
 
 
 def _captions(run: Run, judging: str) -> PanelContent | None:
-    table = run.captions(judging=judging)
+    table = caption_table(run, judging=judging)
     if not table["pairs"].sum():
         return None
     read = "as MetaIC's code had it" if run.manifest.options.get("reader") == "paper" else "by Instar"

@@ -7,16 +7,29 @@ from typing import Any
 
 import polars as pl
 
+from instar.analysis import Run
+from instar.engine import DEFAULT
 from instar.relations import rule
 from instar.stats import wilson
 
-__all__ = ["OUTCOMES", "object_table"]
+__all__ = ["OUTCOMES", "object_table", "outcome_table"]
 
 OUTCOMES = ("missing", "incorrect", "persists")
 """What an unreliable inference is: lost although nothing relevant changed, found only then, found although erased."""
 
 
-def object_table(verdicts: pl.DataFrame, rules: Sequence[str], *, threshold: float = 2 / 3) -> pl.DataFrame:
+def object_table(run: Run, *, threshold: float | None = None, judging: str = DEFAULT) -> pl.DataFrame:
+    """The tables of object relevance: per rule of `presence` how many objects and images show which outcome."""
+    rules = run.rules().filter(relation="presence")["rule"].to_list()
+    if not rules:
+        raise ValueError(
+            f"{run.folder} has no rules about the presence of objects; `instar run DETECTOR object-relevance DATASET` "
+            "makes such a run"
+        )
+    return outcome_table(run.verdicts(judging), rules, threshold=run.thresholds(threshold)[rules[0]])
+
+
+def outcome_table(verdicts: pl.DataFrame, rules: Sequence[str], *, threshold: float = 2 / 3) -> pl.DataFrame:
     """Tables 6 to 10: one row per rule of the relation `presence`, in the order of the rules.
 
     Rules about one object each, which differ by its number alone, share a row.

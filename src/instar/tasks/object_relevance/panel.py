@@ -9,6 +9,7 @@ from instar.report.panel_figures import object_curves
 from instar.report.panels import Panel, PanelContent, Table
 from instar.report.section import Section
 from instar.report.tables import objects_prepared
+from instar.tasks.object_relevance.analysis import object_table
 
 __all__ = ["PANELS"]
 
@@ -16,7 +17,7 @@ __all__ = ["PANELS"]
 def _objects(run: Run, section: Section, judging: str) -> PanelContent | None:
     if section.relation != "presence":
         return None
-    table = run.objects(judging=judging)
+    table = object_table(run, judging=judging)
     own = (
         ""
         if run.manifest.truth

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.analysis.rates import by_case
-from instar.engine import SOURCE, chunks
+from instar.analysis import Run, by_case
+from instar.engine import DEFAULT, SOURCE, chunks
 from instar.outputs.forecast import Forecast, Paths
 from instar.relations import matrices_of, rule
 from instar.stats import permutation_test, wilson
@@ -19,7 +19,15 @@ from instar.store import Store
 from instar.tasks.traj_test.relations import told_apart
 from instar.warp import Warp
 
-__all__ = ["DISPLACEMENTS", "agreement", "displacement", "displacement_tests", "map_table", "preserving_table"]
+__all__ = [
+    "DISPLACEMENTS",
+    "agreement",
+    "displacement",
+    "displacement_tests",
+    "map_table",
+    "preserving_table",
+    "trajectory_tables",
+]
 
 DISPLACEMENTS = ("best_ade", "best_fde", "mean_ade", "mean_fde")
 """Average and final displacement from the truth, in pixels: of the best future, and the mean over all of them."""
@@ -254,3 +262,27 @@ def map_table(verdicts: pl.DataFrame) -> pl.DataFrame:
             **dict.fromkeys(shares, pl.Float64),
         },
     )
+
+
+def trajectory_tables(run: Run, *, p: float = 0.05, judging: str = DEFAULT) -> dict[str, pl.DataFrame]:
+    """The tables of TrajTest for a run of forecasts.
+
+    `preserving`: changes that move all alike (Table 3); `map`: changes of the map (Table 4); `agreement` with
+    the displacement from the truth over levels of p (Figure 5) and `displacement` of the source's predictions,
+    where there is a truth.
+    """
+    if run.manifest.system.kind != Forecast.kind:
+        raise ValueError(f"{run.folder} is a run of {run.manifest.system.kind}; there are tables for forecasts")
+    run.alphas(p)
+    verdicts = run.verdicts(judging)
+    if run.manifest.truth_kind != Forecast.kind:
+        return {"preserving": preserving_table(verdicts, None, p=p), "map": map_table(verdicts)}
+    moved = [one.left for one in run.bound_rules() if one.relation.relation.tests]
+    apart = displacement(run.store, moved)
+    truth = displacement_tests(apart)
+    return {
+        "preserving": preserving_table(verdicts, truth, p=p),
+        "map": map_table(verdicts),
+        "agreement": agreement(verdicts, truth),
+        "displacement": apart.filter(follow_up=SOURCE).drop("follow_up", "draw"),
+    }

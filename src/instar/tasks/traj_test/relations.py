@@ -12,7 +12,7 @@ import polars as pl
 
 from instar.outputs.forecast import Paths
 from instar.outputs.heat import heat_of
-from instar.relations.equivariance import DRAWS, matrices_of, paired, per_pair
+from instar.relations import DRAWS, matrices_of, paired, per_pair
 from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
 from instar.scene import Track
 from instar.spelling import Parameter

@@ -53,7 +53,7 @@ def presence_rules(run: Run) -> list[Rule]:
         raise ValueError(f"{run.folder} is a run of {manifest.system.kind}; a repair needs one of detections")
     if manifest.truth_kind != Detections.kind:
         raise ValueError(f"{run.folder}: its dataset has no annotated objects, and training needs labels")
-    found = [
+    found: list[Rule] = [
         one
         for one in bound_rules(manifest.rules, manifest.system.kind)
         if one.relation is not None and one.relation.relation.name == "presence"

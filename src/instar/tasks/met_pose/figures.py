@@ -1,0 +1,292 @@
+"""The figures of MET-POSE: classic testing beside metamorphic testing, and landmarks that stray."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from instar.report.chart import (
+    AXES,
+    PERCENT_AXIS,
+    ROW,
+    Chart,
+    Spec,
+    counts,
+    dot_layers,
+    drawn,
+    index_axis,
+    labelled,
+    name_rows,
+    threshold_title,
+    tooltip,
+)
+from instar.report.section import Section
+from instar.tasks.met_pose.landmarks import Figure
+
+__all__ = ["classic_bars", "classic_shares", "skeleton", "worst_landmarks"]
+
+# --- beside classic testing ------------------------------------------------------------------------
+
+_KINDS = {"both": "blue", "metamorphic only": "orange", "classic only": "pink", "neither": "line"}
+
+
+def classic_bars(table: pl.DataFrame, section: Section) -> Chart:
+    """Cases that fail classic testing, metamorphic testing, both or neither, per threshold."""
+    counted = table.select(
+        "cases",
+        pl.int_range(pl.len(), dtype=pl.Int32).alias("t"),
+        *(pl.col(kind.replace(" ", "_")).alias(kind) for kind in _KINDS),
+    )
+    long = labelled(
+        counted.unpivot(list(_KINDS), index=["t", "cases"], variable_name="kind", value_name="number"), section
+    ).with_columns(
+        rate=pl.col("number") / pl.col("cases"),
+        count=pl.format("{}/{}", "number", "cases"),
+        place=pl.col("kind").replace_strict({kind: n for n, kind in enumerate(_KINDS)}, return_dtype=pl.Int32),
+    )
+    x: Spec = {
+        "field": "threshold",
+        "type": "ordinal",
+        "sort": {"field": "t", "op": "min"},
+        "axis": {"title": threshold_title(section), "labelAngle": 0, "ticks": False, "labelOverlap": True},
+    }
+    layers: list[Spec] = [
+        {
+            "mark": {"type": "bar", "stroke": "var(--paper)", "strokeWidth": 0.7},
+            "encoding": {
+                "x": x,
+                "order": {"field": "place"},
+                "y": {
+                    "field": "rate",
+                    "type": "quantitative",
+                    "stack": "zero",
+                    "scale": {"domain": [0, 1]},
+                    "axis": {**PERCENT_AXIS, "title": "cases"},
+                },
+                "color": {
+                    "field": "kind",
+                    "type": "nominal",
+                    "scale": {"domain": list(_KINDS), "range": [f"var(--{colour})" for colour in _KINDS.values()]},
+                    "legend": {"title": None, "orient": "bottom", "symbolStrokeWidth": 0, "columns": 2},
+                },
+                "tooltip": tooltip(("kind", "fail"), ("threshold", "threshold"), ("count", "cases"), ("rate", "share")),
+            },
+        },
+        {
+            "transform": [{"filter": "datum.t === t && datum.place === 0"}],
+            "mark": {
+                "type": "rect",
+                "fill": None,
+                "stroke": "var(--accent)",
+                "strokeWidth": 2.5,
+                "y": 0,
+                "y2": {"expr": "height"},
+                "tooltip": None,
+            },
+            "encoding": {"x": x},
+        },
+    ]
+    return Chart(
+        "classic",
+        "Which testing finds which cases",
+        "Cases that fail metamorphic testing, classic testing, both or neither. The frame marks the current threshold.",
+        drawn(240, section.start, layers, data={"name": "classic"}),
+        {"classic": long.select("t", "threshold", "kind", "place", "rate", "count")},
+        360,
+    )
+
+
+def classic_shares(table: pl.DataFrame, section: Section) -> Chart:
+    """Precision and recall of metamorphic testing as a predictor of classic failure, per threshold."""
+    numbered = table.with_columns(t=pl.int_range(pl.len(), dtype=pl.Int32))
+    parts = [
+        numbered.select(
+            "t",
+            pl.lit(name).alias("measure"),
+            pl.col(name).alias("rate"),
+            pl.col(f"{name}_low").alias("low"),
+            pl.col(f"{name}_high").alias("high"),
+            count=pl.format("{}/{}", "both", pl.col("both") + pl.col(rest)),
+        )
+        for name, rest in (("precision", "metamorphic_only"), ("recall", "classic_only"))
+    ]
+    long = labelled(pl.concat(parts), section).filter(pl.col("rate").is_not_null())
+    x = index_axis(section)
+    y: Spec = {
+        "field": "rate",
+        "type": "quantitative",
+        "scale": {"domain": [0, 1]},
+        "axis": {**PERCENT_AXIS, "title": "precision, recall"},
+    }
+    colour: Spec = {
+        "field": "measure",
+        "type": "nominal",
+        "scale": {"domain": ["precision", "recall"], "range": ["var(--blue)", "var(--orange)"]},
+        "legend": {"title": None, "orient": "bottom"},
+    }
+    tips = tooltip(("measure", "measure"), ("threshold", "threshold"), ("count", "cases"), ("rate", "share"))
+    layers: list[Spec] = [
+        {
+            "mark": {"type": "area", "opacity": 0.13},
+            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
+        },
+        {
+            "mark": {"type": "line", "strokeWidth": 2.4},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "color": colour,
+                "strokeDash": {
+                    "field": "measure",
+                    "type": "nominal",
+                    "legend": None,
+                    "scale": {"range": [[1, 0], [6, 3]]},
+                },
+            },
+        },
+        {
+            "transform": [{"filter": "datum.t === t"}],
+            "mark": {"type": "rule", "color": "var(--accent)"},
+            "encoding": {"x": x},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "opacity": 1, "size": 40},
+            "encoding": {"x": x, "y": y, "color": colour, "tooltip": tips},
+        },
+    ]
+    return Chart(
+        "precision-recall",
+        "Precision and recall",
+        "Metamorphic failure as a predictor of classic failure, with 95 % intervals.",
+        drawn(240, section.start, layers, data={"name": "shares"}),
+        {"shares": long.select("t", "threshold", "measure", "rate", "low", "high", "count")},
+        360,
+    )
+
+
+# --- landmarks -------------------------------------------------------------------------------------
+
+LARGEST, WORST = 320, 10
+
+
+def _of_rule(spec: Spec, rule: str) -> Spec:
+    """A chart that also follows the parameter `rule`."""
+    return {**spec, "params": [*spec["params"], {"name": "rule", "value": rule}]}
+
+
+def _landmark_counts(table: pl.DataFrame) -> pl.DataFrame:
+    return counts(table).select("rule", "landmark", "part", "t", "rate", "low", "high", "count", "interval")
+
+
+def skeleton(table: pl.DataFrame, pose: Figure, section: Section, rule: str) -> Chart:
+    """How often each landmark of a part strays, on a typical pose."""
+    high, wide = float(pose.xy[:, 1].max()), float(pose.xy[:, 0].max())
+    points = pl.DataFrame({"landmark": pose.landmarks, "x": pose.xy[:, 0], "y": pose.xy[:, 1]})
+    place = {name: tuple(xy) for name, xy in zip(pose.landmarks, pose.xy.tolist(), strict=True)}
+    edges = pl.DataFrame(
+        [(*place[a], *place[b]) for a, b in pose.edges],
+        orient="row",
+        schema=dict.fromkeys(("x", "y", "x2", "y2"), pl.Float64),
+    )
+    large = 90 if len(pose.landmarks) < 60 else 20
+    x: Spec = {"field": "x", "type": "quantitative", "axis": None, "scale": {"domain": [0, wide or 1], "nice": False}}
+    y: Spec = {
+        "field": "y",
+        "type": "quantitative",
+        "axis": None,
+        "scale": {"domain": [0, high or 1], "nice": False, "reverse": True},
+    }
+    mark: Spec = {"type": "point", "filled": True, "stroke": "var(--ink)", "strokeWidth": 0.8, "opacity": 1}
+    chosen = [
+        {"filter": "datum.t === t && datum.rule === rule && datum.rate !== null"},
+        {
+            "lookup": "landmark",
+            "from": {"data": {"name": f"places-{pose.part}"}, "key": "landmark", "fields": ["x", "y"]},
+        },
+        {"filter": "isValid(datum.x)"},
+    ]
+    size: Spec = {
+        "field": "rate",
+        "type": "quantitative",
+        "scale": {"domain": [0, 1], "range": [large / 6, 2 * large]},
+        "legend": None,
+    }
+    layers: list[Spec] = [
+        {
+            "data": {"name": f"edges-{pose.part}"},
+            "mark": {"type": "rule", "color": "var(--other)", "strokeWidth": 2},
+            "encoding": {"x": x, "y": y, "x2": {"field": "x2"}, "y2": {"field": "y2"}},
+        },
+        {
+            "data": {"name": "landmarks"},
+            "transform": chosen,
+            "mark": {**mark, "fill": "var(--paper)"},
+            "encoding": {"x": x, "y": y, "size": size},
+        },
+        {
+            "data": {"name": "landmarks"},
+            "transform": chosen,
+            "mark": {**mark, "fill": "var(--orange)"},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "size": size,
+                "fillOpacity": {
+                    "field": "rate",
+                    "type": "quantitative",
+                    "scale": {"domain": [0, 1], "range": [0.05, 1]},
+                    "legend": None,
+                },
+                "tooltip": tooltip(
+                    ("landmark", "landmark"), ("count", "violated"), ("rate", "rate"), ("interval", "95 % interval")
+                ),
+            },
+        },
+    ]
+    spec = _of_rule(
+        {
+            **drawn(round(LARGEST * high) or 10, section.start, layers),
+            "width": round(LARGEST * wide) or 10,
+            "autosize": "pad",
+        },
+        rule,
+    )
+    spec["padding"] = 10
+    return Chart(
+        f"landmarks-{pose.part}",
+        pose.part.replace("_", " ").capitalize(),
+        "A typical pose of this run. The larger and stronger, the more often the landmark strays.",
+        spec,
+        {"landmarks": _landmark_counts(table), f"places-{pose.part}": points, f"edges-{pose.part}": edges},
+        round(LARGEST * high) + 60,
+    )
+
+
+def worst_landmarks(table: pl.DataFrame, section: Section, rule: str) -> Chart:
+    """The landmarks that stray most often."""
+    rows = min(WORST, table.filter(pl.col("judged") > 0)["landmark"].n_unique())
+    tips = tooltip(
+        ("landmark", "landmark"),
+        ("part", "part"),
+        ("count", "violated"),
+        ("rate", "rate"),
+        ("interval", "95 % interval"),
+    )
+    spec = drawn(
+        ROW * rows,
+        section.start,
+        dot_layers(name_rows("landmark"), {"value": "var(--orange)"}, "pairs in which the landmark strays", tips),
+        data={"name": "landmarks"},
+        transform=[
+            {"filter": "datum.t === t && datum.rule === rule && datum.rate !== null"},
+            {"window": [{"op": "row_number", "as": "order"}], "sort": [{"field": "rate", "order": "descending"}]},
+            {"filter": f"datum.order <= {WORST}"},
+        ],
+    )
+    return Chart(
+        "landmarks-worst",
+        "The landmarks that stray most often",
+        f"The {rows} worst, with 95 % intervals and the counts of pairs.",
+        _of_rule(spec, rule),
+        {"landmarks": _landmark_counts(table)},
+        ROW * rows + AXES,
+    )
