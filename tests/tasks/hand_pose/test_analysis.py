@@ -16,7 +16,9 @@ from instar.datasets import Dataset
 from instar.outputs.poses import Poses
 from instar.relations.over_cases import POOLED
 from instar.stats import bootstrap
-from instar.tasks.hand_pose.analysis import GRID, as_test_case, hand_counts, hand_frames
+from instar.suites import suite
+from instar.tasks.hand_pose.analysis import hand_counts, hand_frames
+from instar.tasks.hand_pose.counts import GRID
 from tests.perfect.test_hand_pose import HANDS, answer, data, guessing, known, mean_hand, seeing
 
 CHANGES = [*(f"discs({n})" for n in range(1, 22)), "finger_discs(thumb)", "gamma(5)", "gamma(2)", "motion(20, 0)"]
@@ -244,18 +246,40 @@ def test_nothing_to_measure(tmp_path: Path) -> None:
         hand_frames(other)
 
 
-def test_names_of_test_cases() -> None:
-    numbers = {
-        "discs(7)": "TC1",
-        "finger_discs(thumb)": "TC2",
-        "finger_discs(little, wrist=true)": "TC6",
-        "gamma(5)": "TC7",
-        "gamma(0.2)": "TC10",
-        "motion(20, 90)": "TC11",
-        "motion(20, 45)": "TC13",
-        "gamma(3)": "",
-        "motion(5, 0)": "",
-        "gamma(5) | mirror(h)": "",
+def test_titles_are_those_of_the_suites(tmp_path: Path) -> None:
+    """A rule that a user added has none, and is shown by its spelling."""
+    added = "gamma(3) => accuracy+gamma(5) | mirror(h) => accuracy+greyscale => accuracy+motion(5, 0) => accuracy"
+    out = ran(seeing, tmp_path, f"hand-pose+{added}", data(count=2))
+    titles = {each.follow_up: each.title for each in hand_counts(out).test_cases}
+    expected = {
+        "source": "baseline",
+        "discs(7)": "TC1 landmarks covered: discs(7)",
+        "finger_discs(thumb)": "TC2 thumb covered",
+        "finger_discs(little)": "TC6 little covered",
+        "gamma(5)": "TC7 strong underexposure",
+        "gamma(0.2)": "TC10 strong overexposure",
+        "motion(20, 90)": "TC11 vertical motion blur",
+        "motion(20, 45)": "TC13 diagonal motion blur",
+        **{name: name for name in ("gamma(3)", "motion(5, 0)", "greyscale", "gamma(5) | mirror(h)")},
     }
-    assert {name: as_test_case(name).number for name in numbers} == numbers
-    assert [as_test_case(name).darker for name in ("gamma(3)", "gamma(0.5)", "motion(20, 0)")] == [True, False, False]
+    assert {name: titles[name] for name in expected} == expected
+    measures = hand_frames(out)["measures"]
+    assert dict(measures.select("follow_up", "title").iter_rows()) == titles
+    groups = dict(measures.select("follow_up", "group").iter_rows())
+    assert [groups[name] for name in ("discs(7)", "gamma(3)", "motion(5, 0)", "greyscale", "gamma(5) | mirror(h)")] == [
+        "response",
+        "exposure",
+        "blur",
+        "other",
+        "other",
+    ]
+    darker = {each.follow_up for each in hand_counts(out).test_cases if each.darker}
+    assert darker == {"gamma(5)", "gamma(3)", "gamma(2)"}
+
+
+def test_the_paper_calls_its_test_cases_the_same() -> None:
+    own, paper = suite("hand-pose"), suite("hand-pose@paper")
+    assert list(own.titles.values()) == list(paper.titles.values())
+    assert [title.split()[0] for title in own.titles.values()] == [f"TC{number}" for number in range(1, 14)]
+    assert paper.titles["finger_discs(little, wrist=true) => degradation(measure=f1)"] == "TC6 little covered"
+    assert list(suite("hand-pose/blur").titles.values()) == list(own.titles.values())[10:]

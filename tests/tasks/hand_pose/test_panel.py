@@ -19,10 +19,11 @@ from instar.cli import main
 from instar.report import write_report
 from instar.report.chart import printed
 from instar.report.page import Report, make_report, page
-from instar.report.panels import PanelContent
+from instar.report.panels import PanelContent, TaskTables
+from instar.report.section import Section
 from instar.suites import suites
 from instar.tasks.hand_pose.analysis import hand_frames
-from instar.tasks.hand_pose.panel import hands_compared
+from instar.tasks.hand_pose.panel import PANELS
 from tests.missing import module
 from tests.perfect.test_hand_pose import afraid_of_the_dark, data, mean_hand, seeing
 
@@ -38,7 +39,11 @@ RULES = [
 
 
 def ran(system: Callable[[np.ndarray], instar.Poses], out: Path, rules: list[str] = RULES, **how: Any) -> instar.Run:
-    suite = instar.Suite("some hands", tuple(instar.rule(f"{one} => accuracy") for one in rules), panels=("hands",))
+    titles = {rule.partition(" => ")[0]: title for rule, title in suites()["hand-pose"].titles.items()}
+    own = {instar.rule(f"{one} => accuracy"): titles.get(one, one) for one in rules}
+    suite = instar.Suite(
+        "some hands", tuple(own), panels=("hands",), titles={rule.id: title for rule, title in own.items()}
+    )
     return instar.run(system, suite, data(**how), out=out, workers=0)
 
 
@@ -60,6 +65,12 @@ def report(fearful: instar.Run) -> Report:
 def panel_of(report: Report) -> PanelContent:
     (found,) = report.runs[0].parts[0].panels
     return found
+
+
+def compared(runs: list[instar.Run], names: list[str], section: Section, judging: str) -> PanelContent | None:
+    of_runs = PANELS["hands"].of_runs
+    assert of_runs is not None
+    return of_runs(runs, names, section, judging)
 
 
 def test_the_suites_ask_for_it() -> None:
@@ -95,7 +106,7 @@ def test_the_numbers_are_those_of_the_analysis(report: Report, fearful: instar.R
         .filter(pl.col("measure") == "f1", pl.col("group") != "response")
         .iter_rows(named=True)
     ):
-        shown = rows[f"{row['test_case']} {row['name']}".strip()]
+        shown = rows[row["title"]]
         assert shown[1] == str(row["cases"])
         assert float(shown[2].split()[0]) == pytest.approx(100 * row["value"], abs=0.05)
         assert row["group"] == "source" or float(shown[3].split()[0]) == pytest.approx(100 * row["lost"], abs=0.05)
@@ -114,7 +125,7 @@ def test_the_numbers_are_those_of_the_analysis(report: Report, fearful: instar.R
 def test_every_figure_can_be_drawn(report: Report, fearful: instar.Run, other: instar.Run) -> None:
     convert = module("vl_convert")
     section = report.runs[0].parts[0].section
-    both = hands_compared([fearful, other], ["fearful", "seeing"], section, "default")
+    both = compared([fearful, other], ["fearful", "seeing"], section, "default")
     assert both is not None
     charts = [*panel_of(report).charts, *both.charts]
     assert [chart.name for chart in charts] == [
@@ -132,7 +143,7 @@ def test_every_figure_can_be_drawn(report: Report, fearful: instar.Run, other: i
 
 def test_several_runs_beside_each_other(report: Report, fearful: instar.Run, other: instar.Run) -> None:
     section = report.runs[0].parts[0].section
-    both = hands_compared([fearful, other], ["fearful", "seeing"], section, "default")
+    both = compared([fearful, other], ["fearful", "seeing"], section, "default")
     assert both is not None
     tables = {table.heads[0]: table for table in both.tables}
     assert any("prefer seeing to fearful" in cell for (cell,) in tables["advice"].rows)
@@ -219,9 +230,43 @@ def test_tables_as_json(fearful: instar.Run, other: instar.Run, command: Typed) 
     }
 
 
-def test_tables_of_runs_that_do_not_stand_side_by_side(tmp_path: Path, fearful: instar.Run, command: Typed) -> None:
+def tables_of(*runs: instar.Run) -> TaskTables | None:
+    panel = PANELS["hands"]
+    assert panel.several and panel.tables is not None
+    return panel.tables(runs, "default", 0.05)
+
+
+def test_what_is_printed_of_a_run(fearful: instar.Run) -> None:
+    printed = tables_of(fearful)
+    assert printed is not None
+    assert "Measured against the ground truth" in printed.before[0]
+    heads = [(table.caption.split(",")[0], table.heads[0], len(table.rows)) for table in printed.tables]
+    assert heads == [
+        ("Baseline of all hands", "cases", 1),
+        ("Test cases", "test case", 7),
+        ("Landmarks that are right", "finger", 6),
+        ("TC1", "measure", 2),
+    ]
+    assert any(sentence.startswith("It loses dark hands") for sentence in printed.after)
+    assert {name: len(frame) for name, frame in printed.frames.items()} == {
+        name: len(frame) for name, frame in hand_frames(fearful).items()
+    }
+
+
+def test_what_is_printed_of_several_runs(fearful: instar.Run, other: instar.Run) -> None:
+    printed = tables_of(fearful, other)
+    assert printed is not None
+    assert [table.heads[0] for table in printed.tables] == ["system", "test case"]
+    assert len(printed.tables[1].rows) == 14
+    assert any("prefer tests.perfect.test_hand_pose:seeing" in sentence for sentence in printed.after)
+    assert set(printed.frames) == {"baselines", "measures", "groups", "differences", "advice"}
+
+
+def test_tables_of_runs_that_are_not_all_of_hands(tmp_path: Path, fearful: instar.Run, command: Typed) -> None:
     plain = instar.run(mean_hand, "gamma(2)", data(count=1), out=tmp_path, workers=0)
-    status, _, errors = command("tables", plain.folder, fearful.folder)
-    assert status == 2 and "only runs of hands" in errors
-    status, _, errors = command("tables", fearful.folder, plain.folder)
-    assert status == 2 and "no rules about the accuracy of hands" in errors
+    assert tables_of(plain) is None
+    with pytest.raises(ValueError, match="no rules about the accuracy of hands"):
+        tables_of(fearful, plain)
+    for runs in ((plain, fearful), (fearful, plain)):
+        status, _, errors = command("tables", *(run.folder for run in runs))
+        assert status == 2 and errors

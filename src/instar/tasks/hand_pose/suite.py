@@ -3,57 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from instar.suites import Suite, listed_suite
 
-__all__ = ["PAPER_JUDGING", "SUITES", "listed"]
+__all__ = ["PAPER_JUDGING", "SUITES", "TEST_CASES"]
 
 PAPER_JUDGING = {"normaliser": "pixels", "within": 37.795}
 """The paper's 10 mm, which its code took for 37.795 pixels, the length of 10 mm at 96 dpi."""
+TEST_CASES = {
+    "occlusion": {
+        "TC1 landmarks covered": "discs(1..21) => correlation(f1)",
+        "TC2 thumb covered": "finger_discs(thumb{wrist}) => degradation(f1)",
+        "TC3 index covered": "finger_discs(index{wrist}) => degradation(f1)",
+        "TC4 middle covered": "finger_discs(middle{wrist}) => degradation(f1)",
+        "TC5 ring covered": "finger_discs(ring{wrist}) => degradation(f1)",
+        "TC6 little covered": "finger_discs(little{wrist}) => degradation(f1)",
+    },
+    "exposure": {
+        "TC7 strong underexposure": "gamma(5) => degradation(f1)",
+        "TC8 underexposure": "gamma(2) => degradation(f1)",
+        "TC9 overexposure": "gamma(0.5) => degradation(f1)",
+        "TC10 strong overexposure": "gamma(0.2) => degradation(f1)",
+    },
+    "blur": {
+        "TC11 vertical motion blur": "motion(20, 90{kernel}) => degradation(f1)",
+        "TC12 horizontal motion blur": "motion(20, 0{kernel}) => degradation(f1)",
+        "TC13 diagonal motion blur": "motion(20, 45{kernel}) => degradation(f1)",
+    },
+}
+"""TC1 asks for a response in proportion to what is covered, the others for next to none."""
+_OWN = {"wrist": "", "kernel": ""}
+_PAPER = {"wrist": ", wrist=true", "kernel": ", kernel=square"}
+"""As in the paper's code, the wrist is covered with every finger, and blur shifts the image by a pixel."""
 
 
-def listed(*, only: str = "all", paper: bool = False) -> tuple[str, ...]:
-    """The 13 test cases: TC1 asks for a response in proportion to what is covered, the others for next to none.
-
-    As in the paper's code, the wrist is covered with every finger, and blur shifts the picture by a pixel.
-    """
-    more, kernel = (", wrist=true", ", kernel=square") if paper else ("", "")
-    rules = {
-        "occlusion": [
-            "discs(1..21) => correlation(f1)",
-            *(
-                f"finger_discs({finger}{more}) => degradation(f1)"
-                for finger in ("thumb", "index", "middle", "ring", "little")
-            ),
-        ],
-        "exposure": [f"gamma({gamma:g}) => degradation(f1)" for gamma in (5, 2, 0.5, 0.2)],
-        "blur": [f"motion(20, {direction}{kernel}) => degradation(f1)" for direction in (90, 0, 45)],
+def _made(name: str, help: str, *groups: str, paper: bool = False) -> Suite:
+    details = _PAPER if paper else _OWN
+    titles = {
+        spelling.format(**details): title
+        for group in groups or TEST_CASES
+        for title, spelling in TEST_CASES[group].items()
     }
-    return tuple(one for name, listed in rules.items() if only in ("all", name) for one in listed)
-
-
-def _made(name: str, help: str, *, only: str = "all", paper: bool = False) -> Suite:
-    spellings = listed(only=only, paper=paper)
-    every = listed(paper=paper)
-    return listed_suite(
-        name,
-        spellings,
-        help,
-        "poses",
-        panels=("hands",),
-        options=PAPER_JUDGING if paper else {},
-        titles={spelling: f"TC{every.index(spelling) + 1}" for spelling in spellings},
-    )
+    options = PAPER_JUDGING if paper else {}
+    return listed_suite(name, tuple(titles), help, "poses", panels=("hands",), options=options, titles=titles)
 
 
 SUITES: Mapping[str, Callable[[], Suite]] = {
-    "hand-pose": lambda: _made("hand-pose", "Hand pose robustness: 13 cases of occlusion, exposure and motion blur."),
-    "hand-pose/occlusion": lambda: _made(
-        "hand-pose/occlusion", "Hand pose: landmarks and fingers covered.", only="occlusion"
-    ),
-    "hand-pose/exposure": lambda: _made("hand-pose/exposure", "Hand pose: under- and overexposed.", only="exposure"),
-    "hand-pose/blur": lambda: _made("hand-pose/blur", "Hand pose: motion blur.", only="blur"),
-    "hand-pose@paper": lambda: _made(
-        "hand-pose@paper", "Hand pose with the original's distances, wrist and shifting blur.", paper=True
-    ),
+    suite.args[0]: suite
+    for suite in (
+        partial(_made, "hand-pose", "Hand pose robustness: 13 cases of occlusion, exposure and motion blur."),
+        partial(_made, "hand-pose/occlusion", "Hand pose: landmarks and fingers covered.", "occlusion"),
+        partial(_made, "hand-pose/exposure", "Hand pose: under- and overexposed.", "exposure"),
+        partial(_made, "hand-pose/blur", "Hand pose: motion blur.", "blur"),
+        partial(
+            _made, "hand-pose@paper", "Hand pose with the original's distances, wrist and shifting blur.", paper=True
+        ),
+    )
 }

@@ -1,0 +1,208 @@
+"""Several systems beside each other: which one to take for what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+import polars as pl
+
+from instar.engine import SOURCE
+from instar.report.words import percent
+from instar.stats import ends
+from instar.tasks.hand_pose.advice import (
+    LEAST,
+    LOW,
+    Advice,
+    advice_frame,
+    advice_of,
+    is_unlabelled,
+    listed,
+    looks_at_images,
+)
+from instar.tasks.hand_pose.counts import HandCounts
+from instar.tasks.hand_pose.measures import (
+    EVERY,
+    VALUE,
+    Sums,
+    baselines_frame,
+    chosen_hands,
+    groups_frame,
+    measures_frame,
+    sets_of,
+    sums_of,
+)
+from instar.tasks.hand_pose.test_cases import GROUPS
+
+__all__ = ["PURPOSES", "Purpose", "hand_comparison"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What a system is chosen for: in words, the measure that decides, and in which source or test cases."""
+
+    words: str
+    measure: str
+    group: str
+
+
+PURPOSES = {
+    "in general": Purpose("In general", "f1", SOURCE),
+    "fast motion": Purpose("For gestures in fast motion", "f1", "blur"),
+    "poor light": Purpose("Where the light is poor or changes", "f1", "exposure"),
+    "covered fingers": Purpose("Where fingers are covered", "f1", "occlusion"),
+    "no wrong answers": Purpose("Where a wrong answer is worse than none", "precision", EVERY),
+    "no missed hands": Purpose("Where a missed hand is worse than a wrong answer", "hand_recall", EVERY),
+}
+POINT = 0.01
+"""A run is better where it is so much better for certain: less is not worth a choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How far the best run is above another one, for a purpose."""
+
+    purpose: str
+    measure: str
+    group: str
+    best: str
+    run: str
+    best_value: float
+    run_value: float
+    cases: int
+    paired: bool
+    value: float
+    low: float
+    high: float
+
+
+def hand_comparison(runs: Mapping[str, HandCounts], *, objects: bool | None = False) -> dict[str, pl.DataFrame]:
+    """Several systems beside each other, on what all of them were judged on: paired, since it is resampled together.
+
+    Where they have no case in common, each has its own cases, and intervals of differences are those of independent
+    samples. `objects` is that of `hand_frames`.
+
+    * `baselines`, `measures`, `groups`: as of one run, with a column `run`;
+    * `differences`: for each purpose how far the best run is above each other one;
+    * `advice`: which one to prefer for what, and where there is no sure difference; then that of each run.
+    """
+    chosen = [chosen_hands(each, objects) for each in runs.values()]
+    shared = _shared(chosen)
+    sums = {
+        name: sums_of(each, 0 if shared else number)
+        for number, (name, each) in enumerate(zip(runs, shared or chosen, strict=True))
+    }
+    blind = [name for name, each in sums.items() if not looks_at_images(each)]
+    differences = _differences(sums, blind, bool(shared))
+    own = [
+        Advice(each.ground, f"{name}: {each.says}", each.because)
+        for name, of_run in sums.items()
+        for each in advice_of(of_run)
+        if each.ground != "unlabelled"
+    ]
+    texts = dict.fromkeys(("purpose", "measure", "group", "best", "run"), pl.String)
+    values = {"best_value": pl.Float64, "run_value": pl.Float64, "cases": pl.Int64, "paired": pl.Boolean}
+    return {
+        "baselines": _together(baselines_frame, runs),
+        "measures": _together(measures_frame, sums),
+        "groups": _together(groups_frame, sums),
+        "differences": pl.DataFrame(differences, schema={**texts, **values, **dict.fromkeys(VALUE, pl.Float64)}),
+        "advice": advice_frame([*_preferred(sums, differences, blind, bool(shared)), *own]),
+    }
+
+
+def _together(frame: Callable[[T], pl.DataFrame], runs: Mapping[str, T]) -> pl.DataFrame:
+    return pl.concat([frame(each).select(pl.lit(name).alias("run"), pl.all()) for name, each in runs.items()])
+
+
+def _shared(runs: Sequence[HandCounts]) -> list[HandCounts]:
+    """The cases that all runs have, each judged where it was judged in all of them; nothing where there are none."""
+    keys = runs[0].cases.select("case", "hash")
+    for other in runs[1:]:
+        keys = keys.join(other.cases.select("case", "hash"), on=["case", "hash"], how="semi")
+    if keys.is_empty():
+        return []
+    common = [name for name in runs[0].follow_ups if all(name in each.follow_ups for each in runs)]
+    parts = [
+        each.only(each.cases["case"].is_in(keys["case"].implode())).at([each.follow_ups.index(name) for name in common])
+        for each in runs
+    ]
+    return [replace(each, judged=np.logical_and.reduce([part.judged for part in parts])) for each in parts]
+
+
+def _differences(sums: Mapping[str, Sums], blind: Sequence[str], paired: bool) -> list[Difference]:
+    """The best of those that look at the image, and how far it is above each other run."""
+    differences: list[Difference] = []
+    sets = {name: sets_of(each) for name, each in sums.items()}
+    for name, purpose in PURPOSES.items():
+        if any(purpose.group not in of_run for of_run in sets.values()):
+            continue
+        which = {run: of_run[purpose.group] for run, of_run in sets.items()}
+        values = {run: np.nan_to_num(each.values(purpose.measure, which[run])) for run, each in sums.items()}
+        best = max(values, key=lambda run: (run not in blind, float(values[run][0])))
+        cases = min(each.judged(which[run]) for run, each in sums.items())
+        for run, own in values.items():
+            if run != best:
+                better = values[best] - own
+                low, high = ends(better[1:])
+                shares = float(values[best][0]), float(own[0])
+                known = name, purpose.measure, purpose.group, best, run, *shares, cases, paired
+                differences.append(Difference(*known, float(better[0]), float(low), float(high)))
+    return differences
+
+
+def _preferred(
+    sums: Mapping[str, Sums], differences: Sequence[Difference], blind: Sequence[str], paired: bool
+) -> list[Advice]:
+    counts = {name: each.judged([0]) for name, each in sums.items()}
+    judged = f"cases that were judged: {', '.join(f'{name} {count}' for name, count in counts.items())}"
+    if min(counts.values()) < LEAST:
+        common = "cases in common" if paired else "cases"
+        return [Advice("few", f"Nothing can be said of which is better: that takes at least {LEAST} {common}.", judged)]
+    advice = []
+    if not paired:
+        says = "These runs have no case in common: differences between them may come from the images."
+        advice.append(Advice("unpaired", says, judged))
+    steady = [name for name, each in sums.items() if is_unlabelled(each)]
+    if steady:
+        says = (
+            "Nothing is annotated: answers are compared with a system's own answers to the source, so that one that is "
+            "wrong and steady looks good."
+        )
+        advice.append(Advice("unlabelled", says, f"without ground truth: {', '.join(steady)}"))
+    for name, purpose in PURPOSES.items():
+        others = [each for each in differences if each.purpose == name]
+        if others and (not steady or purpose.group in GROUPS):
+            advice.append(_preference(others, purpose, blind))
+    return advice
+
+
+def _preference(others: Sequence[Difference], purpose: Purpose, blind: Sequence[str]) -> Advice:
+    best, value, words = others[0].best, others[0].best_value, purpose.words
+    measure = {"f1": "F1", "hand_recall": "recall of hands"}.get(purpose.measure, purpose.measure)
+    places = {SOURCE: "in the source", EVERY: "over source and test cases"}
+    place = places.get(purpose.group, f"under {GROUPS.get(purpose.group)}")
+    because = f"{measure} {place}: {best} {percent(value)}; " + "; ".join(
+        f"{each.run} {percent(each.run_value)}, {round(100 * each.value)} points less "
+        f"({round(100 * each.low)} to {round(100 * each.high)})"
+        for each in others
+    )
+    if best in blind:
+        return Advice("none", f"{words}, none is to be preferred: they do not look at the image.", because)
+    rest = [each for each in others if each.run not in blind]
+    beaten = [each.run for each in rest if each.low >= POINT]
+    equal = [each.run for each in rest if each.low < POINT]
+    unseeing = [each.run for each in others if each.run in blind]
+    verb = "does" if len(unseeing) == 1 else "do"
+    left = f" {listed(unseeing)} {verb} not look at the image." if unseeing else ""
+    if rest and not beaten:
+        says = f"{words}, there is no sure difference between {listed([best, *equal])}.{left}"
+        return Advice("equal", says, because)
+    poor = "" if value >= LOW else ", though it is poor too"
+    to = f" to {listed(beaten)}" if beaten else ""
+    also = f" {listed(equal)} may be as good." if equal else ""
+    return Advice("prefer", f"{words}, prefer {best}{to}{poor}.{also}{left}", because)
