@@ -218,13 +218,16 @@ def test_tables_in_the_terminal(fearful: instar.Run, other: instar.Run, command:
 
 
 def test_tables_as_json(fearful: instar.Run, other: instar.Run, command: Typed) -> None:
-    status, said, _ = command("tables", fearful.folder, "--json")
-    assert status == 0
-    found = json.loads(said)
-    assert {"baselines", "measures", "pck", "fingers", "landmarks", "response", "crucial", "advice"} <= found.keys()
-    assert found["advice"][0].keys() == {"ground", "says", "because"}
-    _, said, _ = command("tables", fearful.folder, other.folder, "--json")
-    assert {row["run"] for row in json.loads(said)["measures"]} == {
+    def frames(*runs: instar.Run) -> dict[str, list[dict[str, Any]]]:
+        status, printed, _ = command("tables", *(run.folder for run in runs), "--json")
+        assert status == 0
+        tables: dict[str, Any] = json.loads(printed)
+        return tables.get("hands", tables)
+
+    of_one, of_both = frames(fearful), frames(fearful, other)
+    assert {"baselines", "measures", "pck", "fingers", "landmarks", "response", "crucial", "advice"} <= of_one.keys()
+    assert of_one["advice"][0].keys() == {"ground", "says", "because"}
+    assert {row["run"] for row in of_both["measures"]} == {
         "tests.perfect.test_hand_pose:afraid_of_the_dark",
         "tests.perfect.test_hand_pose:seeing",
     }
@@ -247,7 +250,7 @@ def test_what_is_printed_of_a_run(fearful: instar.Run) -> None:
         ("Landmarks that are right", "finger", 6),
         ("TC1", "measure", 2),
     ]
-    assert any(sentence.startswith("It loses dark hands") for sentence in printed.after)
+    assert any(sentence.startswith("* It loses dark hands") for sentence in printed.after)
     assert {name: len(frame) for name, frame in printed.frames.items()} == {
         name: len(frame) for name, frame in hand_frames(fearful).items()
     }

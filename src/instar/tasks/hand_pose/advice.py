@@ -11,8 +11,7 @@ import polars as pl
 from instar.report.words import count_of, interval, percent
 from instar.stats import ends, wilson
 from instar.tasks.hand_pose.counts import FINGERS, CountColumns
-from instar.tasks.hand_pose.fingers import parts_of, right_share
-from instar.tasks.hand_pose.measures import MARGIN, Floats, Sums
+from instar.tasks.hand_pose.measures import MARGIN, Floats, Sums, parts_of, right_share
 from instar.tasks.hand_pose.test_cases import GROUPS
 
 __all__ = [
@@ -27,6 +26,7 @@ __all__ = [
     "is_unlabelled",
     "listed",
     "looks_at_images",
+    "points_text",
 ]
 
 LEAST = 10
@@ -81,6 +81,11 @@ def looks_at_images(sums: Sums) -> bool:
     return lost is None or not _is_below(lost, MARGIN)
 
 
+def points_text(difference: float, low: float, high: float, unit: str) -> str:
+    """A difference of shares with its interval: 12 points (3 to 20)."""
+    return f"{round(100 * difference)}{unit and f' {unit}'} ({round(100 * low)} to {round(100 * high)})"
+
+
 def listed(names: Sequence[str]) -> str:
     """Names in a sentence."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
@@ -95,10 +100,8 @@ def _share(values: Floats) -> str:
     return f"{percent(float(values[0]))} ({interval(low, high)})"
 
 
-def _points(values: Floats, unit: str = "points") -> str:
-    """A difference of shares with its interval: 12 points (3 to 20)."""
-    low, high = map(float, ends(values[1:]))
-    return f"{round(100 * values[0])}{unit and f' {unit}'} ({round(100 * low)} to {round(100 * high)})"
+def _points(values: Floats, unit: str) -> str:
+    return points_text(float(values[0]), *map(float, ends(values[1:])), unit)
 
 
 def _costs(lost: Mapping[str, Floats], measure: str = "F1") -> str:

@@ -9,11 +9,12 @@ from instar.engine import DEFAULT
 from instar.tasks.hand_pose.advice import advice_frame, advice_of
 from instar.tasks.hand_pose.comparison import hand_comparison
 from instar.tasks.hand_pose.counts import HandCounts, hand_counts
-from instar.tasks.hand_pose.fingers import fingers_frame, landmarks_frame
 from instar.tasks.hand_pose.measures import (
     baselines_frame,
     chosen_hands,
+    fingers_frame,
     groups_frame,
+    landmarks_frame,
     measures_frame,
     pck_frame,
     sums_of,

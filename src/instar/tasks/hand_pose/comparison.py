@@ -21,6 +21,7 @@ from instar.tasks.hand_pose.advice import (
     is_unlabelled,
     listed,
     looks_at_images,
+    points_text,
 )
 from instar.tasks.hand_pose.counts import HandCounts
 from instar.tasks.hand_pose.measures import (
@@ -187,8 +188,7 @@ def _preference(others: Sequence[Difference], purpose: Purpose, blind: Sequence[
     places = {SOURCE: "in the source", EVERY: "over source and test cases"}
     place = places.get(purpose.group, f"under {GROUPS.get(purpose.group)}")
     because = f"{measure} {place}: {best} {percent(value)}; " + "; ".join(
-        f"{each.run} {percent(each.run_value)}, {round(100 * each.value)} points less "
-        f"({round(100 * each.low)} to {round(100 * each.high)})"
+        f"{each.run} {percent(each.run_value)}, {points_text(each.value, each.low, each.high, 'points less')}"
         for each in others
     )
     if best in blind:

@@ -1,4 +1,4 @@
-"""Measures of hands with their intervals: precision, recall, F1, errors and PCK, and what test cases lose of them."""
+"""Measures of hands with their intervals, per test case, group, finger and landmark; what test cases lose of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import polars as pl
 from instar.engine import SOURCE
 from instar.relations.over_cases import POOLED
 from instar.stats import ends, resamples
-from instar.tasks.hand_pose.counts import GRID, CountColumns, HandCounts
+from instar.tasks.hand_pose.counts import FINGERS, GRID, CountColumns, HandCounts, finger_of
 from instar.tasks.hand_pose.test_cases import GROUPS
 
 __all__ = [
@@ -28,13 +28,14 @@ __all__ = [
     "Sums",
     "baselines_frame",
     "chosen_hands",
+    "fingers_frame",
     "groups_frame",
     "interval_columns",
-    "landmark_counts",
+    "landmarks_frame",
     "measures_frame",
+    "parts_of",
     "pck_frame",
-    "pooled",
-    "ratio",
+    "right_share",
     "sets_of",
     "sums_of",
 ]
@@ -53,16 +54,16 @@ VALUE = ("value", "low", "high")
 LOST = ("lost", "lost_low", "lost_high")
 
 
-def ratio(hits: Floats, every: Floats) -> Floats:
+def _ratio(hits: Floats, every: Floats) -> Floats:
     return np.asarray(np.where(every > 0, hits / np.where(every > 0, every, 1.0), np.nan))
 
 
-def landmark_counts(marks: Floats) -> dict[str, Floats]:
+def _landmark_counts(marks: Floats) -> dict[str, Floats]:
     """Counts of landmarks (…, 4) by the names that the pooled measures have for them."""
     return {"tp": marks[..., 0], "fp": marks[..., 1] + marks[..., 3], "fn": marks[..., 2]}
 
 
-def pooled(measure: str, named: Mapping[str, Floats]) -> Floats:
+def _pooled(measure: str, named: Mapping[str, Floats]) -> Floats:
     """A measure of counts. No answer at all has no precision: as a perfect one it would lead astray."""
     columns, measured = POOLED[measure]
     counts = [named[column] for column in columns]
@@ -71,11 +72,11 @@ def pooled(measure: str, named: Mapping[str, Floats]) -> Floats:
 
 def _measured(name: str, columns: CountColumns) -> Floats:
     if name == "auc":
-        share = ratio(columns.within, columns.sized)
+        share = _ratio(columns.within, columns.sized)
         return np.asarray(((share[..., 1:] + share[..., :-1]) / 2).mean(-1))
     hands = {f"hand_{kind}": columns.hands[..., place] for place, kind in enumerate(("tp", "fp", "fn"))}
     apart = {"distance": columns.apart[..., 0], "near": columns.apart[..., 1]}
-    return pooled(name, {**landmark_counts(columns.marks.sum(-2)), **hands, **apart})
+    return _pooled(name, {**_landmark_counts(columns.marks.sum(-2)), **hands, **apart})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -245,6 +246,50 @@ def pck_frame(sums: Sums) -> pl.DataFrame:
     rows: list[Row] = []
     for name, which in sets_of(sums).items():
         columns = sums.columns(which)
-        share = interval_columns(ratio(columns.within, columns.sized))
+        share = interval_columns(_ratio(columns.within, columns.sized))
         rows += [{"group": name, "t": t, **number} for t, number in zip(GRID, share, strict=True)]
     return pl.DataFrame(rows, schema={"group": pl.String, "t": pl.Float64, **dict.fromkeys(VALUE, pl.Float64)})
+
+
+# --- finger by finger, landmark by landmark ------------------------------------------------------------
+
+
+def parts_of(counts: HandCounts) -> dict[str, list[int]]:
+    """The places of the landmarks of each finger, and of the wrist."""
+    names = list(enumerate(counts.landmarks))
+    fingers = {finger: [place for place, name in names if finger_of(name) == finger] for finger in FINGERS}
+    wrist = [place for place, name in names if name == "wrist"]
+    return {name: places for name, places in {**fingers, "wrist": wrist}.items() if places}
+
+
+def right_share(marks: Floats) -> Floats:
+    """The share of the reference's landmarks that are right."""
+    return _ratio(marks[..., 0], marks[..., :3].sum(-1))
+
+
+def _frame_by_landmarks(sums: Sums, parts: Mapping[str, Sequence[int]], head: str) -> pl.DataFrame:
+    """The measures of some landmarks each, per group of test cases and per follow-up."""
+    each = {name: [place] for place, name in enumerate(sums.counts.follow_ups) if place}
+    rows: list[Row] = []
+    for name, which in {**sets_of(sums), **each}.items():
+        marks = sums.columns(which).marks
+        own = np.stack([marks[..., list(places), :].sum(-2) for places in parts.values()], 1)
+        named = _landmark_counts(own)
+        measures = {measure: np.where(own.sum(-1) > 0, _pooled(measure, named), np.nan) for measure in ANSWERING}
+        measures["right"] = right_share(own)
+        rows += [
+            {"of": name, head: part, "measure": measure, **number}
+            for measure, values in measures.items()
+            for part, number in zip(parts, interval_columns(values), strict=True)
+        ]
+    return pl.DataFrame(
+        rows, schema={"of": pl.String, head: pl.String, "measure": pl.String, **dict.fromkeys(VALUE, pl.Float64)}
+    )
+
+
+def fingers_frame(sums: Sums) -> pl.DataFrame:
+    return _frame_by_landmarks(sums, parts_of(sums.counts), "finger")
+
+
+def landmarks_frame(sums: Sums) -> pl.DataFrame:
+    return _frame_by_landmarks(sums, {name: [place] for place, name in enumerate(sums.counts.landmarks)}, "landmark")

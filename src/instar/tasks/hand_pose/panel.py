@@ -76,7 +76,8 @@ def _printed(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
     else:
         frames = hand_comparison(dict(zip(run_names(runs), counts, strict=True)))
         tables = _tables_of_runs(frames, counts)
-    return TaskTables(tables, frames, [_text(counts)], _sentences(frames["advice"]))
+    advice = [f"* {sentence}" for sentence in _sentences(frames["advice"])]
+    return TaskTables(tables, frames, before=[_text(counts)], after=advice)
 
 
 def _tables_of_run(frames: Frames, counts: HandCounts) -> list[Table]:
@@ -274,4 +275,4 @@ def show_hands(console: Console, runs: Sequence[Run], *, judging: str = DEFAULT,
     tables = [(table.caption, list(table.heads), [list(row) for row in table.rows]) for table in printed.tables]
     show_tables(console, tables, markdown=markdown)
     for sentence in printed.after:
-        console.print(f"* {sentence}", highlight=False, markup=False, soft_wrap=markdown)
+        console.print(sentence, highlight=False, markup=False, soft_wrap=markdown)

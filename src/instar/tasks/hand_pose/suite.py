@@ -38,11 +38,11 @@ _PAPER = {"wrist": ", wrist=true", "kernel": ", kernel=square"}
 """As in the paper's code, the wrist is covered with every finger, and blur shifts the image by a pixel."""
 
 
-def _made(name: str, help: str, *groups: str, paper: bool = False) -> Suite:
-    details = _PAPER if paper else _OWN
+def _made(name: str, help: str, groups: tuple[str, ...]) -> Suite:
+    paper = name.endswith("@paper")
     titles = {
-        spelling.format(**details): title
-        for group in groups or TEST_CASES
+        spelling.format(**(_PAPER if paper else _OWN)): title
+        for group in groups
         for title, spelling in TEST_CASES[group].items()
     }
     options = PAPER_JUDGING if paper else {}
@@ -50,14 +50,12 @@ def _made(name: str, help: str, *groups: str, paper: bool = False) -> Suite:
 
 
 SUITES: Mapping[str, Callable[[], Suite]] = {
-    suite.args[0]: suite
-    for suite in (
-        partial(_made, "hand-pose", "Hand pose robustness: 13 cases of occlusion, exposure and motion blur."),
-        partial(_made, "hand-pose/occlusion", "Hand pose: landmarks and fingers covered.", "occlusion"),
-        partial(_made, "hand-pose/exposure", "Hand pose: under- and overexposed.", "exposure"),
-        partial(_made, "hand-pose/blur", "Hand pose: motion blur.", "blur"),
-        partial(
-            _made, "hand-pose@paper", "Hand pose with the original's distances, wrist and shifting blur.", paper=True
-        ),
+    name: partial(_made, name, help, groups)
+    for name, help, groups in (
+        ("hand-pose", "Hand pose robustness: 13 cases of occlusion, exposure and motion blur.", tuple(TEST_CASES)),
+        ("hand-pose/occlusion", "Hand pose: landmarks and fingers covered.", ("occlusion",)),
+        ("hand-pose/exposure", "Hand pose: under- and overexposed.", ("exposure",)),
+        ("hand-pose/blur", "Hand pose: motion blur.", ("blur",)),
+        ("hand-pose@paper", "Hand pose with the original's distances, wrist and shifting blur.", tuple(TEST_CASES)),
     )
 }
