@@ -18,7 +18,8 @@ from instar.analysis.severities import COLUMNS, Severities, group_of, severities
 from instar.analysis.slices import described, slices
 from instar.analysis.subjects import subject_columns
 from instar.engine import DEFAULT, Judging, Outcome, bound_rules, judge, stored_judging
-from instar.relations import BoundRule, own_equivariance, rule
+from instar.outputs import output_kind
+from instar.relations import BoundRule, rule
 from instar.spelling import unknown
 from instar.store import Manifest, Store
 from instar.suites import default_suite, suite
@@ -70,10 +71,7 @@ class Run:
         return stored_judging(self.store, judging)
 
     def judge(self, **options: Any) -> str:
-        """Ask another question of the same predictions; returns the judging's id.
-
-        For poses: landmarks, aggregate, normaliser, confidence, visibility, outside, space.
-        """
+        """Judge the same predictions with other options of the run's relations; returns the judging's id."""
         return judge(self.store, options)
 
     def _up_to_date(self, judging: str) -> None:
@@ -133,8 +131,7 @@ class Run:
 
     def rules(self) -> pl.DataFrame:
         """One row per rule: its name (without the relation where that is the output's own), family, relation, unit."""
-        bound = self.bound_rules()
-        own = own_equivariance(self.manifest.system.kind).relation.name if bound else ""
+        own = output_kind(self.manifest.system.kind).relation
         rows = [
             {
                 "rule": one.id,
@@ -144,7 +141,7 @@ class Run:
                 "unit": one.relation.relation.unit,
                 "over": one.relation.relation.over,
             }
-            for one in bound
+            for one in self.bound_rules()
         ]
         return pl.DataFrame(
             rows, schema=dict.fromkeys(("rule", "name", "family", "relation", "unit", "over"), pl.String)

@@ -43,56 +43,53 @@ def classic_bars(table: pl.DataFrame, section: Section) -> Chart:
         count=pl.format("{}/{}", "number", "cases"),
         place=pl.col("kind").replace_strict({kind: n for n, kind in enumerate(_KINDS)}, return_dtype=pl.Int32),
     )
+    return Chart(
+        "classic",
+        "Which testing finds which cases",
+        "Cases that fail metamorphic testing, classic testing, both or neither. The frame marks the current threshold.",
+        drawn(240, section.start, _bar_layers(section), data={"name": "classic"}),
+        {"classic": long.select("t", "threshold", "kind", "place", "rate", "count")},
+        360,
+    )
+
+
+def _bar_layers(section: Section) -> list[Spec]:
     x: Spec = {
         "field": "threshold",
         "type": "ordinal",
         "sort": {"field": "t", "op": "min"},
         "axis": {"title": threshold_title(section), "labelAngle": 0, "ticks": False, "labelOverlap": True},
     }
-    layers: list[Spec] = [
+    y: Spec = {
+        "field": "rate",
+        "type": "quantitative",
+        "stack": "zero",
+        "scale": {"domain": [0, 1]},
+        "axis": {**PERCENT_AXIS, "title": "cases"},
+    }
+    colour: Spec = {
+        "field": "kind",
+        "type": "nominal",
+        "scale": {"domain": list(_KINDS), "range": [f"var(--{colour})" for colour in _KINDS.values()]},
+        "legend": {"title": None, "orient": "bottom", "symbolStrokeWidth": 0, "columns": 2},
+    }
+    tips = tooltip(("kind", "fail"), ("threshold", "threshold"), ("count", "cases"), ("rate", "share"))
+    frame: Spec = {
+        "type": "rect",
+        "fill": None,
+        "stroke": "var(--accent)",
+        "strokeWidth": 2.5,
+        "y": 0,
+        "y2": {"expr": "height"},
+        "tooltip": None,
+    }
+    return [
         {
             "mark": {"type": "bar", "stroke": "var(--paper)", "strokeWidth": 0.7},
-            "encoding": {
-                "x": x,
-                "order": {"field": "place"},
-                "y": {
-                    "field": "rate",
-                    "type": "quantitative",
-                    "stack": "zero",
-                    "scale": {"domain": [0, 1]},
-                    "axis": {**PERCENT_AXIS, "title": "cases"},
-                },
-                "color": {
-                    "field": "kind",
-                    "type": "nominal",
-                    "scale": {"domain": list(_KINDS), "range": [f"var(--{colour})" for colour in _KINDS.values()]},
-                    "legend": {"title": None, "orient": "bottom", "symbolStrokeWidth": 0, "columns": 2},
-                },
-                "tooltip": tooltip(("kind", "fail"), ("threshold", "threshold"), ("count", "cases"), ("rate", "share")),
-            },
+            "encoding": {"x": x, "order": {"field": "place"}, "y": y, "color": colour, "tooltip": tips},
         },
-        {
-            "transform": [{"filter": "datum.t === t && datum.place === 0"}],
-            "mark": {
-                "type": "rect",
-                "fill": None,
-                "stroke": "var(--accent)",
-                "strokeWidth": 2.5,
-                "y": 0,
-                "y2": {"expr": "height"},
-                "tooltip": None,
-            },
-            "encoding": {"x": x},
-        },
+        {"transform": [{"filter": "datum.t === t && datum.place === 0"}], "mark": frame, "encoding": {"x": x}},
     ]
-    return Chart(
-        "classic",
-        "Which testing finds which cases",
-        "Cases that fail metamorphic testing, classic testing, both or neither. The frame marks the current threshold.",
-        drawn(240, section.start, layers, data={"name": "classic"}),
-        {"classic": long.select("t", "threshold", "kind", "place", "rate", "count")},
-        360,
-    )
 
 
 def classic_shares(table: pl.DataFrame, section: Section) -> Chart:
@@ -110,6 +107,17 @@ def classic_shares(table: pl.DataFrame, section: Section) -> Chart:
         for name, rest in (("precision", "metamorphic_only"), ("recall", "classic_only"))
     ]
     long = labelled(pl.concat(parts), section).filter(pl.col("rate").is_not_null())
+    return Chart(
+        "precision-recall",
+        "Precision and recall",
+        "Metamorphic failure as a predictor of classic failure, with 95 % intervals.",
+        drawn(240, section.start, _share_layers(section), data={"name": "shares"}),
+        {"shares": long.select("t", "threshold", "measure", "rate", "low", "high", "count")},
+        360,
+    )
+
+
+def _share_layers(section: Section) -> list[Spec]:
     x = index_axis(section)
     y: Spec = {
         "field": "rate",
@@ -124,7 +132,7 @@ def classic_shares(table: pl.DataFrame, section: Section) -> Chart:
         "legend": {"title": None, "orient": "bottom"},
     }
     tips = tooltip(("measure", "measure"), ("threshold", "threshold"), ("count", "cases"), ("rate", "share"))
-    layers: list[Spec] = [
+    return [
         {
             "mark": {"type": "area", "opacity": 0.13},
             "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
@@ -153,14 +161,6 @@ def classic_shares(table: pl.DataFrame, section: Section) -> Chart:
             "encoding": {"x": x, "y": y, "color": colour, "tooltip": tips},
         },
     ]
-    return Chart(
-        "precision-recall",
-        "Precision and recall",
-        "Metamorphic failure as a predictor of classic failure, with 95 % intervals.",
-        drawn(240, section.start, layers, data={"name": "shares"}),
-        {"shares": long.select("t", "threshold", "measure", "rate", "low", "high", "count")},
-        360,
-    )
 
 
 # --- landmarks -------------------------------------------------------------------------------------
@@ -187,13 +187,33 @@ def skeleton(table: pl.DataFrame, pose: Figure, section: Section, rule: str) -> 
         orient="row",
         schema=dict.fromkeys(("x", "y", "x2", "y2"), pl.Float64),
     )
+    spec = _of_rule(
+        {
+            **drawn(round(LARGEST * high) or 10, section.start, _skeleton_layers(pose, wide or 1, high or 1)),
+            "width": round(LARGEST * wide) or 10,
+            "autosize": "pad",
+        },
+        rule,
+    )
+    spec["padding"] = 10
+    return Chart(
+        f"landmarks-{pose.part}",
+        pose.part.replace("_", " ").capitalize(),
+        "A typical pose of this run. The larger and stronger, the more often the landmark strays.",
+        spec,
+        {"landmarks": _landmark_counts(table), f"places-{pose.part}": points, f"edges-{pose.part}": edges},
+        round(LARGEST * high) + 60,
+    )
+
+
+def _skeleton_layers(pose: Figure, wide: float, high: float) -> list[Spec]:
     large = 90 if len(pose.landmarks) < 60 else 20
-    x: Spec = {"field": "x", "type": "quantitative", "axis": None, "scale": {"domain": [0, wide or 1], "nice": False}}
+    x: Spec = {"field": "x", "type": "quantitative", "axis": None, "scale": {"domain": [0, wide], "nice": False}}
     y: Spec = {
         "field": "y",
         "type": "quantitative",
         "axis": None,
-        "scale": {"domain": [0, high or 1], "nice": False, "reverse": True},
+        "scale": {"domain": [0, high], "nice": False, "reverse": True},
     }
     mark: Spec = {"type": "point", "filled": True, "stroke": "var(--ink)", "strokeWidth": 0.8, "opacity": 1}
     chosen = [
@@ -210,7 +230,7 @@ def skeleton(table: pl.DataFrame, pose: Figure, section: Section, rule: str) -> 
         "scale": {"domain": [0, 1], "range": [large / 6, 2 * large]},
         "legend": None,
     }
-    layers: list[Spec] = [
+    return [
         {
             "data": {"name": f"edges-{pose.part}"},
             "mark": {"type": "rule", "color": "var(--other)", "strokeWidth": 2},
@@ -242,23 +262,6 @@ def skeleton(table: pl.DataFrame, pose: Figure, section: Section, rule: str) -> 
             },
         },
     ]
-    spec = _of_rule(
-        {
-            **drawn(round(LARGEST * high) or 10, section.start, layers),
-            "width": round(LARGEST * wide) or 10,
-            "autosize": "pad",
-        },
-        rule,
-    )
-    spec["padding"] = 10
-    return Chart(
-        f"landmarks-{pose.part}",
-        pose.part.replace("_", " ").capitalize(),
-        "A typical pose of this run. The larger and stronger, the more often the landmark strays.",
-        spec,
-        {"landmarks": _landmark_counts(table), f"places-{pose.part}": points, f"edges-{pose.part}": edges},
-        round(LARGEST * high) + 60,
-    )
 
 
 def worst_landmarks(table: pl.DataFrame, section: Section, rule: str) -> Chart:

@@ -1,0 +1,56 @@
+"""What a run knows of itself: its rules, its judgings, and what it keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import instar
+from instar.relations import BoundRule
+from instar.spelling import UnknownName
+from instar.suites import Suite
+from tests.toys import steady, write_scenes
+
+
+def ran(folder: Path, *rules: str, **options: object) -> instar.Run:
+    photos = write_scenes(folder / "photos", 2)
+    suite = Suite("test", tuple(map(instar.rule, rules)), options=options)
+    return instar.run(steady, suite, photos, out=folder / "run", workers=0)
+
+
+def test_rules_are_known_by_their_id_and_without_their_relation(tmp_path: Path) -> None:
+    run = ran(tmp_path, "identity", "gamma(0.5)", "mirror(h) => poses(handedness=kept)")
+    assert run.rule_id("gamma(0.5)") == run.rule_id("gamma(0.5) => poses") == "gamma(0.5) => poses"
+    assert run.rule_id("mirror(axis=h)") == "mirror(h) => poses(handedness=kept)"
+    with pytest.raises(UnknownName, match=r"rule of this run .gamma\(0.6\)"):
+        run.rule_id("gamma(0.6)")
+    assert [(type(one), one.id) for one in run.bound_rules()] == [(BoundRule, name) for name in run.manifest.rules]
+    assert run.changing_rules() == ["gamma(0.5) => poses", "mirror(h) => poses(handedness=kept)"]
+    assert run.changing_rules("detections") == []
+
+
+def test_a_judging_has_its_own_options_and_those_of_the_suite_below_them(tmp_path: Path) -> None:
+    run = ran(tmp_path, "gamma(0.5)", aggregate="mean", outside="keep")
+    relation = run.bound_rules()[0].relation.relation
+    other = run.judge(aggregate="max")
+    chosen = [run.judging(name).of(relation) for name in ("default", other)]
+    assert [(one["aggregate"], one["outside"], one["space"]) for one in chosen] == [
+        ("mean", "keep", "pixels"),
+        ("max", "keep", "pixels"),
+    ]
+
+
+def test_what_was_made_of_a_run_is_kept_until_it_has_further_predictions(tmp_path: Path) -> None:
+    run = ran(tmp_path, "gamma(0.5)")
+    made: list[int] = []
+
+    def make() -> int:
+        made.append(len(run.predictions()))
+        return made[-1]
+
+    assert run.cached("number", make) == run.cached("number", make) == 4
+    assert made == [4]
+    ran(tmp_path, "gamma(0.7)")
+    assert run.cached("number", make) == 6
+    assert made == [4, 6]
