@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from instar.case import Case
 from instar.datasets import Dataset, DatasetFamily, dataset, datasets
+from instar.datasets.dataset import PATH
 from instar.spelling import Parameter
 
 Write = Callable[..., Path]
@@ -75,7 +77,7 @@ def test_a_folder_called_like_a_kind_is_a_folder(here: Path, picture: Write) -> 
         ("", ValueError, "nothing was given"),
         ("no_such_module_here:function", ModuleNotFoundError, "no module"),
         ("x" * 5000, FileNotFoundError, "no file or folder"),
-        ("binary.dat", ValueError, "neither a picture, a video, nor a text file"),
+        ("binary.dat", ValueError, "no reader recognises this file; datasets are captions, coco"),
         ("odd.mat", ValueError, "not a MATLAB file"),
         ("empty", ValueError, r"no pictures in 'empty'.*\.jpg.*\.png.*1 file is no picture: \.txt 1"),
         ("empty.txt", ValueError, "names no pictures"),
@@ -137,23 +139,39 @@ def test_functions(here: Path, picture: Write, monkeypatch: pytest.MonkeyPatch) 
         dataset("my_dataset_module:case")
 
 
+@dataclass
+class Registered:
+    """What the registry knows of a family that a package brings."""
+
+    family: DatasetFamily
+    name: str = "cells"
+    owner: str = "a package"
+
+    def load(self) -> DatasetFamily:
+        return self.family
+
+
 def test_datasets_of_installed_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     def open_cells(name: str, *, count: int) -> Dataset:
         return Dataset(name, "/", lambda: iter([Case(f"cell-{i}", "/x") for i in range(count)]))
 
     cells = DatasetFamily("cells", open_cells, (Parameter("count", "int", 2, low=1),), "cells")
 
-    class Entry:
-        name, owner = "cells", "a package"
-
-        def load(self) -> DatasetFamily:
-            return cells
-
-    monkeypatch.setattr("instar.registry._registered", lambda group: {"cells": Entry()})
+    monkeypatch.setattr("instar.registry._registered", lambda group: {"cells": Registered(cells)})
     assert "cells" in datasets()
     assert ids(dataset("cells")) == ["cell-0", "cell-1"]
     found = dataset("cells(count=3)")
     assert (found.name, len(ids(found))) == ("cells(count=3)", 3)
+
+
+def test_a_reader_of_an_installed_package_recognises_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_cells(name: str, *, path: str) -> Dataset:
+        return Dataset(name, path, lambda: iter([Case("cell", path)]))
+
+    cells = DatasetFamily("cells", open_cells, (PATH,), "cells", recognises=lambda place: place.ending == "cells")
+    monkeypatch.setattr("instar.registry._registered", lambda group: {"cells": Registered(cells)})
+    (tmp_path / "one.cells").write_text("any text would be a list")
+    assert dataset(tmp_path / "one.cells").name.startswith("cells(")
 
 
 def test_scipy_is_imported_late() -> None:

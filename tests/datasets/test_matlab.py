@@ -144,7 +144,7 @@ def test_flic_that_is_something_else(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no field 'filepath'; there are coords"):
         dataset(tmp_path / "examples.mat")
     savemat(tmp_path / "x.mat", {"something": 1})
-    with pytest.raises(ValueError, match="this one has something"):
+    with pytest.raises(ValueError, match="no reader recognises this file, which has the variables something"):
         dataset(tmp_path / "x.mat")
     with pytest.raises(ValueError, match="no variable 'examples' in it, only something"):
         dataset(f'flic("{tmp_path}/x.mat")')

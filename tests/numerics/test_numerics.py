@@ -549,8 +549,17 @@ def test_no_number_leaves_its_interval(made: Any, low: float, width: float, seed
         np.full((2, 3), ends[1]),
         np.clip(rng.integers(-2, 3, (2, 3)), *ends),
     ):
-        for name, numbers in zip(results, session.run(results, {"x": x.astype(np.float32)}), strict=True):
+        computed = dict(zip(results, session.run(results, {"x": x.astype(np.float32)}), strict=True))
+        for (operator, operands, _), (name, numbers) in zip(nodes, computed.items(), strict=True):
+            # ONNX defines the variance as the mean of squared differences. onnxruntime computes the mean of squares
+            # less the square of the mean, which is all rounding where numbers are large: nothing is comparable then.
+            if operator == "LayerNormalization" and _variance_is_rounding(computed.get(operands[0], x)):
+                break
             inside(name, numbers, known[name])
+
+
+def _variance_is_rounding(numbers: np.ndarray) -> bool:
+    return bool((np.square(numbers, dtype=np.float64) * 2.0**-22).max(initial=0) > 1e-5)
 
 
 @pytest.mark.parametrize("operator", ONE)

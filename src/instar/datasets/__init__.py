@@ -5,62 +5,37 @@ from __future__ import annotations
 from pathlib import Path
 
 from instar.datasets.attributes import with_attributes
-from instar.datasets.captions import CAPTIONS, is_captions
+from instar.datasets.captions import CAPTIONS
 from instar.datasets.coco import COCO
-from instar.datasets.dataset import Dataset, DatasetFamily, missing, shortened
-from instar.datasets.egohands import EGOHANDS, holds_egohands
-from instar.datasets.ethucy import ETH_UCY, is_track_text
+from instar.datasets.dataset import Dataset, DatasetFamily, Place, missing, shortened
+from instar.datasets.egohands import EGOHANDS
+from instar.datasets.ethucy import ETH_UCY
 from instar.datasets.flic import FLIC
-from instar.datasets.folder import FOLDER, is_picture
-from instar.datasets.freihand import FREIHAND, holds_freihand
+from instar.datasets.folder import FOLDER
+from instar.datasets.freihand import FREIHAND
 from instar.datasets.function import from_function
-from instar.datasets.ind import IND, holds_ind
+from instar.datasets.ind import IND
 from instar.datasets.listing import LIST
-from instar.datasets.lsp import CSV_HEADER, LSP
+from instar.datasets.lsp import LSP
 from instar.datasets.matlab import variables
-from instar.datasets.onehand import ONEHAND10K, holds_onehand, is_joint_labels
-from instar.datasets.panoptic import PANOPTIC, holds_panoptic, is_hand_list
+from instar.datasets.onehand import ONEHAND10K
+from instar.datasets.panoptic import PANOPTIC
 from instar.datasets.sample import SAMPLE
-from instar.datasets.sdd import SDD, holds_sdd
-from instar.datasets.tracks import TRACKS, is_tracks_header
-from instar.datasets.video import VIDEO, VIDEOS
-from instar.datasets.voc import VOC, holds_voc
-from instar.datasets.yolo import YOLO, holds_yolo
+from instar.datasets.sdd import SDD
+from instar.datasets.tracks import TRACKS
+from instar.datasets.video import VIDEO
+from instar.datasets.voc import VOC
+from instar.datasets.yolo import YOLO
 from instar.registry import every, find, loaded_object
 from instar.spelling import Call, bind, nearest, parse_call, spell
 
-__all__ = ["Dataset", "DatasetFamily", "dataset", "datasets", "shortened"]
+__all__ = ["Dataset", "DatasetFamily", "Place", "dataset", "datasets", "shortened"]
 
 _FAMILIES = (
-    CAPTIONS,
-    COCO,
-    EGOHANDS,
-    ETH_UCY,
-    FLIC,
-    FOLDER,
-    FREIHAND,
-    IND,
-    LIST,
-    LSP,
-    ONEHAND10K,
-    PANOPTIC,
-    SAMPLE,
-    SDD,
-    TRACKS,
-    VIDEO,
-    VOC,
-    YOLO,
+    *(SDD, IND, EGOHANDS, FREIHAND, ONEHAND10K, PANOPTIC, VOC, YOLO, FLIC, LSP, TRACKS, CAPTIONS, ETH_UCY),
+    *(FOLDER, VIDEO, COCO, LIST, SAMPLE),
 )
-_FOLDERS = (
-    ("sdd", holds_sdd),
-    ("ind", holds_ind),
-    ("egohands", holds_egohands),
-    ("freihand", holds_freihand),
-    ("onehand10k", holds_onehand),
-    ("panoptic", holds_panoptic),
-    ("voc", holds_voc),
-    ("yolo", holds_yolo),
-)
+"""In the order in which they are asked whether they recognise a path: those that look closer first."""
 _BUILT_IN: dict[str, DatasetFamily] = {family.name: family for family in _FAMILIES}
 
 
@@ -128,48 +103,12 @@ def _opened(call: Call) -> Dataset:
 
 
 def _recognised(path: Path) -> str:
-    """The kind of dataset that lies at an existing path."""
-    ending = path.suffix.lower().removeprefix(".")
-    if path.is_dir():
-        return next((kind for kind, holds in _FOLDERS if holds(path)), "folder")
-    if is_picture(path.name):
-        return "folder"
-    if ending in VIDEOS:
-        return "video"
-    if ending == "json":
-        return "panoptic" if is_hand_list(_start(path).decode(errors="replace")) else "coco"
-    if ending in ("yaml", "yml"):
-        return "yolo"
-    if ending == "mat":
-        names = variables(path)
-        for variable, kind in (("examples", "flic"), ("joints", "lsp"), ("video", "egohands")):
-            if variable in names:
-                return kind
-        raise ValueError(
-            f"{path}: a .mat file is FLIC's (with 'examples'), LSP's (with 'joints') or EgoHands' (with "
-            f"'video'), this one has {', '.join(names) or 'nothing'}"
-        )
-    start = _start(path)
-    if ending == "csv" and start.removeprefix(b"\xef\xbb\xbf").startswith(",".join(CSV_HEADER).encode()):
-        return "lsp"
-    text = start.decode("utf-8-sig", errors="replace")
-    if ending == "csv" and is_tracks_header(text.partition("\n")[0]):
-        return "tracks"
-    if is_captions(text):
-        return "captions"
-    if ending == "txt" and is_track_text(text):
-        return "eth-ucy"
-    if ending == "txt" and is_joint_labels(text):
-        return "onehand10k"
-    if b"\0" in start:
-        raise ValueError(
-            f"{path}: neither a picture, a video, nor a text file; datasets are {', '.join(sorted(_BUILT_IN))}"
-        )
-    return "list"
-
-
-def _start(path: Path) -> bytes:
-    if not path.is_file():
-        raise ValueError(f"{path}: neither a folder nor a regular file")
-    with path.open("rb") as file:
-        return file.read(4096)
+    """The kind of dataset that lies at an existing path. Readers of installed packages are asked first."""
+    place = Place(path)
+    families = every("datasets", DatasetFamily, _BUILT_IN)
+    first = [family for name, family in families.items() if name not in _BUILT_IN]
+    recognised = next((family.name for family in (*first, *_FAMILIES) if family.recognises(place)), None)
+    if recognised is None:
+        inside = f", which has the variables {', '.join(variables(path)) or 'none'}" if place.ending == "mat" else ""
+        raise ValueError(f"{path}: no reader recognises this file{inside}; datasets are {', '.join(sorted(families))}")
+    return recognised

@@ -15,7 +15,7 @@ from instar.datasets.dataset import PATH, Dataset, DatasetFamily, first_existing
 from instar.outputs.caption import Caption
 from instar.spelling import Parameter
 
-__all__ = ["CAPTIONS", "is_captions"]
+__all__ = ["CAPTIONS"]
 
 _IMAGE = ("image", "image_name", "filename", "file_name", "file", "img")
 _CAPTION = ("caption", "captions", "comment", "text", "sentence")
@@ -23,7 +23,7 @@ _TOKEN = re.compile(r"^(.+\.\w{3,4})#\d+\t(.+)$")
 """A line of Flickr's token files: `1000092795.jpg#0`, a tab, the caption."""
 
 
-def is_captions(start: str) -> bool:
+def _is_captions(start: str) -> bool:
     """Whether a text file begins as a table of captions does."""
     first = start.lstrip("\ufeff").partition("\n")[0].strip()
     if _TOKEN.match(first):
@@ -124,4 +124,5 @@ CAPTIONS = DatasetFamily(
     _open,
     (PATH, Parameter("images", "text", None, help="the folder of the pictures; if not given, looked for nearby")),
     "pictures with captions in a table: CSV, JSON lines, or Flickr's token file",
+    recognises=lambda place: place.is_table and _is_captions(place.text),
 )

@@ -400,4 +400,5 @@ COCO = DatasetFamily(
         Parameter("skeleton", "text", None, help="a skeleton's name or TOML file, where names do not tell"),
     ),
     "COCO's JSON: keypoints, instances with boxes and masks, or captions",
+    recognises=lambda place: place.ending == "json",
 )

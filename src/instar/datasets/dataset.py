@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from instar.case import Case
 from instar.spelling import Parameter, nearest
 
-__all__ = ["PATH", "Dataset", "DatasetFamily", "Distinct", "first_existing", "missing", "nfc", "shortened"]
+__all__ = ["PATH", "Dataset", "DatasetFamily", "Distinct", "Place", "first_existing", "missing", "nfc", "shortened"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,14 +31,46 @@ class Dataset:
     inputs: str = "image"
 
 
+class Place:
+    """An existing path, for readers to say whether they recognise it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.is_folder = path.is_dir()
+        self.ending = "" if self.is_folder else path.suffix.lower().removeprefix(".")
+
+    @cached_property
+    def start(self) -> bytes:
+        """The first bytes of a file; nothing of a folder."""
+        if self.is_folder:
+            return b""
+        if not self.path.is_file():
+            raise ValueError(f"{self.path}: neither a folder nor a regular file")
+        with self.path.open("rb") as file:
+            return file.read(4096)
+
+    @cached_property
+    def text(self) -> str:
+        return self.start.decode("utf-8-sig", errors="replace")
+
+    @property
+    def is_table(self) -> bool:
+        """A text file that may be a table or a list: its ending says nothing else."""
+        return not self.is_folder and self.ending not in ("json", "yaml", "yml", "mat") and b"\0" not in self.start
+
+
 @dataclass(frozen=True, slots=True)
 class DatasetFamily:
-    """A kind of dataset: `open(name, **parameters)` makes one, where `name` is its canonical spelling."""
+    """A kind of dataset: `open(name, **parameters)` makes one, where `name` is its canonical spelling.
+
+    `recognises` says of an existing path whether it is such a dataset, so that users need not name it.
+    """
 
     name: str
     open: Callable[..., Dataset]
     parameters: tuple[Parameter, ...]
     help: str
+    recognises: Callable[[Place], bool] = field(default=lambda place: False)
 
 
 PATH = Parameter("path", "text", help="where it lies")

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc, shortened
-from instar.datasets.matlab import load
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Place, missing, nfc, shortened
+from instar.datasets.matlab import load, variables
 from instar.datasets.objects import Left, Thing, counted, truth_of, within
 from instar.image import picture_size
 from instar.outputs.detections import Detections
 from instar.spelling import Parameter
 
-__all__ = ["EGOHANDS", "holds_egohands"]
+__all__ = ["EGOHANDS"]
 
 _FILE, _SAMPLES = "metadata.mat", "_LABELLED_SAMPLES"
 _HANDS = ("myleft", "myright", "yourleft", "yourright")
@@ -27,8 +27,10 @@ _SIZE = (1280, 720)
 _ABOUT = {"activity": "activity_id", "location": "location_id", "viewer": "ego_viewer_id", "partner": "partner_id"}
 
 
-def holds_egohands(path: Path) -> bool:
-    return (path / _FILE).is_file() and (path / _SAMPLES).is_dir()
+def _is_egohands(place: Place) -> bool:
+    if place.ending == "mat":
+        return "video" in variables(place.path)
+    return (place.path / _FILE).is_file() and (place.path / _SAMPLES).is_dir()
 
 
 @dataclass(slots=True)
@@ -128,4 +130,5 @@ EGOHANDS = DatasetFamily(
         Parameter("masks", "bool", True, help="whether hands have masks"),
     ),
     "EgoHands' metadata.mat, with outlines of hands",
+    recognises=_is_egohands,
 )

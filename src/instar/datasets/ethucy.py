@@ -16,7 +16,7 @@ from instar.datasets.windowing import HORIZON, Ground, Horizon, Scenes, frame_to
 from instar.spelling import Parameter
 from instar.warp import Warp
 
-__all__ = ["ETH_UCY", "is_track_text"]
+__all__ = ["ETH_UCY"]
 
 _SECONDS = 0.4
 """Both were annotated at 2.5 positions per second, whatever the frames between two of them are called."""
@@ -31,7 +31,7 @@ _Place = Callable[[pl.DataFrame, Path, str], tuple[Ground, Floats]]
 """From what was seen, in metres, and its file and scene: the ground, and the positions in its pixels."""
 
 
-def is_track_text(start: str) -> bool:
+def _is_track_text(start: str) -> bool:
     """Whether a text begins with lines of four numbers each."""
     lines = [line for line in start.splitlines() if line.strip() and not line.startswith("#")][:5]
     return bool(lines) and all(_numbers(line) is not None for line in lines)
@@ -65,7 +65,7 @@ def _open(name: str, *, path: str, map: str, homography: str, **window: Any) -> 
         inner = file.relative_to(place_of_tracks)
         if any(part.startswith(".") for part in inner.parts):
             continue
-        if file.stat().st_size and not is_track_text(_text(file)[:4096]):
+        if file.stat().st_size and not _is_track_text(_text(file)[:4096]):
             others.append(inner.as_posix())
             continue
         _read(file, inner.as_posix(), distinct(nfc(inner.with_suffix("").as_posix())), place, scenes)
@@ -164,4 +164,5 @@ ETH_UCY = DatasetFamily(
         *HORIZON,
     ),
     "ETH and UCY: text with frame, id, x, y in metres; one file or a folder of them, one case of each in turn",
+    recognises=lambda place: place.ending == "txt" and _is_track_text(place.text),
 )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from instar.case import Case
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, first_existing, nfc
-from instar.datasets.matlab import load
+from instar.datasets.matlab import load, variables
 from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 
@@ -87,4 +87,5 @@ FLIC = DatasetFamily(
         Parameter("single", "bool", False, help="only images with exactly one annotation"),
     ),
     "FLIC's examples.mat, with 11 landmarks of the upper body",
+    recognises=lambda place: place.ending == "mat" and "examples" in variables(place.path),
 )

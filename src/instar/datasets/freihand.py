@@ -23,13 +23,13 @@ from instar.datasets.objects import counted
 from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 
-__all__ = ["FREIHAND", "holds_freihand"]
+__all__ = ["FREIHAND"]
 
 _SPLITS = ("training", "evaluation")
 _VERSIONS = {"training": ("gs", "hom", "sample", "auto"), "evaluation": ("gs",)}
 
 
-def holds_freihand(path: Path) -> bool:
+def _is_freihand(path: Path) -> bool:
     return any((path / f"{split}_K.json").is_file() and (path / split / "rgb").is_dir() for split in _SPLITS)
 
 
@@ -158,4 +158,5 @@ FREIHAND = DatasetFamily(
         ),
     ),
     "FreiHAND, both versions: its pictures with xyz and K, projected to 21 landmarks of the hand",
+    recognises=lambda place: place.is_folder and _is_freihand(place.path),
 )

@@ -26,7 +26,7 @@ from instar.datasets.windowing import (
 from instar.spelling import Parameter
 from instar.warp import Size
 
-__all__ = ["IND", "holds_ind"]
+__all__ = ["IND"]
 
 _META = "_recordingMeta.csv"
 _FAR_LARGER = 4
@@ -40,10 +40,6 @@ class _Recording:
     fps: float
     metres_per_pixel: float
     """Of the full-size orthophoto."""
-
-
-def holds_ind(folder: Path) -> bool:
-    return any(folder.glob(f"*{_META}"))
 
 
 def _open(name: str, *, path: str, maps: str, scale: float, agents: str, **window: Any) -> Dataset:
@@ -188,4 +184,5 @@ IND = DatasetFamily(
         *HORIZON,
     ),
     "inD: XX_tracks.csv, XX_tracksMeta.csv and XX_recordingMeta.csv in a folder; one case of each recording in turn",
+    recognises=lambda place: place.is_folder and any(place.path.glob(f"*{_META}")),
 )

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, first_existing, missing, nfc
-from instar.datasets.matlab import load
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Place, first_existing, missing, nfc
+from instar.datasets.matlab import load, variables
 from instar.outputs.poses import Poses
 from instar.skeleton import skeleton
 from instar.spelling import Parameter, nearest
@@ -28,6 +28,12 @@ def _cases(root: Path, people: dict[str, Floats]) -> Iterator[Case]:
     for name in sorted(people):
         truth = Poses.from_array(people[name], skeleton="lsp-14")
         yield Case(nfc(name), str(root / name), truth=truth)
+
+
+def _is_lsp(place: Place) -> bool:
+    if place.ending == "mat":
+        return "joints" in variables(place.path)
+    return place.ending == "csv" and place.text.startswith(",".join(CSV_HEADER))
 
 
 def _open(name: str, *, path: str, images: str | None) -> Dataset:
@@ -110,4 +116,5 @@ LSP = DatasetFamily(
     _open,
     (PATH, Parameter("images", "text", None, help="the folder of the pictures; if not given, images/ beside it")),
     "Leeds Sports Pose: joints.mat (both published sets) or joints.csv, with 14 landmarks",
+    recognises=_is_lsp,
 )

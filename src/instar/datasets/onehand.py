@@ -14,26 +14,23 @@ from pathlib import Path
 import numpy as np
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, missing, shortened
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, Place, missing, shortened
 from instar.datasets.hands import Floats, array_of, hands_of
 from instar.datasets.listing import path_id
 from instar.datasets.objects import Left, counted
 from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 
-__all__ = ["ONEHAND10K", "holds_onehand", "is_joint_labels"]
+__all__ = ["ONEHAND10K"]
 
 _FILE = "label_joint.txt"
 _LINE = re.compile(r"[^,\n]+\.\w{3,4}(,\d+){3}(,-?\d+){42}")
 
 
-def holds_onehand(path: Path) -> bool:
-    return bool(_files(path))
-
-
-def is_joint_labels(start: str) -> bool:
-    """Whether a text file begins as OneHand10K's labels do."""
-    return _LINE.match(start) is not None
+def _is_onehand(place: Place) -> bool:
+    if place.is_folder:
+        return bool(_files(place.path))
+    return place.ending == "txt" and _LINE.match(place.text) is not None
 
 
 def _files(folder: Path) -> list[Path]:
@@ -109,4 +106,5 @@ ONEHAND10K = DatasetFamily(
         ),
     ),
     "OneHand10K's label_joint.txt, with 21 landmarks of the hand",
+    recognises=_is_onehand,
 )

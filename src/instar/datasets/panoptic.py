@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, missing, nfc
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, Place, missing, nfc
 from instar.datasets.hands import Floats, array_of, hands_of, json_of
 from instar.datasets.listing import path_id
 from instar.datasets.objects import Left, counted
@@ -24,7 +24,7 @@ from instar.image import Crop
 from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 
-__all__ = ["PANOPTIC", "holds_panoptic", "is_hand_list"]
+__all__ = ["PANOPTIC"]
 
 _PARTS = (
     "hand_labels",
@@ -39,15 +39,13 @@ _PARTS = (
 )
 
 
-def holds_panoptic(path: Path) -> bool:
-    """Whether a folder is one of the published ones, or holds one."""
+def _is_panoptic(place: Place) -> bool:
+    """A folder that is one of the published ones, or holds one; or a JSON file as the list of hand143_panopticdb is."""
+    path = place.path
+    if not place.is_folder:
+        return place.ending == "json" and re.match(r'\s*\{\s*"root"\s*:\s*\[', place.text) is not None
     named = [path] if path.absolute().name in _PARTS else [path / part for part in _PARTS]
     return any(next(place.glob(depth), None) for place in named for depth in ("*.json", "*/*.json"))
-
-
-def is_hand_list(start: str) -> bool:
-    """Whether a JSON file begins as the list of hand143_panopticdb does."""
-    return re.match(r'\s*\{\s*"root"\s*:\s*\[', start) is not None
 
 
 @dataclass(slots=True)
@@ -160,4 +158,5 @@ PANOPTIC = DatasetFamily(
         Parameter("size", "int", None, low=1, high=8192, help="the crops' width and height; if not given, as they are"),
     ),
     "CMU's hands: hand_labels, hand_labels_synth and hand143_panopticdb, with 21 landmarks",
+    recognises=_is_panoptic,
 )

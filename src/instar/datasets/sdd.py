@@ -17,7 +17,7 @@ from instar.image import Unreadable, read_image
 from instar.spelling import Parameter
 from instar.warp import Size
 
-__all__ = ["SDD", "holds_sdd"]
+__all__ = ["SDD"]
 
 _COMPACT = "trajectories.npz"
 _COMPACT_RATE = 2.5
@@ -27,7 +27,7 @@ _COLUMNS = ("track", "xmin", "ymin", "xmax", "ymax", "frame", "lost", "occluded"
 _TEXT = ("track", "label")
 
 
-def holds_sdd(folder: Path) -> bool:
+def _is_sdd(folder: Path) -> bool:
     """Whether a folder has the shape of one of the two forms."""
     compact = (folder / _COMPACT).is_file() and (folder / "maps").is_dir()
     return compact or any(folder.glob("annotations/*/video*/annotations.txt"))
@@ -177,4 +177,5 @@ SDD = DatasetFamily(
     ),
     "Stanford Drone Dataset: annotations/SCENE/video0/annotations.txt, or trajectories.npz beside maps/; "
     "one case of each scene in turn",
+    recognises=lambda place: place.is_folder and _is_sdd(place.path),
 )

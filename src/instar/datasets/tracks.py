@@ -16,7 +16,7 @@ from instar.datasets.windowing import HORIZON, Ground, Horizon, Scenes, agents_p
 from instar.scene import BACKGROUND
 from instar.spelling import Parameter, nearest
 
-__all__ = ["TRACKS", "is_tracks_header"]
+__all__ = ["TRACKS"]
 
 _NEEDED = ("track", "frame", "x", "y")
 _OPTIONAL = ("scene", "class")
@@ -24,7 +24,7 @@ _KEYS = ("map", "metres_per_pixel", "names", "rate")
 _EXAMPLE = 'names = ["background", "pavement"], map = "map.png", rate = 25'
 
 
-def is_tracks_header(line: str) -> bool:
+def _is_tracks_header(line: str) -> bool:
     return set(_NEEDED) <= {name.strip() for name in line.split(",")}
 
 
@@ -151,4 +151,5 @@ TRACKS = DatasetFamily(
         *HORIZON,
     ),
     "tracks of your own: a CSV file with track, frame, x, y in pixels, and scene.toml; one case of each scene in turn",
+    recognises=lambda place: place.ending == "csv" and _is_tracks_header(place.text.partition("\n")[0]),
 )

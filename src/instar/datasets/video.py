@@ -55,4 +55,5 @@ VIDEO = DatasetFamily(
         Parameter("stop", "int", None, low=1, help="the frame before which to stop; the end if not given"),
     ),
     "the frames of a video",
+    recognises=lambda place: place.ending in VIDEOS,
 )

@@ -19,14 +19,14 @@ from instar.image import picture_size
 from instar.outputs.detections import Detections
 from instar.spelling import Parameter, nearest
 
-__all__ = ["VOC", "holds_voc"]
+__all__ = ["VOC"]
 
 _ANNOTATIONS = "Annotations"
 _PICTURES = ("JPEGImages", "Data", "images")
 _EDGES = ("xmin", "ymin", "xmax", "ymax")
 
 
-def holds_voc(path: Path) -> bool:
+def _is_voc(path: Path) -> bool:
     return (path / _ANNOTATIONS).is_dir() and next((path / _ANNOTATIONS).rglob("*.xml"), None) is not None
 
 
@@ -139,8 +139,8 @@ def _parsed(data: bytes) -> Element:
         raise ValueError("it declares a document type, which is refused")
 
     parser.StartDoctypeDeclHandler = refuse
-    parser.StartElementHandler = lambda tag, attributes: builder.start(tag, attributes) and None
-    parser.EndElementHandler = lambda tag: builder.end(tag) and None
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
     parser.CharacterDataHandler = builder.data
     parser.Parse(data, True)
     return builder.close()
@@ -213,4 +213,5 @@ VOC = DatasetFamily(
         Parameter("difficult", "bool", False, help="whether objects marked as difficult are in the truth"),
     ),
     "Pascal VOC and ImageNet DET: Annotations/*.xml with boxes",
+    recognises=lambda place: place.is_folder and _is_voc(place.path),
 )

@@ -21,7 +21,7 @@ from instar.outputs.detections import Detections
 from instar.spelling import Parameter
 from instar.warp import Size
 
-__all__ = ["YOLO", "holds_yolo"]
+__all__ = ["YOLO"]
 
 _NAMES = ("classes.txt", "obj.names")
 _SPLITS = ("train", "val", "valid", "test")
@@ -30,7 +30,7 @@ Floats = npt.NDArray[np.float64]
 Description = Mapping[str, "str | list[str] | dict[int, str]"]
 
 
-def holds_yolo(path: Path) -> bool:
+def _is_yolo(path: Path) -> bool:
     """Whether a folder is one of YOLO's: it says so itself, or has text files in `labels/` beside `images/`."""
     return _described(path) is not None or any(
         (folder / "images").is_dir() and next((folder / "labels").rglob("*.txt"), None) is not None
@@ -302,4 +302,5 @@ YOLO = DatasetFamily(
         Parameter("masks", "bool", True, help="whether objects with an outline have masks"),
     ),
     "YOLO's images/ and labels/, with boxes or outlines",
+    recognises=lambda place: place.ending in ("yaml", "yml") or (place.is_folder and _is_yolo(place.path)),
 )

@@ -59,8 +59,9 @@ def cropped(image: Image, box: Box, margin: float, pad: Pad) -> tuple[Image, War
     """
     x0, y0, x1, y1 = box
     side = margin * max(x1 - x0, y1 - y0)
-    (left, right), (top, bottom) = (
-        (math.floor((low + high - side) / 2), math.ceil((low + high + side) / 2)) for low, high in ((x0, x1), (y0, y1))
+    (left, right), (top, bottom) = (  # rounded: 2.2 × 25 is a little more than 55, which would cost a pixel on one side
+        (math.floor(round((low + high - side) / 2, 6)), math.ceil(round((low + high + side) / 2, 6)))
+        for low, high in ((x0, x1), (y0, y1))
     )
     width, height = image.size
     part = image.pixels[max(top, 0) : min(bottom, height), max(left, 0) : min(right, width)]
