@@ -221,8 +221,9 @@ def test_tables_as_json(fearful: instar.Run, other: instar.Run, command: Typed) 
     def frames(*runs: instar.Run) -> dict[str, list[dict[str, Any]]]:
         status, printed, _ = command("tables", *(run.folder for run in runs), "--json")
         assert status == 0
-        tables: dict[str, Any] = json.loads(printed)
-        return tables.get("hands", tables)
+        tables = json.loads(printed)
+        of_hands: dict[str, list[dict[str, Any]]] = tables.get("hands", tables)
+        return of_hands
 
     of_one, of_both = frames(fearful), frames(fearful, other)
     assert {"baselines", "measures", "pck", "fingers", "landmarks", "response", "crucial", "advice"} <= of_one.keys()
