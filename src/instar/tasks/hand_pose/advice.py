@@ -11,8 +11,8 @@ import polars as pl
 from instar.report.words import count_of, interval, percent
 from instar.stats import ends, wilson
 from instar.tasks.hand_pose.counts import FINGERS, CountColumns
+from instar.tasks.hand_pose.follow_ups import GROUPS
 from instar.tasks.hand_pose.measures import MARGIN, Floats, Sums, parts_of, right_share
-from instar.tasks.hand_pose.test_cases import GROUPS
 
 __all__ = [
     "ADVICE_RULES",

@@ -24,6 +24,7 @@ from instar.tasks.hand_pose.advice import (
     points_text,
 )
 from instar.tasks.hand_pose.counts import HandCounts
+from instar.tasks.hand_pose.follow_ups import GROUPS
 from instar.tasks.hand_pose.measures import (
     EVERY,
     VALUE,
@@ -35,7 +36,6 @@ from instar.tasks.hand_pose.measures import (
     sets_of,
     sums_of,
 )
-from instar.tasks.hand_pose.test_cases import GROUPS
 
 __all__ = ["PURPOSES", "Purpose", "hand_comparison"]
 

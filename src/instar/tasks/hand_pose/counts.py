@@ -17,7 +17,7 @@ from instar.relations import BoundRule, Evidence, pose_pairs
 from instar.relations.accuracy import counted_pairs, reference_of
 from instar.skeleton import Skeleton
 from instar.store import KEY
-from instar.tasks.hand_pose.test_cases import TestCase, accuracy_rules, named_follow_ups
+from instar.tasks.hand_pose.follow_ups import TestCase, accuracy_rules, named_follow_ups
 
 __all__ = ["FINGERS", "GRID", "OTHER", "CountColumns", "HandCounts", "finger_of", "hand_counts"]
 

@@ -26,8 +26,8 @@ from instar.report.section import Section
 from instar.report.words import interval
 from instar.tasks.hand_pose.comparison import PURPOSES
 from instar.tasks.hand_pose.counts import FINGERS
+from instar.tasks.hand_pose.follow_ups import GROUPS, RESPONSE
 from instar.tasks.hand_pose.measures import LOST
-from instar.tasks.hand_pose.test_cases import GROUPS, RESPONSE
 
 __all__ = ["SERIES", "bars_by_test_case", "finger_bars", "pck_curves", "purpose_bars", "response_curves", "run_bars"]
 

@@ -14,7 +14,7 @@ from instar.engine import SOURCE
 from instar.relations.over_cases import POOLED
 from instar.stats import ends, resamples
 from instar.tasks.hand_pose.counts import FINGERS, GRID, CountColumns, HandCounts, finger_of
-from instar.tasks.hand_pose.test_cases import GROUPS
+from instar.tasks.hand_pose.follow_ups import GROUPS
 
 __all__ = [
     "ANSWERING",

@@ -25,7 +25,7 @@ from instar.tasks.hand_pose.figures import (
     response_curves,
     run_bars,
 )
-from instar.tasks.hand_pose.test_cases import GROUPS, RESPONSE
+from instar.tasks.hand_pose.follow_ups import GROUPS, RESPONSE
 
 __all__ = ["PANELS", "hand_json", "show_hands"]
 

@@ -1,4 +1,4 @@
-"""Test cases: what the follow-ups of a run are called, and what they change."""
+"""Follow-ups as test cases: what the follow-ups of a run are called, and what they change."""
 
 from __future__ import annotations
 
