@@ -113,7 +113,7 @@ def test_functions_that_cannot_be_systems() -> None:
 
 def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = (
-        "import numpy as np\nfrom instar.outputs import Poses\n"
+        "import numpy as np\nfrom instar.outputs.poses import Poses\n"
         "def estimate(image) -> Poses:\n"
         "    return Poses.from_array(np.zeros((1, 17, 2)), skeleton='coco-17')\nnumber = 3\n"
     )
@@ -150,14 +150,14 @@ OUR_POSE = SystemFamily("our-pose", "poses", build, (Parameter("threshold", "flo
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: our-toy-adapter\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[instar.systems]\nour-pose = our_toy_adapter:OUR_POSE\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    registry._entries.cache_clear()
+    registry._registered.cache_clear()
     try:
         assert "our-pose" in systems()
         found = system("our-pose(threshold=0.2)")
         assert found.name == "our-pose(threshold=0.2)"
         assert len(found.answer([GREY, GREY], [0, 0])) == 2
     finally:
-        registry._entries.cache_clear()
+        registry._registered.cache_clear()
 
 
 def test_names_of_built_in_systems() -> None:

@@ -18,7 +18,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 import xxhash
@@ -29,19 +28,16 @@ from instar.engine.needs import STORED, Need, Provider, provided, provider
 from instar.engine.plan import SOURCE, Key, Plan, bound_rules, make_plan
 from instar.engine.predict import Conflict, Outcome, Progress
 from instar.engine.worker import Packer
-from instar.image import Image, Unreadable
+from instar.image import Unreadable, small_png
 from instar.outputs import output_kind
-from instar.outputs.forecast import Forecast
-from instar.scene import Scene, Track, decode_classes
+from instar.scene import decode_classes
 from instar.store import Store
 from instar.suites import Suite
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed
 
-__all__ = ["TAKES", "case_row", "export_inputs", "exported_cases", "opened_export", "read_mask"]
+__all__ = ["case_row", "export_inputs", "exported_cases", "opened_export", "read_mask"]
 
 FORMAT = 1
-TAKES = {Forecast.kind: Scene.kind}
-"""What systems take that answer with a kind of output: images, where nothing else is said."""
 _ABOUT, _INPUTS, _CASE, _LINES = "export.json", "inputs", "case.json", "inputs.jsonl"
 _LETTERS = 60
 """As many of a name are kept for people to read; its hash makes it one of its own."""
@@ -92,7 +88,7 @@ def _kind(given: str | None, suite: Suite, dataset: Dataset) -> str:
             f"suite {suite.name} is for any kind of output; say with --kind what the answers will be: "
             "caption, detections, forecast or poses"
         )
-    takes = TAKES.get(output_kind(kind).kind, Image.kind)
+    takes = output_kind(kind).answers
     if takes != dataset.inputs:
         raise ValueError(
             f"systems that answer with {kind} take {takes}s, the cases of {dataset.name} are "
@@ -332,12 +328,8 @@ class _Exporter:
         except Exception as error:
             return {"status": "error", "message": f"the transformation failed: {type(error).__name__}: {error}"}
         name = f"{_safe(wanted.id)}-{draw}" if wanted else SOURCE
-        image = isinstance(followed, Image)
-        assert isinstance(followed, Image | Scene)
-        file = self._written(
-            place / f"{name}.{'png' if image else 'json'}",
-            _png(followed.pixels) if isinstance(followed, Image) else _scene(followed),
-        )
+        ending, content = followed.encoded()
+        file = self._written(place / f"{name}.{ending}", content)
         said = {
             "warp": change.warp.matrix,
             "regions": change.regions,
@@ -347,7 +339,7 @@ class _Exporter:
         }
         if change.mask is not None:
             cells = np.where(change.mask, np.uint8(255), np.uint8(0))
-            said["mask"] = self._written(place / f"{name}.mask.png", _png(cells))
+            said["mask"] = self._written(place / f"{name}.mask.png", small_png(cells))
         width, height = change.warp.target
         return {"status": "ok", "file": file, "width": width, "height": height, "change": said}
 
@@ -363,7 +355,7 @@ def _key(line: Mapping[str, Any]) -> Key:
 
 def case_row(case: Case) -> tuple[Input | None, dict[str, Any], dict[str, Any] | None]:
     """A case's input (None where it cannot be read), its row in a run folder, and the header of its truth."""
-    track = Track.of(case.input) if isinstance(case.input, Scene) else case.track
+    track = case.stored_track
     truth: Any = case.truth
     row: dict[str, Any] = {
         "case": case.id,
@@ -416,37 +408,12 @@ def _safe(name: str) -> str:
     return f"{slug}-{xxhash.xxh3_64_hexdigest(name.encode('utf-8', 'surrogatepass'))}".lstrip("-")
 
 
-def _png(pixels: npt.NDArray[np.uint8]) -> bytes:
-    """RGB or grey, lossless; pressed hard enough for photographs and no longer than that takes."""
-    shown = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR) if pixels.ndim == 3 else pixels
-    return cv2.imencode(".png", shown, [cv2.IMWRITE_PNG_COMPRESSION, 1])[1].tobytes()
-
-
 def read_mask(path: Path) -> npt.NDArray[np.bool_]:
     """The changed cells as an export keeps them."""
     try:
         return decode_classes(path.read_bytes()) > 0
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: {error}; export again") from None
-
-
-def _scene(given: Scene) -> bytes:
-    """As systems that are programs are given it: see docs/process-systems.md."""
-    width, height = given.size
-    return json.dumps(
-        {
-            "kind": "scene",
-            "width": width,
-            "height": height,
-            "classes": b64encode(_png(given.classes)).decode("ascii"),
-            "names": list(given.names),
-            "past": given.past.tolist(),
-            "steps": given.steps,
-            "rate": given.rate,
-            "metres_per_pixel": given.metres_per_pixel,
-        },
-        allow_nan=False,
-    ).encode("ascii")
 
 
 def _plain(value: Any) -> Any:
