@@ -12,7 +12,6 @@ import time
 from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -24,10 +23,12 @@ import xxhash
 
 from instar.case import Case, Input, read_input
 from instar.datasets import Dataset
-from instar.engine.needs import STORED, Need, Provider, provided, provider
+from instar.engine.manifest import Conflict
+from instar.engine.needs import Need, Provider, is_stored, provided, provider
+from instar.engine.packing import packed_need
 from instar.engine.plan import SOURCE, Key, Plan, bound_rules, make_plan
-from instar.engine.predict import Conflict, Outcome, Progress
-from instar.engine.worker import Packer
+from instar.engine.progress import Outcome, Progress
+from instar.files import place_file
 from instar.image import Unreadable, small_png
 from instar.outputs import output_kind
 from instar.scene import decode_classes
@@ -142,8 +143,7 @@ def _grown(
     about["panels"] += [name for name in suite.panels if name not in about["panels"]]
     about["thresholds"].update(suite.thresholds)
     about["updated"] = now
-    with _placed(folder / _ABOUT) as place:
-        place.write_text(json.dumps(about, indent=1), "utf-8")
+    place_file(folder / _ABOUT, json.dumps(about, indent=1).encode("utf-8"))
     return about, providers
 
 
@@ -204,12 +204,17 @@ def _gathered(folder: Path) -> tuple[dict[str, int], int, int]:
     """Write all lines into one file; how many there are by status, how many cases, and how many were unreadable."""
     total: Counter[str] = Counter()
     cases = unreadable = 0
-    with _placed(folder / _LINES) as place, place.open("w", encoding="utf-8") as file:
-        for record in exported_cases(folder):
-            cases += 1
-            unreadable += record["case"]["status"] != "ok"
-            total.update(line["status"] for line in record["inputs"])
-            file.writelines(json.dumps(line) + "\n" for line in record["inputs"])
+
+    def write(place: Path) -> None:
+        nonlocal cases, unreadable
+        with place.open("w", encoding="utf-8") as file:
+            for record in exported_cases(folder):
+                cases += 1
+                unreadable += record["case"]["status"] != "ok"
+                total.update(line["status"] for line in record["inputs"])
+                file.writelines(json.dumps(line) + "\n" for line in record["inputs"])
+
+    place_file(folder / _LINES, write)
     return dict(total), cases, unreadable
 
 
@@ -262,7 +267,6 @@ class _Exporter:
                 "it cannot be read any more); what was exported stays, nothing was added"
             )
             return
-        place.mkdir(parents=True, exist_ok=True)
         needs = {row["need"]: row for row in held["needs"]}
         if given is None:
             self.progress.statuses["unreadable"] += 1
@@ -277,8 +281,7 @@ class _Exporter:
             "needs": list(needs.values()),
             "inputs": [lines[key] for key in self.keys if key in lines],
         }
-        with _placed(place / _CASE) as path:
-            path.write_text(json.dumps(_plain(record), allow_nan=False), "utf-8")
+        place_file(place / _CASE, json.dumps(_plain(record), allow_nan=False).encode("utf-8"))
 
     def _lines(
         self, case: Case, given: Input, keys: list[Key], place: Path, stored: dict[str, dict[str, Any]]
@@ -293,8 +296,9 @@ class _Exporter:
                 for need in sorted((wanted.needs if wanted else frozenset()) - needs.keys()):
                     who = self.providers.get(need)
                     needs[need] = provided(need, who, case, given)
-                    if need in STORED and who is not None and needs[need] is not case.truth:
-                        stored[need] = Packer()(("need", (need, who, needs[need])))[1]
+                    if who is not None and is_stored(who, needs[need], case):
+                        one = packed_need(need, who, needs[need])
+                        stored[need] = {**one.row(), "data": one.content}
                 made[name, draw] = self._made(case, given, wanted, draw, needs, place)
             line = {"case": case.id, "follow_up": name, "draw": draw, "repeat": repeat, **made[name, draw]}
             if line["status"] == "ok":  # a deterministic system has no use for a seed
@@ -344,9 +348,7 @@ class _Exporter:
         return {"status": "ok", "file": file, "width": width, "height": height, "change": said}
 
     def _written(self, path: Path, data: bytes) -> str:
-        with _placed(path) as place:
-            place.write_bytes(data)
-        return path.relative_to(self.folder).as_posix()
+        return place_file(path, data).relative_to(self.folder).as_posix()
 
 
 def _key(line: Mapping[str, Any]) -> Key:
@@ -388,18 +390,6 @@ def case_row(case: Case) -> tuple[Input | None, dict[str, Any], dict[str, Any] |
 
 
 # --- files -----------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _placed(path: Path) -> Iterator[Path]:
-    """Where to write a file that appears whole, by a rename, when that is done."""
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        yield temporary
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _safe(name: str) -> str:

@@ -23,9 +23,11 @@ import xxhash
 
 from instar.case import blank_input
 from instar.datasets import Dataset, shortened
+from instar.engine.manifest import Conflict, grown_manifest
+from instar.engine.messages import WorkerInfo
+from instar.engine.packing import Packer
 from instar.engine.plan import SOURCE, Plan, bound_rules, make_plan
-from instar.engine.predict import Conflict, Outcome, grown_manifest
-from instar.engine.worker import Packer, WorkerInfo
+from instar.engine.progress import Outcome
 from instar.exchange.export import case_row, exported_cases, opened_export, read_mask
 from instar.exchange.tables import KNOWN, Reader, kinds_in, lines, renamed
 from instar.outputs import json_columns, output_kind, output_kinds
@@ -148,7 +150,7 @@ class _Importer:
         self.packer, self.apart = Packer(), set[str]()
         self.hashes: list[str] = []
         self.counts: list[int] = []
-        self.header: dict[str, Any] | None = None
+        self.header: Mapping[str, Any] | None = None
         self.truth: dict[str, Any] | None = dict(self.held.truth) if self.held and self.held.truth else None
         self.known: dict[str, dict[str, Any]] = {}
         self.exported = pl.DataFrame()
@@ -211,17 +213,17 @@ class _Importer:
         """Rows as a frame, with what is large set apart."""
         if not rows:
             return pl.DataFrame(schema=schema)
-        _, (packed, headers, contents) = self.packer(("rows", rows))
-        self.header = next(iter(headers.values()), self.header)
-        fresh = {name: content for name, content in contents.items() if name not in self.apart}
+        packed = self.packer(rows)
+        self.header = next(iter(packed.headers.values()), self.header)
+        fresh = {name: content for name, content in packed.contents.items() if name not in self.apart}
         if fresh:
             self.apart.update(fresh)
             self.scratch.append_apart(fresh)
-        there = {name for row in packed for name in row}
+        there = {name for row in packed.rows for name in row}
         # columns that no row has are made at once: empty lists, each for itself, would take as long as all the rest
         absent = {name: kind for name, kind in schema.items() if name not in there}
         return (
-            rows_frame(packed, {name: kind for name, kind in schema.items() if name in there})
+            rows_frame(packed.rows, {name: kind for name, kind in schema.items() if name in there})
             .with_columns(
                 pl.lit(pl.Series([[] if isinstance(kind, pl.List) else None], dtype=kind)).first().alias(name)
                 for name, kind in absent.items()
