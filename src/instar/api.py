@@ -18,7 +18,7 @@ from instar.exchange import opened_export
 from instar.image import Image, Unreadable, read_image
 from instar.report import contact_sheet, draw_shapes, write_png
 from instar.skeleton import Skeleton
-from instar.store import Store
+from instar.store import ProviderInfo, Store
 from instar.suites import Suite, suite
 from instar.systems import System, default_objects, default_zones, from_function, system_name
 from instar.systems import system as _system
@@ -165,11 +165,11 @@ def export_inputs(
         stochastic: the system answers the same input differently; ask for the repeats that rules want.
     """
     asked = _suite(suite)
-    held: dict[str, Any] = {}
+    held: Mapping[str, ProviderInfo] = {}
     with suppress(FileNotFoundError):
-        held = opened_export(out)["providers"]
+        held = opened_export(out).providers
     named = {
-        need: (held.get(need) or {}).get("name") if given in (None, "auto") else str(given)
+        need: (held[need].name if need in held else None) if given in (None, "auto") else str(given)
         for need, given in (("zones", zones), ("objects", objects), ("pool", pool))
     }
     return _export_inputs(

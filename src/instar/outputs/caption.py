@@ -43,6 +43,7 @@ class Caption:
     relation: ClassVar[str | None] = "objects"
     suite: ClassVar[str | None] = "deeptest"
     need: ClassVar[str | None] = None
+    placed: ClassVar[bool] = False
     accepts: ClassVar[tuple[type, ...]] = (str,)
     json_fields: ClassVar[Mapping[str, bool]] = {"text": True, "score": False, "attention": False, "detections": False}
     columns: ClassVar[Mapping[str, Any]] = {

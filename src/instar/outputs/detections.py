@@ -41,6 +41,7 @@ class Detections:
     relation: ClassVar[str | None] = "detections"
     suite: ClassVar[str | None] = "detections"
     need: ClassVar[str | None] = "objects"
+    placed: ClassVar[bool] = True
     accepts: ClassVar[tuple[type, ...]] = ()
     json_fields: ClassVar[Mapping[str, bool]] = {
         "boxes": True,

@@ -38,6 +38,7 @@ class Forecast:
     relation: ClassVar[str | None] = "wvc"
     suite: ClassVar[str | None] = "trajtest"
     need: ClassVar[str | None] = None
+    placed: ClassVar[bool] = True
     accepts: ClassVar[tuple[type, ...]] = ()
     json_fields: ClassVar[Mapping[str, bool]] = {"futures": True, "map": False}
     columns: ClassVar[Mapping[str, Any]] = {

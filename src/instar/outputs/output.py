@@ -28,6 +28,8 @@ class Output(Protocol):
     need: ClassVar[str | None]
     """The need that an output of this kind meets: as ground truth, as a provider's answer, or as the source's
     answer."""
+    placed: ClassVar[bool]
+    """Whether it says where things are: then it can be judged only where it is known where the input was carried."""
     accepts: ClassVar[tuple[type, ...]]
     """The plain Python types that a function may return for it, and that mean no other kind."""
     json_fields: ClassVar[Mapping[str, bool]]

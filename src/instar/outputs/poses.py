@@ -42,6 +42,7 @@ class Poses:
     relation: ClassVar[str | None] = "poses"
     suite: ClassVar[str | None] = "met-pose/sub"
     need: ClassVar[str | None] = "landmarks"
+    placed: ClassVar[bool] = True
     accepts: ClassVar[tuple[type, ...]] = ()
     json_fields: ClassVar[Mapping[str, bool]] = {"points": True, "skeleton": True, "visibility": False, "scores": False}
     columns: ClassVar[Mapping[str, Any]] = {

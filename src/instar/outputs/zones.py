@@ -35,6 +35,7 @@ class Zones:
     relation: ClassVar[str | None] = None
     suite: ClassVar[str | None] = None
     need: ClassVar[str | None] = "zones"
+    placed: ClassVar[bool] = True
     accepts: ClassVar[tuple[type, ...]] = ()
     json_fields: ClassVar[Mapping[str, bool]] = {"names": True, "labels": True}
     columns: ClassVar[Mapping[str, Any]] = {"png": pl.Binary}
