@@ -10,10 +10,12 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
+import xxhash
 
-from instar.image import Crop, Image, Unreadable, read_encoded
+from instar.image import Crop, Image, Unreadable, decode_image, file_bytes
 from instar.scene import Scene, Track
 from instar.shapes import Shape
+from instar.video import video_frame
 from instar.warp import Resampling, Size, Warp
 
 __all__ = ["Case", "Input", "blank_input", "case_id", "read_input"]
@@ -133,7 +135,7 @@ def read_input(case: Case) -> tuple[Input, str]:
         else:
             assert case.path is not None
             input, digest = (
-                read_encoded(case.path, case.frame, case.crop) if case.track is None else case.track.read(case.path)
+                _read_image(case.path, case.frame, case.crop) if case.track is None else case.track.read(case.path)
             )
         input.check()
     except Unreadable:
@@ -141,3 +143,18 @@ def read_input(case: Case) -> tuple[Input, str]:
     except ValueError as error:
         raise Unreadable(f"{case.id}: {error}") from None
     return input, digest
+
+
+def _read_image(path: str, frame: int | None, crop: Crop | None) -> tuple[Image, str]:
+    if frame is not None:
+        image = video_frame(path, frame)
+        digest = image.content_hash()
+    else:
+        content = file_bytes(path)
+        image, digest = decode_image(content, path), str(xxhash.xxh3_128_hexdigest(content))
+    if crop is None:
+        return image, digest
+    try:
+        return crop.of(image), str(xxhash.xxh3_128_hexdigest((digest + repr(tuple(crop))).encode()))
+    except ValueError as error:
+        raise Unreadable(f"{path}: {error}") from None

@@ -1,4 +1,4 @@
-"""Image: pixels, and how they are read from image files and frames of videos."""
+"""Image: pixels, and how they are read from files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
     "Crop",
     "Image",
     "Unreadable",
-    "count_frames",
+    "bgr_to_rgb",
     "decode_image",
     "encoded_size",
     "fast_png",
@@ -35,16 +35,14 @@ __all__ = [
     "image_properties",
     "picture_size",
     "quiet_opencv",
-    "read_encoded",
     "read_image",
     "small_png",
-    "video_frame",
 ]
 
 Pixels = npt.NDArray[np.uint8]
 
 MOST_PIXELS = 2**28
-"""Larger pictures are refused: a few compressed kilobytes can claim to be gigabytes."""
+"""Larger images are refused: a few compressed kilobytes can claim to be gigabytes."""
 
 
 class Unreadable(ValueError):
@@ -89,7 +87,7 @@ class Image:
         return image_properties(self)
 
     def picture(self) -> Pixels:
-        """What answers are drawn on: the picture itself."""
+        """What answers are drawn on: the image itself."""
         return self.pixels
 
     def shapes(self) -> list[Shape]:
@@ -144,9 +142,9 @@ def small_png(pixels: Pixels) -> bytes:
 
 
 class Crop(NamedTuple):
-    """A part of a picture: the pixels from (x0, y0) up to (x1, y1), scaled to width × height.
+    """A part of an image: the pixels from (x0, y0) up to (x1, y1), scaled to width × height.
 
-    It may reach beyond the picture's edges; there it is black.
+    It may reach beyond the image's edges; there it is black.
     """
 
     x0: int
@@ -157,21 +155,21 @@ class Crop(NamedTuple):
     height: int
 
     def of(self, image: Image) -> Image:
-        """The part as a picture of its own. What has no area, or nothing of the picture, raises ValueError."""
+        """The part as an image of its own. What has no area, or nothing of the image, raises ValueError."""
         high, wide = self.y1 - self.y0, self.x1 - self.x0
         if min(high, wide, self.width, self.height) < 1 or max(high * wide, self.width * self.height) > MOST_PIXELS:
             raise ValueError(f"{self} has no area, or more than {MOST_PIXELS:,} pixels")
         left, top = max(self.x0, 0), max(self.y0, 0)
         part = image.pixels[top : max(self.y1, 0), left : max(self.x1, 0)]
         if not part.size:
-            raise ValueError(f"{self} lies outside of the picture, {image.size[0]} × {image.size[1]} pixels")
+            raise ValueError(f"{self} lies outside of the image, {image.size[0]} × {image.size[1]} pixels")
         cut = np.zeros((high, wide, 3), np.uint8)
         cut[top - self.y0 :, left - self.x0 :][: part.shape[0], : part.shape[1]] = part
         shrinks = self.width < wide or self.height < high
         return Image(cut).warped(Warp.resize((wide, high), (self.width, self.height)), "area" if shrinks else "linear")
 
     def points(self, xy: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Where points (…, 2) of the picture lie in the part. NaN stays NaN.
+        """Where points (…, 2) of the image lie in the part. NaN stays NaN.
 
         >>> Crop(10, 20, 30, 40, 40, 40).points([[10, 20], [25, 30]])
         array([[ 0.,  0.],
@@ -181,14 +179,14 @@ class Crop(NamedTuple):
         return np.asarray((np.asarray(xy, np.float64) - (self.x0, self.y0)) * scale)
 
 
-# --- pictures --------------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------------
 
 
 def decode_image(data: bytes, name: str) -> Image:
-    """An encoded picture as RGB: EXIF orientation applied, 16-bit, grey, palette converted, alpha on white.
+    """An encoded image as RGB: EXIF orientation applied, 16-bit, grey, palette converted, alpha on white.
 
     What the bytes are decides, not the name. Of several frames or pages the first is taken. A truncated
-    picture raises Unreadable, even where a decoder would fill the rest with grey.
+    image raises Unreadable, even where a decoder would fill the rest with grey.
     """
     if not data:
         raise Unreadable(f"{name}: the file is empty")
@@ -201,7 +199,7 @@ def decode_image(data: bytes, name: str) -> Image:
         with quiet_opencv:
             pixels = _decoded(_without_profile(data) if header.kind == "png" else data, header.kind)
         if pixels is None:
-            raise Unreadable(f"{name}: not a picture OpenCV can read, or damaged ({len(data):,} bytes)")
+            raise Unreadable(f"{name}: not an image that OpenCV can read, or damaged ({len(data):,} bytes)")
         return Image(_turned(pixels, header.orientation))
     except (cv2.error, MemoryError, OverflowError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
@@ -227,7 +225,7 @@ class _NotForEyes(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """What a picture's first bytes say, and what it lacks at the end."""
+    """What an image's first bytes say, and what it lacks at the end."""
 
     kind: str = ""
     size: Size | None = None
@@ -253,7 +251,7 @@ def _header(data: bytes) -> _Header:
 
 
 def encoded_size(data: bytes) -> Size | None:
-    """Width and height that the first bytes of a picture claim; None where they claim nothing."""
+    """Width and height that the first bytes of an image claim; None where they claim nothing."""
     return _header(data).size
 
 
@@ -315,7 +313,7 @@ def _orientation(exif: bytes) -> int:
 
 
 def _turned(pixels: Pixels, orientation: int) -> Pixels:
-    """The picture upright: 2 to 8 are the flips and quarter turns of EXIF."""
+    """The image upright: 2 to 8 are the flips and quarter turns of EXIF."""
     if orientation in (5, 6, 7, 8):
         pixels = np.asarray(cv2.transpose(pixels), dtype=np.uint8)
     flip = {2: 1, 3: -1, 4: 0, 6: 1, 7: -1, 8: 0}.get(orientation)
@@ -332,7 +330,7 @@ def _decoded(data: bytes, kind: str) -> Pixels | None:
     if kind == "jpeg":
         if _RGB is not None:
             return cv2.imdecode(buffer, _RGB | cv2.IMREAD_IGNORE_ORIENTATION)  # type: ignore[return-value]
-        return _rgb(cv2.imdecode(buffer, plain))
+        return bgr_to_rgb(cv2.imdecode(buffer, plain))
     full: npt.NDArray[Any] | None = cv2.imdecode(buffer, cv2.IMREAD_UNCHANGED)
     if full is None:
         return _first_of_gif(data) if kind == "gif" else None
@@ -343,14 +341,14 @@ def _decoded(data: bytes, kind: str) -> Pixels | None:
     if full.ndim == 3 and full.shape[2] == 4:
         return _on_white(full)
     if full.ndim == 3 and full.shape[2] == 3 and full.dtype == np.uint8:
-        return _rgb(full)
-    return _rgb(cv2.imdecode(buffer, plain))
+        return bgr_to_rgb(full)
+    return bgr_to_rgb(cv2.imdecode(buffer, plain))
 
 
 _RGB: int | None = getattr(cv2, "IMREAD_COLOR_RGB", None)  # since 4.11; the decoder's own order, at no cost
 
 
-def _rgb(bgr: npt.NDArray[Any] | None) -> Pixels | None:
+def bgr_to_rgb(bgr: npt.NDArray[Any] | None) -> Pixels | None:
     # In place: another few hundred thousand fresh bytes cost more than exchanging channels.
     return None if bgr is None else np.asarray(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB, dst=bgr), dtype=np.uint8)
 
@@ -369,14 +367,14 @@ def _on_white(bgra: npt.NDArray[Any]) -> Pixels:
 def _first_of_gif(data: bytes) -> Pixels | None:
     """OpenCV decodes GIF since 4.12; its video reader does in every version, but from files only."""
     with tempfile.TemporaryDirectory(prefix="instar-") as folder:
-        path = Path(folder, "picture.gif")
+        path = Path(folder, "image.gif")
         path.write_bytes(data)
         video = cv2.VideoCapture(str(path))
         try:
             ok, pixels = video.read()
         finally:
             video.release()
-    return _rgb(pixels) if ok else None
+    return bgr_to_rgb(pixels) if ok else None
 
 
 class _Quiet:
@@ -415,22 +413,6 @@ def read_image(path: str | Path) -> Image:
     return decode_image(file_bytes(path), str(path))
 
 
-def read_encoded(path: str, frame: int | None, crop: Crop | None) -> tuple[Image, str]:
-    """An image file, or a frame of a video, or a part of it; and the hash of its content, with the crop."""
-    if frame is not None:
-        image = video_frame(path, frame)
-        digest = image.content_hash()
-    else:
-        data = file_bytes(path)
-        image, digest = decode_image(data, path), str(xxhash.xxh3_128_hexdigest(data))
-    if crop is None:
-        return image, digest
-    try:
-        return crop.of(image), str(xxhash.xxh3_128_hexdigest((digest + repr(tuple(crop))).encode()))
-    except ValueError as error:
-        raise Unreadable(f"{path}: {error}") from None
-
-
 def file_bytes(path: str | Path) -> bytes:
     try:
         # A pipe or a device may never end, and opening a pipe waits for its other end.
@@ -449,85 +431,11 @@ def file_bytes(path: str | Path) -> bytes:
 _NOT_WAITING: int = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
-# --- videos ----------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Capture:
-    """An open video and the number of the frame it reads next."""
-
-    key: tuple[str, int, int, int]
-    video: Any
-    at: int = 0
-
-
-_last = threading.local()
-_inherited: list[_Capture] = []
-
-
-def video_frame(path: str, frame: int) -> Image:
-    """One frame of a video, counted from its start by decoding.
-
-    Frames are never sought: in videos with a damaged or irregular stream OpenCV then answers with other
-    frames than in order, and a picture must not depend on what was read before it. The last video stays
-    open, per thread, so that frames in ascending order cost one decoding of the video.
-    """
-    if frame < 0:
-        raise Unreadable(f"{path}: there is no frame {frame}")
-    try:
-        status = Path(path).stat()
-    except (OSError, ValueError) as error:
-        raise Unreadable(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-    if not stat.S_ISREG(status.st_mode):
-        raise Unreadable(f"{path}: not a regular file")
-    key = (path, status.st_mtime_ns, status.st_size, os.getpid())
-    capture: _Capture | None = getattr(_last, "capture", None)
-    if capture is not None and capture.key[-1] != os.getpid():
-        # A forked process shares its parent's file offset, so must not go on with the parent's capture; nor
-        # close it, which would wait for decoding threads that only the parent has.
-        _inherited.append(capture)
-        capture = None
-    _last.capture = None  # nobody goes on with a capture that failed
-    with quiet_opencv:
-        if capture is None or capture.key != key or capture.at > frame:
-            capture = _Capture(key, _open_video(path))
-        while capture.at < frame:
-            if not capture.video.grab():
-                raise Unreadable(f"{path}: there is no frame {frame}, the video ends after {capture.at}")
-            capture.at += 1
-        ok, pixels = capture.video.read()
-    rgb = _rgb(pixels) if ok else None
-    if rgb is None:
-        raise Unreadable(f"{path}: there is no frame {frame}, or it is damaged")
-    capture.at += 1
-    _last.capture = capture
-    return Image(rgb)
-
-
-def _open_video(path: str) -> Any:
-    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # FFmpeg's own complaints; the user's setting wins
-    video = cv2.VideoCapture(path)
-    if not video.isOpened():
-        raise Unreadable(f"{path}: not a video OpenCV can read, or damaged")
-    return video
-
-
-def count_frames(path: str | Path, *, stop: int | None = None) -> int:
-    """How many frames of a video can be decoded, up to `stop`; what its header says is often not true."""
-    with quiet_opencv:
-        video = _open_video(str(path))
-        count = 0
-        while (stop is None or count < stop) and video.grab():
-            count += 1
-        video.release()
-    return count
-
-
 # --- what is measured ------------------------------------------------------------------------------
 
 
 def image_properties(image: Image) -> dict[str, float]:
-    """What can be measured of any picture, to slice results by later.
+    """What can be measured of any image, to slice results by later.
 
     `brightness` and `contrast`: mean and standard deviation of luma (Rec. 601), 0 to 1. `saturation`: mean
     HSV saturation, 0 to 1, of pixels on a coarse grid. `sharpness`: mean square of the Laplacian of 8-bit luma,
@@ -555,7 +463,7 @@ def image_properties(image: Image) -> dict[str, float]:
 
 
 def picture_size(path: str) -> Size | None:
-    """Width and height of a picture as it is read, upright; from its first bytes where they tell. None: unreadable."""
+    """Width and height of an image as it is read, upright; from its first bytes where they tell. None: unreadable."""
     try:
         header = _header(Path(path).read_bytes())
         if header.size is None:

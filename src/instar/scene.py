@@ -251,13 +251,13 @@ class Track:
 
 
 def decode_classes(data: bytes) -> Classes:
-    """A class map from an encoded picture of one channel with eight bits, whose values are class numbers."""
+    """A class map from an encoded image of one channel with eight bits, whose values are class numbers."""
     cells = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED) if data else None
     if cells is None:
-        raise ValueError(f"not a picture that can be read, or damaged ({len(data):,} bytes)")
+        raise ValueError(f"not an image that can be read, or damaged ({len(data):,} bytes)")
     if cells.ndim != 2 or cells.dtype != np.uint8:
         raise ValueError(
-            "a class map is a picture of one channel with eight bits, whose values are class numbers; "
+            "a class map is an image of one channel with eight bits, whose values are class numbers; "
             f"this one has {cells.shape[2] if cells.ndim == 3 else 1} of {cells.dtype}"
         )
     return np.asarray(cells, np.uint8)

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import instar.image
+import instar.video
 from instar.case import Case, read_input
-from instar.image import Unreadable, count_frames, decode_image
+from instar.image import Unreadable, decode_image
+from instar.video import count_frames
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +40,9 @@ def test_any_order_gives_the_same_frames(clip: Path) -> None:
 
 def test_frames_in_order_open_the_video_once(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = []
-    real = instar.image._open_video
-    monkeypatch.setattr(instar.image, "_open_video", lambda path: opened.append(path) or real(path))
-    monkeypatch.setattr(instar.image._last, "capture", None, raising=False)
+    real = instar.video._open_video
+    monkeypatch.setattr(instar.video, "_open_video", lambda path: opened.append(path) or real(path))
+    monkeypatch.setattr(instar.video._last, "capture", None, raising=False)
     assert [level(clip, i) for i in range(0, 40, 10)] == [0, 10, 20, 30]
     assert len(opened) == 1
 

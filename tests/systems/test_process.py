@@ -351,7 +351,7 @@ RUBBISH: list[tuple[str, Any, str]] = [
     ("caption", {"caption": "a dog"}, "no field 'caption'"),
     ("zones", {"labels": "???", "names": {}}, "labels is a PNG in base64"),
     ("zones", {"labels": base64.b64encode(b"GIF89a").decode(), "names": {}}, "something else"),
-    ("zones", {"labels": CELLS[:60], "names": {}}, "not a picture that can be read|cannot be decoded"),
+    ("zones", {"labels": CELLS[:60], "names": {}}, "not an image that can be read|cannot be decoded"),
     ("zones", {"labels": png(np.ones((4, 6), np.uint8)), "names": {}}, r"the zones are \(6, 4\), the input"),
     ("zones", {"labels": png(np.ones((40, 60, 3), np.uint8)), "names": {}}, "one channel"),
     ("zones", {"labels": CELLS, "names": ["skin"]}, "names is .* label values of each zone"),

@@ -10,7 +10,6 @@ from typing import Any
 from instar.case import Case
 from instar.datasets.dataset import Dataset, Distinct
 from instar.datasets.listing import path_id
-from instar.scene import Scene
 
 __all__ = ["from_function"]
 
@@ -30,7 +29,7 @@ def from_function(function: Callable[[], Iterable[Any]], name: str) -> Dataset:
         str(root),
         cases,
         getattr(first.truth, "kind", None),
-        inputs="scene" if first.track or isinstance(first.input, Scene) else "image",
+        inputs=first.kind,
     )
 
 
