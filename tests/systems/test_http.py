@@ -252,6 +252,14 @@ def test_detections(server: Server, tmp_path: Path) -> None:
     assert "x1 < x0" in failure(found)
 
 
+def test_a_message_quotes_no_part_of_a_secret(server: Server, loaded: Callable[..., System]) -> None:
+    """A message quotes the first 80 characters of a wrong value, which end in the middle of the key here."""
+    server.steps = [says({"result": {"caption": ["x" * 70 + KEY.upper()], "confidence": 1}})]
+    message = failure(loaded())
+    assert "it takes a text" in message
+    assert KEY.upper()[:6] not in message
+
+
 # --- what goes wrong and comes right ---------------------------------------------------------------
 
 

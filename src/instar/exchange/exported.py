@@ -23,6 +23,7 @@ from instar.engine.plan import Key
 from instar.files import place_file
 from instar.scene import decode_classes
 from instar.store import DatasetInfo, ProviderInfo
+from instar.store.manifest import Header
 from instar.transforms import Change
 from instar.warp import Size, Warp
 
@@ -139,7 +140,7 @@ class ExportedCase:
     """A case of an export: its row in a run folder, the header of its truth, the needs that were stored, its inputs."""
 
     case: Row
-    truth: Mapping[str, Any] | None = None
+    truth: Header | None = None
     needs: tuple[Row, ...] = ()
     inputs: tuple[ExportedInput, ...] = ()
 

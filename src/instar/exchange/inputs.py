@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import polars as pl
 import xxhash
@@ -17,6 +16,7 @@ from instar.exchange.exported import ExportedCase, exported_cases
 from instar.exchange.raw import CHUNK, NAMED, RawRows, spelled_key
 from instar.outputs import Output
 from instar.store import KEY
+from instar.store.manifest import Header
 from instar.transforms import Change
 
 __all__ = ["KnownInputs"]
@@ -25,7 +25,7 @@ __all__ = ["KnownInputs"]
 class KnownInputs:
     """Rows of cases by id, the header of their truth, and what an export says was changed, None without one."""
 
-    def __init__(self, truth: Mapping[str, Any] | None) -> None:
+    def __init__(self, truth: Header | None) -> None:
         self.cases: dict[str, Row] = {}
         self.truth = truth
         self.changes: pl.DataFrame | None = None
@@ -77,7 +77,7 @@ class KnownInputs:
         if unanswered:
             raw.notes.append(f"{unanswered:,} inputs of {folder} have no output in the tables")
 
-    def _add(self, row: Row, truth: Mapping[str, Any] | None) -> None:
+    def _add(self, row: Row, truth: Header | None) -> None:
         if truth is not None and self.truth is None:
             self.truth = truth
         if truth != self.truth:

@@ -12,11 +12,13 @@ from typing import IO, Any
 
 import xxhash
 
+from instar.engine.messages import Row
 from instar.engine.plan import SOURCE
 from instar.json_values import as_number, as_numbers, as_text, as_texts, as_whole, depth, one_of, short
 from instar.outputs import Output, json_columns, output_kind, output_kinds
 from instar.spelling import nearest
 from instar.store import KEY
+from instar.store.manifest import Header
 from instar.transforms import transformation
 from instar.warp import Warp
 
@@ -43,7 +45,7 @@ def kinds_in(columns: Collection[str]) -> list[str]:
 # --- tables ----------------------------------------------------------------------------------------
 
 
-def lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def lines(path: Path) -> Iterator[tuple[int, Row]]:
     """The lines of a table with their numbers: JSON objects, or the cells of CSV by the names in its first line."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no table {str(path)!r}")
@@ -76,7 +78,7 @@ def _decoded(path: Path, file: IO[bytes]) -> Iterator[str]:
             ) from None
 
 
-def _objects(path: Path, texts: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _objects(path: Path, texts: Iterator[str]) -> Iterator[tuple[int, Row]]:
     for number, text in enumerate(texts, start=1):
         if not text.strip():
             continue
@@ -98,7 +100,7 @@ def _refused(constant: str) -> float:
 _JSON, _SPELLED = json.JSONDecoder(parse_constant=_refused), json.JSONEncoder(ensure_ascii=False)
 
 
-def _cells(path: Path, texts: Iterator[str], header: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _cells(path: Path, texts: Iterator[str], header: str) -> Iterator[tuple[int, Row]]:
     csv.field_size_limit(1 << 30)
     reader = csv.reader(texts, delimiter=max(",;\t", key=header.count), strict=True)
     try:
@@ -151,7 +153,7 @@ def _text_columns() -> tuple[frozenset[str], frozenset[str]]:
     )
 
 
-def renamed(values: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
+def renamed(values: Mapping[str, Any], columns: Mapping[str, str]) -> Row:
     """A line by our names."""
     if not columns:
         return dict(values)
@@ -188,7 +190,7 @@ class Reader:
         common: Mapping[str, object],
         columns: Mapping[str, str],
         follow_up: str | None,
-        header: Mapping[str, Any] | None,
+        header: Header | None,
     ) -> None:
         """`common` are fields that every output has, `header` is what the outputs of the run have in common so far."""
         self.kind, self.columns, self.common, self.header = kind, columns, common, header
@@ -208,7 +210,7 @@ class Reader:
         self.changing = set[str]()
         """The columns seen that say what was changed."""
 
-    def rows(self, line: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    def rows(self, line: Mapping[str, Any]) -> Iterator[Row]:
         """The rows of a line: one, or that of the source and that of the follow-up."""
         values = {
             name: content
@@ -272,10 +274,10 @@ class Reader:
                 ) from None
         return self.ids[text]
 
-    def _answer(self, values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    def _answer(self, values: Mapping[str, Any], prefix: str) -> Row:
         """The status and the output of a line, or of its source."""
         status = one_of(values.get(f"{prefix}status", "ok"), f"{prefix}status", STATUSES)
-        row: dict[str, Any] = {"status": status}
+        row: Row = {"status": status}
         if f"{prefix}message" in values:
             row["message"] = as_text(values[f"{prefix}message"], "message")
         if f"{prefix}seconds" in values:
@@ -334,9 +336,9 @@ def _lacking_text(lacking: Sequence[str], prefix: str) -> str:
 _CHANGES = frozenset({"warp", "regions", "added", "removed", "facts"})
 
 
-def _change(values: Mapping[str, Any]) -> dict[str, Any]:
+def _change(values: Mapping[str, Any]) -> Row:
     """The columns of a change, as far as a line has them."""
-    row: dict[str, Any] = {}
+    row: Row = {}
     if "warp" in values:
         flat = (9,) if depth(values["warp"]) == 1 else (3, 3)
         matrix = as_numbers(
@@ -367,7 +369,7 @@ def _change(values: Mapping[str, Any]) -> dict[str, Any]:
 # --- single values ---------------------------------------------------------------------------------
 
 
-def _case(value: Any) -> str:
+def _case(value: object) -> str:
     if value is None:
         raise ValueError("it has no case; where its column has another name, columns says so: case=NAME")
     if isinstance(value, int) and not isinstance(value, bool):
