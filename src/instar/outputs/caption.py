@@ -15,6 +15,7 @@ from instar.case import Input
 from instar.json_values import as_number, as_object, as_text, as_texts
 from instar.outputs.detections import Detections
 from instar.outputs.heat import HeatMap, heat_of
+from instar.outputs.output import OutputDefaults
 from instar.shapes import Shape
 from instar.warp import Size, Warp
 
@@ -24,7 +25,7 @@ _TEXT = "the text of a caption"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Caption:
+class Caption(OutputDefaults):
     """What a captioner says of one image, or what people say of it (one caption a line).
 
     `score` is how sure it is. `attention` is where it looked. `detections` are those that the words were made of,
@@ -42,7 +43,6 @@ class Caption:
     answers: ClassVar[str] = "image"
     relation: ClassVar[str | None] = "objects"
     suite: ClassVar[str | None] = "deeptest"
-    need: ClassVar[str | None] = None
     placed: ClassVar[bool] = False
     accepts: ClassVar[tuple[type, ...]] = (str,)
     json_fields: ClassVar[Mapping[str, bool]] = {"text": True, "score": False, "attention": False, "detections": False}
@@ -112,9 +112,6 @@ class Caption:
     def says(self) -> str:
         return self.text
 
-    def facts(self) -> Mapping[str, float]:
-        return {}
-
     def to_json(self) -> dict[str, object]:
         return {
             "text": self.text if len(self.texts) == 1 else list(self.texts),
@@ -138,9 +135,6 @@ class Caption:
             if detections is None
             else Detections.from_json(as_object(detections, "detections", Detections.json_fields), frame),
         )
-
-    def header(self) -> dict[str, Any]:
-        return {"kind": self.kind}
 
     def row(self) -> dict[str, Any]:
         row: dict[str, Any] = {"caption": self.text}
@@ -181,10 +175,6 @@ class Caption:
             return answer
         height, width = answer.cells.shape if answer.cells.ndim == 2 else (1, 1)
         return replace(answer, cells=None, attention=HeatMap.of(answer.cells, Warp.resize((width, height), input.size)))
-
-    @classmethod
-    def subjects(cls, rows: pl.DataFrame, header: Mapping[str, Any]) -> None:
-        """Words have no place in the image."""
 
 
 def _worded(text: str) -> str:

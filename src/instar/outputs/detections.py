@@ -15,6 +15,7 @@ import polars as pl
 from instar.case import Input
 from instar.json_values import as_list, as_numbers, as_texts
 from instar.outputs.cells import cells_from_json, cells_to_json
+from instar.outputs.output import OutputDefaults
 from instar.outputs.subjects import subject_frame
 from instar.shapes import Shape
 from instar.warp import Size, Warp, warp_pixels
@@ -23,7 +24,7 @@ __all__ = ["OUTPUT", "Detections"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Detections:
+class Detections(OutputDefaults):
     """What a detector says of one input, or what a dataset says is in it.
 
     `boxes` is (N, 4) as x0, y0, x1, y1 in pixels; `scores` are 0 to 1. `ids` are the dataset's annotation ids;
@@ -41,8 +42,6 @@ class Detections:
     relation: ClassVar[str | None] = "detections"
     suite: ClassVar[str | None] = "detections"
     need: ClassVar[str | None] = "objects"
-    placed: ClassVar[bool] = True
-    accepts: ClassVar[tuple[type, ...]] = ()
     json_fields: ClassVar[Mapping[str, bool]] = {
         "boxes": True,
         "labels": True,
@@ -57,7 +56,6 @@ class Detections:
         "ids": pl.List(pl.String),
         "masks": pl.Binary,
     }
-    apart: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         """What is no detection must not be taken for one that found nothing."""
@@ -138,12 +136,6 @@ class Detections:
             shapes.append(Shape("text", box[None, :2].astype(np.float64), f"{label} {score:.2f}"))
         return shapes
 
-    def says(self) -> None:
-        """It is drawn."""
-
-    def facts(self) -> Mapping[str, float]:
-        return {}
-
     def to_json(self) -> dict[str, object]:
         masks = None if self.masks is None else [cells_to_json(mask.astype(np.uint8) * 255) for mask in self.masks]
         return {
@@ -172,9 +164,6 @@ class Detections:
             ids=() if ids is None else as_texts(ids, "ids"),
             masks=None if masks is None else cells or np.zeros((0, *(frame or (0, 0))[::-1])),
         )
-
-    def header(self) -> dict[str, Any]:
-        return {"kind": self.kind}
 
     def row(self) -> dict[str, Any]:
         return {

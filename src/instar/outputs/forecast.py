@@ -13,6 +13,7 @@ import polars as pl
 from instar.case import Input
 from instar.json_values import as_numbers, depth
 from instar.outputs.heat import Box, HeatMap, heat_of
+from instar.outputs.output import OutputDefaults
 from instar.scene import Scene
 from instar.shapes import Shape
 from instar.warp import Size, Warp
@@ -21,7 +22,7 @@ __all__ = ["OUTPUT", "Forecast", "Paths"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Forecast:
+class Forecast(OutputDefaults):
     """What a trajectory predictor says of one scene, or what really happened (one future).
 
     `futures` (K, T, 2) are K sampled paths of T positions in pixels of the map; they may leave it. `heat` is the
@@ -37,9 +38,6 @@ class Forecast:
     answers: ClassVar[str] = "scene"
     relation: ClassVar[str | None] = "wvc"
     suite: ClassVar[str | None] = "trajtest"
-    need: ClassVar[str | None] = None
-    placed: ClassVar[bool] = True
-    accepts: ClassVar[tuple[type, ...]] = ()
     json_fields: ClassVar[Mapping[str, bool]] = {"futures": True, "map": False}
     columns: ClassVar[Mapping[str, Any]] = {
         "futures": pl.List(pl.Float32),
@@ -86,20 +84,11 @@ class Forecast:
             np.asarray(warp.points(self.futures), np.float32), None if self.heat is None else self.heat.warped(warp)
         )
 
-    def confident(self, confidence: float) -> Forecast:
-        return self
-
     def shapes(self, target: str | None = None) -> list[Shape]:
         shapes = [] if self.heat is None else [self.heat.shape()]
         steps = self.futures.astype(np.float64)
         lines = np.concatenate([steps[:, :-1], steps[:, 1:]], 2).reshape(-1, 4)
         return [*shapes, Shape("lines", lines), Shape("points", steps[:, -1])]
-
-    def says(self) -> None:
-        """It is drawn."""
-
-    def facts(self) -> Mapping[str, float]:
-        return {}
 
     def to_json(self) -> dict[str, object]:
         return {"futures": self.futures.tolist(), "map": None if self.heat is None else self.heat.to_json()}
@@ -112,9 +101,6 @@ class Forecast:
         futures = as_numbers(fields["futures"], "futures", shape, "paths, each a list of positions [x, y]")
         heat = fields.get("map")
         return cls(_checked(futures), None if heat is None else HeatMap.from_json(heat, "map", frame))
-
-    def header(self) -> dict[str, Any]:
-        return {"kind": self.kind}
 
     def row(self) -> dict[str, Any]:
         row: dict[str, Any] = {"futures": self.futures.ravel(), "samples": len(self.futures)}
@@ -151,10 +137,6 @@ class Forecast:
         elif heat is not None and heat.warp.target != input.size:
             heat = HeatMap(heat.cells, Warp(heat.warp.matrix, heat.warp.source, input.size))
         return cls(futures, heat)
-
-    @classmethod
-    def subjects(cls, rows: pl.DataFrame, header: Mapping[str, Any]) -> pl.DataFrame | None:
-        return None
 
 
 def _checked(futures: npt.ArrayLike) -> npt.NDArray[np.float32]:

@@ -11,7 +11,7 @@ from instar.case import Input
 from instar.shapes import Shape
 from instar.warp import Size, Warp
 
-__all__ = ["Output"]
+__all__ = ["Output", "OutputDefaults"]
 
 
 class Output(Protocol):
@@ -90,3 +90,31 @@ class Output(Protocol):
         `y1` in pixels, and the `score`. None for a kind that does not find subjects.
         """
         ...
+
+
+class OutputDefaults:
+    """What most kinds of output have in common, to inherit from: drawn, without facts, subjects or a low score."""
+
+    __slots__ = ()
+
+    kind: ClassVar[str]
+    need: ClassVar[str | None] = None
+    placed: ClassVar[bool] = True
+    accepts: ClassVar[tuple[type, ...]] = ()
+    apart: ClassVar[tuple[str, ...]] = ()
+
+    def confident(self, confidence: float) -> Self:
+        return self
+
+    def says(self) -> str | None:
+        return None
+
+    def facts(self) -> Mapping[str, float]:
+        return {}
+
+    def header(self) -> dict[str, Any]:
+        return {"kind": self.kind}
+
+    @classmethod
+    def subjects(cls, rows: pl.DataFrame, header: Mapping[str, Any]) -> pl.DataFrame | None:
+        return None

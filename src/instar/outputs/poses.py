@@ -14,6 +14,7 @@ import polars as pl
 
 from instar.case import Input
 from instar.json_values import as_list, as_numbers, depth, short
+from instar.outputs.output import OutputDefaults
 from instar.outputs.subjects import subject_frame
 from instar.shapes import Shape
 from instar.skeleton import Skeleton, skeleton
@@ -25,7 +26,7 @@ Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Poses:
+class Poses(OutputDefaults):
     """What a pose estimator says of one input: a landmark set per subject, possibly none.
 
     `points` is (subjects, landmarks, 2) in pixels, NaN where a landmark is absent; `visibility`
@@ -42,15 +43,12 @@ class Poses:
     relation: ClassVar[str | None] = "poses"
     suite: ClassVar[str | None] = "met-pose/sub"
     need: ClassVar[str | None] = "landmarks"
-    placed: ClassVar[bool] = True
-    accepts: ClassVar[tuple[type, ...]] = ()
     json_fields: ClassVar[Mapping[str, bool]] = {"points": True, "skeleton": True, "visibility": False, "scores": False}
     columns: ClassVar[Mapping[str, Any]] = {
         "points": pl.List(pl.Float32),
         "visibility": pl.List(pl.Float32),
         "scores": pl.List(pl.Float32),
     }
-    apart: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def from_array(
@@ -134,12 +132,6 @@ class Poses:
             shapes.append(Shape("lines", ends[~np.isnan(ends).any(1)]))
             shapes.append(Shape("points", dots[~np.isnan(dots).any(1)]))
         return shapes
-
-    def says(self) -> None:
-        """It is drawn."""
-
-    def facts(self) -> Mapping[str, float]:
-        return {}
 
     def to_json(self) -> dict[str, object]:
         return {

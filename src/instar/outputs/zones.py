@@ -14,6 +14,7 @@ import polars as pl
 from instar.case import Input
 from instar.json_values import as_list, as_text, short
 from instar.outputs.cells import cells_from_json, cells_to_json, png_of_cells
+from instar.outputs.output import OutputDefaults
 from instar.shapes import Shape
 from instar.warp import Size, Warp, warp_pixels
 
@@ -21,7 +22,7 @@ __all__ = ["OUTPUT", "Zones"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Zones:
+class Zones(OutputDefaults):
     """Named zones of one image: `labels` (H, W) of uint8, and per zone name the label values it covers.
 
     A value in no zone belongs to none of them.
@@ -35,11 +36,8 @@ class Zones:
     relation: ClassVar[str | None] = None
     suite: ClassVar[str | None] = None
     need: ClassVar[str | None] = "zones"
-    placed: ClassVar[bool] = True
-    accepts: ClassVar[tuple[type, ...]] = ()
     json_fields: ClassVar[Mapping[str, bool]] = {"names": True, "labels": True}
     columns: ClassVar[Mapping[str, Any]] = {"png": pl.Binary}
-    apart: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         labels = np.asarray(self.labels)
@@ -72,18 +70,12 @@ class Zones:
             carried = np.where(covered > 0, carried, np.uint8(255))
         return Zones(carried, self.names)
 
-    def confident(self, confidence: float) -> Zones:
-        return self
-
     def shapes(self, target: str | None = None) -> list[Shape]:
         width, height = self.size
         return [
             Shape("heat", np.array([[0.0, 0, width, height]]), text=name, heat=(self.mask(name) > 0).astype(np.float32))
             for name in self.names
         ]
-
-    def says(self) -> None:
-        """It is drawn."""
 
     def facts(self) -> Mapping[str, float]:
         return self.shares()
@@ -123,10 +115,6 @@ class Zones:
         if answer.size != input.size:
             raise ValueError(f"the zones are {answer.size}, the image is {input.size}")
         return answer
-
-    @classmethod
-    def subjects(cls, rows: pl.DataFrame, header: Mapping[str, Any]) -> pl.DataFrame | None:
-        return None
 
 
 def _values(value: object, zone: str) -> tuple[int, ...]:
