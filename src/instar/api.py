@@ -19,7 +19,7 @@ from instar.image import Image, Unreadable, read_image
 from instar.outputs import output_kind
 from instar.report import contact_sheet, draw_shapes, write_png
 from instar.skeleton import Skeleton
-from instar.store import Store
+from instar.store import ProviderInfo, Store
 from instar.suites import Suite, suite
 from instar.systems import System, default_objects, default_zones, from_function, system_name
 from instar.systems import system as _system
@@ -169,11 +169,11 @@ def export_inputs(
         stochastic: the system answers the same input differently; ask for the repeats that rules want.
     """
     chosen = _suite(suite)
-    earlier: dict[str, Any] = {}
+    earlier: Mapping[str, ProviderInfo] = {}
     with suppress(FileNotFoundError):
-        earlier = opened_export(out)["providers"]
+        earlier = opened_export(out).providers
     named = {
-        need: (earlier.get(need) or {}).get("name") if name in (None, "auto") else str(name)
+        need: (earlier[need].name if need in earlier else None) if name in (None, "auto") else str(name)
         for need, name in (("zones", zones), ("objects", objects), ("pool", pool))
     }
     return _export_inputs(

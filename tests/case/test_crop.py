@@ -49,9 +49,9 @@ def test_scaled_pixels_are_where_their_points_are(side: int, size: int) -> None:
 @pytest.mark.parametrize(
     ("crop", "message"),
     [
-        (Crop(60, 0, 70, 10, 10, 10), "outside of the picture, 60 × 40 pixels"),
-        (Crop(-10, 0, 0, 10, 10, 10), "outside of the picture"),
-        (Crop(0, -20, 9, -5, 9, 15), "outside of the picture"),
+        (Crop(60, 0, 70, 10, 10, 10), "outside of the image, 60 × 40 pixels"),
+        (Crop(-10, 0, 0, 10, 10, 10), "outside of the image"),
+        (Crop(0, -20, 9, -5, 9, 15), "outside of the image"),
         (Crop(5, 5, 5, 9, 4, 4), "no area"),
         (Crop(5, 5, 9, 4, 4, 4), "no area"),
         (Crop(0, 0, 9, 9, 0, 9), "no area"),
@@ -77,5 +77,5 @@ def test_the_hash_is_that_of_the_file_and_the_crop(tmp_path: Path) -> None:
 
 
 def test_only_pictures_at_a_path_have_crops() -> None:
-    with pytest.raises(ValueError, match="a crop, which is of a picture at a path"):
+    with pytest.raises(ValueError, match="a crop, which is of an image at a path"):
         Case("a", input=ramp(), crop=Crop(0, 0, 9, 9, 9, 9))

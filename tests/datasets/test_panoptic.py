@@ -109,7 +109,7 @@ def test_a_crop_away_from_its_picture_is_a_row_that_says_so(tmp_path: Path, pict
     labelled(tmp_path, picture, "a", {"hand_pts": marks(500, 30)})
     labelled(tmp_path, picture, "b", {"hand_pts": [*marks()[:20], [1e9, 1e9, 1]]})
     outside, huge = dataset(f'panoptic("{tmp_path}", crop=2.2)').cases()
-    with pytest.raises(Unreadable, match=r"a\.jpg: .*lies outside of the picture, 100 × 80"):
+    with pytest.raises(Unreadable, match=r"a\.jpg: .*lies outside of the image, 100 × 80"):
         read_input(outside)
     with pytest.raises(Unreadable, match="more than"):
         read_input(huge)

@@ -23,7 +23,8 @@ import instar
 from instar.case import Case, read_input
 from instar.datasets import Dataset, dataset
 from instar.engine import Conflict, Outcome, Progress
-from instar.exchange.export import _safe, export_inputs
+from instar.exchange.export import export_inputs
+from instar.exchange.exported import safe_name
 from instar.image import read_image
 from instar.store import Busy, Store
 from instar.suites import suite
@@ -141,7 +142,7 @@ def test_an_unreadable_picture_is_counted_and_has_no_lines(photos: Path, tmp_pat
 
 @given(st.lists(st.text(min_size=1), min_size=2, max_size=6, unique=True))
 def test_any_name_has_a_safe_file_of_its_own(names: list[str]) -> None:
-    files = [_safe(name) for name in names]
+    files = [safe_name(name) for name in names]
     assert len({file.lower() for file in files}) == len(names), "also where capitals make no difference"
     for file in files:
         assert 0 < len(file) < 100 and file.isascii()
@@ -234,7 +235,7 @@ def test_two_at_once_do_not_write_into_one_folder(photos: Path, tmp_path: Path) 
 
 
 def test_a_suite_for_any_kind_must_say_which(photos: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="say with --kind"):
+    with pytest.raises(ValueError, match="say with the parameter kind"):
         export_inputs(dataset(photos), suite("mirror(h)"), tmp_path / "out")
     with pytest.raises(KeyError, match="unknown output kind 'pose'; did you mean 'poses'"):
         exported(photos, tmp_path / "out", kind="pose")

@@ -522,7 +522,7 @@ def test_other_outputs_do_not_go_into_a_run(tmp_path: Path) -> None:
     with pytest.raises(Conflict, match="which was asked itself"):
         imported(jsonl(tmp_path / "t", *PAIR), tmp_path / "asked")
     imported(jsonl(tmp_path / "t", *PAIR), tmp_path / "run")
-    with pytest.raises(Conflict, match="--kind says caption, the run says detections"):
+    with pytest.raises(Conflict, match="kind says caption, the run says detections"):
         imported(jsonl(tmp_path / "t", said("b", "source", "a dog")), tmp_path / "run", kind="caption")
     with pytest.raises(Conflict, match="is a run of t, not of"):
         instar.run(rectangles, "mirror(h)", photos, out=tmp_path / "run", workers=0)
@@ -668,7 +668,7 @@ def test_columns_that_are_renamed_must_be_there(tmp_path: Path) -> None:
     table = jsonl(tmp_path / "t", {"image": "a", "text": "a dog", "follow_up": "source"})
     imported(table, tmp_path / "run", columns={"case": "image", "caption": "text"})
     assert instar.open_run(tmp_path / "run").predictions()["caption"].to_list() == ["a dog"]
-    with pytest.raises(ValueError, match=r"has no column 'scroe', which --columns says is score.*it has"):
+    with pytest.raises(ValueError, match=r"has no column 'scroe', which the parameter columns says is score.*it has"):
         imported(table, tmp_path / "other", columns={"case": "image", "caption": "text", "score": "scroe"})
     with pytest.raises(ValueError, match="a table of caption has no column 'captoin'; did you mean 'caption'"):
         imported(table, tmp_path / "other", columns={"case": "image", "captoin": "text"}, kind="caption")

@@ -20,6 +20,7 @@ LAYERS = [
     {"registry"},
     {"json_values", "shapes", "warp"},
     {"skeleton", "stats", "scene", "image"},
+    {"video"},
     {"case", "pool"},
     {"outputs"},
     {"transforms", "datasets", "systems"},

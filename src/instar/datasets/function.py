@@ -10,7 +10,6 @@ from typing import Any
 from instar.case import Case
 from instar.datasets.dataset import Dataset, Distinct
 from instar.datasets.listing import path_id
-from instar.scene import Scene
 
 __all__ = ["from_function"]
 
@@ -25,13 +24,7 @@ def from_function(function: Callable[[], Iterable[Any]], name: str) -> Dataset:
     first = next(cases(), None)  # mistakes show at once, not in the middle of a run
     if first is None:
         raise ValueError(f"{name} gives no cases")
-    return Dataset(
-        name,
-        str(root),
-        cases,
-        getattr(first.truth, "kind", None),
-        inputs="scene" if first.track or isinstance(first.input, Scene) else "image",
-    )
+    return Dataset(name, str(root), cases, getattr(first.truth, "kind", None), inputs=first.kind)
 
 
 def _cases(function: Callable[[], Iterable[Any]], name: str, root: Path) -> Iterator[Case]:

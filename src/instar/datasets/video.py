@@ -8,8 +8,9 @@ from pathlib import Path
 
 from instar.case import Case
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc
-from instar.image import Unreadable, count_frames
+from instar.image import Unreadable
 from instar.spelling import Parameter
+from instar.video import count_frames
 
 __all__ = ["VIDEO", "VIDEOS"]
 

@@ -10,7 +10,6 @@ from instar.engine.follow_up import error_text
 from instar.engine.messages import InputRead, InputUnreadable
 from instar.image import Unreadable
 from instar.outputs import Output
-from instar.scene import Scene, Track
 from instar.store import Row
 
 __all__ = ["case_row", "read_case"]
@@ -18,7 +17,7 @@ __all__ = ["case_row", "read_case"]
 
 def case_row(case: Case, truth_kind: str | None) -> Row:
     """What is known of a case before it is read. Its truth goes with it where it is of the kind that all cases have."""
-    track = Track.of(case.input) if isinstance(case.input, Scene) else case.track
+    track = case.stored_track
     row: Row = {
         "case": case.id,
         "path": case.path,

@@ -1,54 +1,44 @@
-"""Export: every follow-up of a plan as a file with its key, for whoever answers them elsewhere.
-
-A case is a folder of files and a `case.json` that says what they are. That is written last, by one rename, so that a
-case is there whole or not at all. `inputs.jsonl` gathers what all of them say, one line per input.
-"""
+"""Export: every follow-up of a plan as a file with its key, for whoever answers them elsewhere."""
 
 from __future__ import annotations
 
 import json
-import re
 import time
-from base64 import b64decode, b64encode
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import cv2
 import numpy as np
-import numpy.typing as npt
-import xxhash
 
-from instar.case import Case, Input, read_input
+from instar.case import Case, Input
 from instar.datasets import Dataset
+from instar.engine.cases import case_row, read_case
+from instar.engine.follow_up import NoFollowUp, make_follow_up
 from instar.engine.manifest import Conflict
 from instar.engine.needs import Need, Provider, is_stored, provided, provider
 from instar.engine.packing import packed_need
 from instar.engine.plan import SOURCE, Key, Plan, bound_rules, make_plan
 from instar.engine.progress import Outcome, Progress
+from instar.exchange.exported import (
+    ExportedCase,
+    ExportedInput,
+    ExportManifest,
+    case_folder,
+    gather_lines,
+    opened_export,
+    safe_name,
+)
 from instar.files import place_file
-from instar.image import Image, Unreadable
-from instar.outputs import output_kind
-from instar.outputs.forecast import Forecast
-from instar.scene import Scene, Track, decode_classes
-from instar.store import Store
+from instar.image import small_png
+from instar.outputs import Output, output_kind, output_kinds
+from instar.store import DatasetInfo, ProviderInfo, Row, Store
 from instar.suites import Suite
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed
 
-__all__ = ["TAKES", "case_row", "export_inputs", "exported_cases", "opened_export", "read_mask"]
-
-FORMAT = 1
-TAKES = {Forecast.kind: Scene.kind}
-"""What systems take that answer with a kind of output: images, where nothing else is said."""
-_ABOUT, _INPUTS, _CASE, _LINES = "export.json", "inputs", "case.json", "inputs.jsonl"
-_LETTERS = 60
-"""As many of a name are kept for people to read; its hash makes it one of its own."""
-
-
-# --- what an export is -----------------------------------------------------------------------------
+__all__ = ["export_inputs"]
 
 
 def export_inputs(
@@ -71,33 +61,39 @@ def export_inputs(
     """
     target, begun = Path(folder), time.monotonic()
     with Store(target).lock():
-        about, asked = _grown(target, dataset, suite, _kind(kind, suite, dataset), stochastic, seed, providers or {})
-        plan = make_plan(bound_rules(about["rules"], about["kind"]), seed=about["seed"], deterministic=not stochastic)
-        exporter = _Exporter(target, plan, stochastic, asked, on_progress or (lambda progress: None))
+        manifest, loaded = _grown(
+            target, dataset, suite, _kind(kind, suite, dataset), stochastic, seed, providers or {}
+        )
+        manifest.write(target)
+        plan = make_plan(
+            bound_rules(manifest.rules, manifest.kind), seed=manifest.seed, deterministic=not manifest.stochastic
+        )
+        exporter = _Exporter(target, plan, stochastic, loaded, on_progress or (lambda progress: None))
         exporter.notes += dataset.notes
         interrupted = False
         try:
             exporter.cases(lambda: islice(dataset.cases(), limit))
         except KeyboardInterrupt:
             interrupted = True
-        total, cases, unreadable = _gathered(target)
-    return Outcome(
-        exporter.progress.fresh, time.monotonic() - begun, total, cases, unreadable, interrupted, tuple(exporter.notes)
-    )
+        statuses, cases, unreadable = gather_lines(target)
+    seconds = time.monotonic() - begun
+    notes = tuple(exporter.notes)
+    return Outcome(exporter.progress.fresh, seconds, statuses, cases, unreadable, interrupted, notes)
 
 
-def _kind(given: str | None, suite: Suite, dataset: Dataset) -> str:
-    kind = given or suite.output
+def _kind(name: str | None, suite: Suite, dataset: Dataset) -> str:
+    kind = name or suite.output
     if kind is None:
+        kinds = ", ".join(one for one, output in output_kinds().items() if output.answers == dataset.inputs)
         raise ValueError(
-            f"suite {suite.name} is for any kind of output; say with --kind what the answers will be: "
-            "caption, detections, forecast or poses"
+            f"suite {suite.name} is for any kind of output; say with the parameter kind what the answers will be: "
+            f"{kinds}"
         )
-    takes = TAKES.get(output_kind(kind).kind, Image.kind)
+    takes = output_kind(kind).answers
     if takes != dataset.inputs:
         raise ValueError(
             f"systems that answer with {kind} take {takes}s, the cases of {dataset.name} are "
-            f"{dataset.inputs}s; give a dataset of {takes}s, or another --kind"
+            f"{dataset.inputs}s; give a dataset of {takes}s, or another kind"
         )
     return kind
 
@@ -110,119 +106,72 @@ def _grown(
     stochastic: bool,
     seed: int | None,
     names: Mapping[str, str],
-) -> tuple[dict[str, Any], dict[str, Provider]]:
-    """What is exported, written down, and who provides what it needs. Rules and cases may be added; nothing else may
-    change."""
+) -> tuple[ExportManifest, dict[str, Provider]]:
+    """What is exported, and who provides what it needs. Rules and cases may be added; nothing else may change."""
     from instar import __version__
 
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    fixed = {"kind": kind, "stochastic": stochastic, "dataset": {"name": dataset.name, "root": dataset.root}}
-    if (folder / _ABOUT).is_file():
-        about = opened_export(folder)
-        fixed.update(seed=about["seed"] if seed is None else seed, options=dict(suite.options or about["options"]))
-    else:
-        fixed.update(seed=seed or 0, options=dict(suite.options))
-        about = {
-            "format": FORMAT,
-            "instar": __version__,
-            "created": now,
-            **fixed,
-            "suites": [],
-            "rules": [],
-            "thresholds": {},
-            "panels": [],
-            "providers": {},
-        }
-    for what, asked in fixed.items():
-        _refuse_other(folder, what, about[what], asked)
-    rules = bound_rules([*about["rules"], *suite.rules], kind)
-    needs = {need for rule in rules for one in rule.transformations for need in one.needs}
-    held = {need: one["name"] for need, one in about["providers"].items()}
-    providers = {need: provider(need, name) for need, name in {**held, **names}.items() if need in needs}
-    for need, one in providers.items():
-        who = {"name": one.name, "fingerprint": one.fingerprint}
-        _refuse_other(folder, need, about["providers"].setdefault(need, who), who)
-    about["rules"] = [rule.id for rule in rules]
-    about["suites"] += [suite.name] if suite.name not in about["suites"] else []
-    about["panels"] += [name for name in suite.panels if name not in about["panels"]]
-    about["thresholds"].update(suite.thresholds)
-    about["updated"] = now
-    place_file(folder / _ABOUT, json.dumps(about, indent=1).encode("utf-8"))
-    return about, providers
-
-
-def _refuse_other(folder: Path, what: str, before: object, asked: object) -> None:
-    if before != asked:
-        raise Conflict(
-            f"{folder} was exported with {what} {json.dumps(before)}, not {json.dumps(asked)}; give another "
-            "--out, or continue with what it was made with"
-        )
-
-
-def opened_export(folder: str | Path) -> dict[str, Any]:
-    """What an export says of itself."""
-    path = Path(folder) / _ABOUT
+    source = DatasetInfo(dataset.name, dataset.root)
+    options = json.loads(json.dumps(dict(suite.options)))  # as they come back from a file
     try:
-        about: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(
-            f"{folder} holds no export (there is no {_ABOUT} in it); "
-            "`instar export DATASET SUITE --out FOLDER` makes one"
-        ) from None
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged ({error}); restore it, or export again") from None
-    if about.get("format") != FORMAT:
-        raise ValueError(
-            f"{folder} was exported in format {about.get('format')}, this Instar reads {FORMAT}; "
-            f"it was written by Instar {about.get('instar')}"
-        )
-    return about
-
-
-def exported_cases(folder: str | Path) -> Iterator[dict[str, Any]]:
-    """Every case of an export: its row (`case`), the header of its `truth`, the `needs` of its follow-ups, and its
-    `inputs`, one line each."""
-    for path in sorted((Path(folder) / _INPUTS).glob(f"*/{_CASE}")):
-        record = _record(path)
-        assert record is not None
-        yield record
-
-
-def _record(path: Path) -> dict[str, Any] | None:
-    try:
-        text = path.read_text("utf-8")
+        manifest = opened_export(folder)
     except FileNotFoundError:
-        return None
-    try:
-        record: dict[str, Any] = json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged ({error}); delete it and export again") from None
-    for row in (record["case"], *record["needs"]):
-        for name, value in row.items():
-            if isinstance(value, dict) and "base64" in value:
-                row[name] = b64decode(value["base64"])
-    return record
+        manifest = ExportManifest(__version__, now, now, kind, stochastic, source, seed or 0, options)
+    wanted = replace(
+        manifest,
+        kind=kind,
+        stochastic=stochastic,
+        dataset=source,
+        seed=manifest.seed if seed is None else seed,
+        options=options or manifest.options,
+    )
+    for name in ("kind", "stochastic", "dataset", "seed", "options"):
+        _refuse_other(folder, name, getattr(manifest, name), getattr(wanted, name))
+    rules = bound_rules([*manifest.rules, *suite.rules], kind)
+    needs = {need for rule in rules for one in rule.transformations for need in one.needs}
+    before = {need: who.name for need, who in manifest.providers.items()}
+    providers = {need: provider(need, name) for need, name in {**before, **names}.items() if need in needs}
+    infos = {need: ProviderInfo(who.name, who.fingerprint) for need, who in providers.items()}
+    for need, who in infos.items():
+        _refuse_other(folder, need, manifest.providers.get(need, who), who)
+    return replace(
+        manifest,
+        updated=now,
+        rules=tuple(rule.id for rule in rules),
+        suites=tuple(dict.fromkeys([*manifest.suites, suite.name])),
+        panels=tuple(dict.fromkeys([*manifest.panels, *suite.panels])),
+        thresholds={**manifest.thresholds, **suite.thresholds},
+        titles={**manifest.titles, **suite.titles},
+        providers={**manifest.providers, **infos},
+    ), providers
 
 
-def _gathered(folder: Path) -> tuple[dict[str, int], int, int]:
-    """Write all lines into one file; how many there are by status, how many cases, and how many were unreadable."""
-    total: Counter[str] = Counter()
-    cases = unreadable = 0
+def _refuse_other(folder: Path, what: str, before: object, now: object) -> None:
+    if before != now:
+        raise Conflict(
+            f"{folder} was exported with {what} {_spelled(before)}, not {_spelled(now)}; give another folder (`out`), "
+            "or continue with what it was made with"
+        )
 
-    def write(place: Path) -> None:
-        nonlocal cases, unreadable
-        with place.open("w", encoding="utf-8") as file:
-            for record in exported_cases(folder):
-                cases += 1
-                unreadable += record["case"]["status"] != "ok"
-                total.update(line["status"] for line in record["inputs"])
-                file.writelines(json.dumps(line) + "\n" for line in record["inputs"])
 
-    place_file(folder / _LINES, write)
-    return dict(total), cases, unreadable
+def _spelled(value: object) -> str:
+    if isinstance(value, DatasetInfo | ProviderInfo):
+        return value.name
+    return json.dumps(dict(value) if isinstance(value, Mapping) else value)
 
 
 # --- one case --------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _CaseInHand:
+    """A case that is being exported: what was provided for it, and what of that is stored."""
+
+    case: Case
+    source: Input
+    folder: Path
+    needs: dict[str, Need | NotApplicable]
+    stored: dict[str, Row]
 
 
 class _Exporter:
@@ -254,96 +203,76 @@ class _Exporter:
             self.on_progress(progress)
 
     def _case(self, case: Case) -> None:
-        place = self.folder / _INPUTS / _safe(case.id)
-        held = _record(place / _CASE) or {"case": {}, "needs": [], "inputs": []}
+        folder = case_folder(self.folder, case.id)
+        before = ExportedCase.read(folder) or ExportedCase({})
         lines = {
-            _key(line): line
-            for line in held["inputs"]
-            if line["status"] == "ok" and (self.folder / line["file"]).is_file()
+            line.key: line
+            for line in before.inputs
+            if line.status == "ok" and line.file is not None and (self.folder / line.file).is_file()
         }
         missing = [key for key in self.keys if key not in lines]
         if not missing:
             return
-        given, row, truth = case_row(case)
-        if lines and row.get("hash") != held["case"]["hash"]:
+        source, reading = read_case(case)
+        truth = cast("Output | None", case.truth)
+        row = {**case_row(case, None if truth is None else truth.kind), **reading.row()}
+        if lines and row.get("hash") != before.case["hash"]:
             self.notes.append(
                 f"{case.id} is not the input that this export knows by that id (its content changed, or "
                 "it cannot be read any more); what was exported stays, nothing was added"
             )
             return
-        needs = {row["need"]: row for row in held["needs"]}
-        if given is None:
+        stored = {need["need"]: need for need in before.needs}
+        if source is None:
             self.progress.statuses["unreadable"] += 1
         else:
-            fresh = self._lines(case, given, missing, place, needs)
+            fresh = self._lines(_CaseInHand(case, source, folder, {}, stored), missing)
             lines.update(fresh)
-            self.progress.fresh += sum(line["status"] == "ok" for line in fresh.values())
-            self.progress.statuses.update(line["status"] for line in fresh.values())
-        record = {
-            "case": row,
-            "truth": truth,
-            "needs": list(needs.values()),
-            "inputs": [lines[key] for key in self.keys if key in lines],
-        }
-        place_file(place / _CASE, json.dumps(_plain(record), allow_nan=False).encode("utf-8"))
+            self.progress.fresh += sum(line.status == "ok" for line in fresh.values())
+            self.progress.statuses.update(line.status for line in fresh.values())
+        inputs = tuple(lines[key] for key in self.keys if key in lines)
+        ExportedCase(row, None if truth is None else truth.header(), tuple(stored.values()), inputs).write(folder)
 
-    def _lines(
-        self, case: Case, given: Input, keys: list[Key], place: Path, stored: dict[str, dict[str, Any]]
-    ) -> dict[Key, dict[str, Any]]:
-        """A line for each key, its file written; needs that are stored are put beside those that are."""
-        lines: dict[Key, dict[str, Any]] = {}
-        needs: dict[str, Need | NotApplicable] = {}
-        made: dict[tuple[str, int], dict[str, Any]] = {}
+    def _lines(self, hand: _CaseInHand, keys: list[Key]) -> dict[Key, ExportedInput]:
+        """A line for each key, its file written."""
+        lines: dict[Key, ExportedInput] = {}
+        made: dict[tuple[str, int], ExportedInput] = {}
         for name, draw, repeat in keys:
-            wanted = self.transformations.get(name)
+            transformation = self.transformations.get(name)
             if (name, draw) not in made:
-                for need in sorted((wanted.needs if wanted else frozenset()) - needs.keys()):
-                    who = self.providers.get(need)
-                    needs[need] = provided(need, who, case, given)
-                    if who is not None and is_stored(who, needs[need], case):
-                        one = packed_need(need, who, needs[need])
-                        stored[need] = {**one.row(), "data": one.content}
-                made[name, draw] = self._made(case, given, wanted, draw, needs, place)
-            line = {"case": case.id, "follow_up": name, "draw": draw, "repeat": repeat, **made[name, draw]}
-            if line["status"] == "ok":  # a deterministic system has no use for a seed
-                line["seed"] = (
-                    draw_seed(self.plan.seed, case.id, wanted or SOURCE, draw, repeat) if self.stochastic else 0
-                )
+                self._provide(hand, transformation)
+                made[name, draw] = self._made(hand, transformation, draw)
+            line = replace(made[name, draw], repeat=repeat)
+            if line.status == "ok":  # a deterministic system has no use for a seed
+                chance = draw_seed(self.plan.seed, hand.case.id, transformation or SOURCE, draw, repeat)
+                line = replace(line, seed=chance if self.stochastic else 0)
             lines[name, draw, repeat] = line
         return lines
 
-    def _made(
-        self,
-        case: Case,
-        given: Input,
-        wanted: Transformation | None,
-        draw: int,
-        needs: Mapping[str, Need | NotApplicable],
-        place: Path,
-    ) -> dict[str, Any]:
+    def _provide(self, hand: _CaseInHand, transformation: Transformation | None) -> None:
+        """What a transformation needs and was not provided yet; what is stored is put beside what was."""
+        for need in sorted((transformation.needs if transformation else frozenset()) - hand.needs.keys()):
+            who = self.providers.get(need)
+            value = hand.needs[need] = provided(need, who, hand.case, hand.source)
+            if who is not None and is_stored(who, value, hand.case):
+                packed = packed_need(need, who, value)
+                hand.stored[need] = {**packed.row(), "data": packed.content}
+
+    def _made(self, hand: _CaseInHand, transformation: Transformation | None, draw: int) -> ExportedInput:
         """The follow-up written as a file and what is to be said of it, or why there is none."""
-        have = {need: needs[need] for need in wanted.needs} if wanted else {}
-        missing = next((value for value in have.values() if isinstance(value, NotApplicable)), None)
-        if missing is not None:
-            return {"status": "not applicable", "message": str(missing)}
-        try:
-            followed, change = given, Change.none(given.size)
-            if wanted is not None:
-                seed = draw_seed(self.plan.seed, case.id, wanted, draw) if wanted.random else 0
-                followed, change = wanted(given, needs=have, seed=seed)
-        except NotApplicable as error:
-            return {"status": "not applicable", "message": str(error)}
-        except Exception as error:
-            return {"status": "error", "message": f"the transformation failed: {type(error).__name__}: {error}"}
-        name = f"{_safe(wanted.id)}-{draw}" if wanted else SOURCE
-        image = isinstance(followed, Image)
-        assert isinstance(followed, Image | Scene)
-        file = self._written(
-            place / f"{name}.{'png' if image else 'json'}",
-            _png(followed.pixels) if isinstance(followed, Image) else _scene(followed),
-        )
-        said = {
-            "warp": change.warp.matrix,
+        line = ExportedInput(hand.case.id, transformation.id if transformation else SOURCE, draw, 0, "ok")
+        follow_up, change = hand.source, Change.none(hand.source.size)
+        if transformation is not None:
+            try:
+                follow_up, change = make_follow_up(
+                    self.plan.seed, hand.case.id, hand.source, transformation, draw, hand.needs
+                )
+            except NoFollowUp as error:
+                return replace(line, status=error.status, message=str(error))
+        name = f"{safe_name(transformation.id)}-{draw}" if transformation else SOURCE
+        ending, content = follow_up.encoded()
+        facts: dict[str, Any] = {
+            "warp": change.warp.matrix.tolist(),
             "regions": change.regions,
             "added": change.added,
             "removed": change.removed,
@@ -351,102 +280,10 @@ class _Exporter:
         }
         if change.mask is not None:
             cells = np.where(change.mask, np.uint8(255), np.uint8(0))
-            said["mask"] = self._written(place / f"{name}.mask.png", _png(cells))
+            facts["mask"] = self._written(hand.folder / f"{name}.mask.png", small_png(cells))
         width, height = change.warp.target
-        return {"status": "ok", "file": file, "width": width, "height": height, "change": said}
+        file = self._written(hand.folder / f"{name}.{ending}", content)
+        return replace(line, file=file, width=width, height=height, change=facts)
 
-    def _written(self, path: Path, data: bytes) -> str:
-        return place_file(path, data).relative_to(self.folder).as_posix()
-
-
-def _key(line: Mapping[str, Any]) -> Key:
-    return line["follow_up"], line["draw"], line["repeat"]
-
-
-def case_row(case: Case) -> tuple[Input | None, dict[str, Any], dict[str, Any] | None]:
-    """A case's input (None where it cannot be read), its row in a run folder, and the header of its truth."""
-    track = Track.of(case.input) if isinstance(case.input, Scene) else case.track
-    truth: Any = case.truth
-    row: dict[str, Any] = {
-        "case": case.id,
-        "path": case.path,
-        "frame": case.frame,
-        "crop": list(case.crop or ()),
-        "track": track.json() if track else None,
-        "attributes": json.dumps(dict(case.attributes), ensure_ascii=False, default=str),
-    }
-    if truth is not None:
-        row.update({f"truth_{name}": value for name, value in truth.row().items()})
-    header = None if truth is None else truth.header()
-    try:
-        given, digest = read_input(case)
-    except Exception as error:
-        why = str(error) if isinstance(error, Unreadable) else f"{case.path}: {type(error).__name__}: {error}"
-        return None, {**row, "status": "error", "message": why}, header
-    return (
-        given,
-        {
-            **row,
-            "status": "ok",
-            "hash": digest,
-            "width": given.size[0],
-            "height": given.size[1],
-            "properties": given.properties() or None,
-        },
-        header,
-    )
-
-
-# --- files -----------------------------------------------------------------------------------------
-
-
-def _safe(name: str) -> str:
-    """A file name for any text: on every system, for people to recognise, and never that of another text."""
-    slug = re.sub(r"[^A-Za-z0-9.]+", "-", name)[-_LETTERS:].strip("-.")
-    return f"{slug}-{xxhash.xxh3_64_hexdigest(name.encode('utf-8', 'surrogatepass'))}".lstrip("-")
-
-
-def _png(pixels: npt.NDArray[np.uint8]) -> bytes:
-    """RGB or grey, lossless; pressed hard enough for photographs and no longer than that takes."""
-    shown = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR) if pixels.ndim == 3 else pixels
-    return cv2.imencode(".png", shown, [cv2.IMWRITE_PNG_COMPRESSION, 1])[1].tobytes()
-
-
-def read_mask(path: Path) -> npt.NDArray[np.bool_]:
-    """The changed cells as an export keeps them."""
-    try:
-        return decode_classes(path.read_bytes()) > 0
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path}: {error}; export again") from None
-
-
-def _scene(given: Scene) -> bytes:
-    """As systems that are programs are given it: see docs/process-systems.md."""
-    width, height = given.size
-    return json.dumps(
-        {
-            "kind": "scene",
-            "width": width,
-            "height": height,
-            "classes": b64encode(_png(given.classes)).decode("ascii"),
-            "names": list(given.names),
-            "past": given.past.tolist(),
-            "steps": given.steps,
-            "rate": given.rate,
-            "metres_per_pixel": given.metres_per_pixel,
-        },
-        allow_nan=False,
-    ).encode("ascii")
-
-
-def _plain(value: Any) -> Any:
-    """What JSON can say: arrays as lists, what is not a number as null, bytes in base64."""
-    if isinstance(value, bytes):
-        return {"base64": b64encode(value).decode("ascii")}
-    if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    def _written(self, path: Path, content: bytes) -> str:
+        return place_file(path, content).relative_to(self.folder).as_posix()

@@ -1,0 +1,76 @@
+"""The keys of an import: none twice, and no follow-up without a source."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from instar.engine.plan import SOURCE
+from instar.exchange.raw import RawRows, spelled_key
+from instar.exchange.tables import KNOWN
+from instar.store import KEY, Store
+
+__all__ = ["check_keys"]
+
+
+def check_keys(raw: RawRows, run: Store | None) -> None:
+    """Leaves in `raw.keys` what is new to the run, which is None for a new one."""
+    _refuse_twice(raw)
+    raw.keys = raw.keys.sort("row").unique(KEY, keep="first", maintain_order=True)
+    stored = pl.DataFrame(schema=raw.keys.select(KEY).schema) if run is None else run.predictions(list(KEY))
+    if run is not None:
+        _refuse_stored(raw, run, stored)
+    sources = pl.concat([stored, raw.keys.select(KEY)]).filter(
+        (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0)
+    )
+    lonely = raw.keys.filter(pl.col("follow_up") != SOURCE).join(sources, on="case", how="anti")
+    if not lonely.is_empty():
+        at, row, more = raw.first(lonely)
+        raise ValueError(
+            f"{at}: {spelled_key(row)} has no source to be compared with{more}; what was said of the "
+            "source is a line with follow_up source, or in columns that begin with source_. Where "
+            "that failed, its status is error"
+        )
+
+
+def _refuse_twice(raw: RawRows) -> None:
+    groups = raw.keys.group_by(KEY).agg(
+        count=pl.len(), pairs=pl.col("of_pair").all(), answers=pl.col("pair_hash").n_unique()
+    )
+    twice = groups.filter((pl.col("count") > 1) & (~pl.col("pairs") | (pl.col("answers") > 1)))
+    if twice.is_empty():
+        return
+    bad = raw.keys.join(twice.select(KEY), on=KEY, how="semi").sort("row")
+    first = bad.row(0, named=True)
+    second = bad.filter(*(pl.col(name) == first[name] for name in KEY)).row(1, named=True)
+    why = (
+        "says something else of the source than there; what a stochastic system says again is another repeat"
+        if first["of_pair"] and second["of_pair"]
+        else "has the same key"
+    )
+    more = f" ({twice.height - 1:,} more keys like it)" if twice.height > 1 else ""
+    raise ValueError(
+        f"{raw.at(second)}: {spelled_key(first)} is on line {first['line']} of "
+        f"{raw.tables[first['file']].name} already, and this line {why}{more}"
+    )
+
+
+def _refuse_stored(raw: RawRows, run: Store, stored: pl.DataFrame) -> None:
+    """What the run holds is not said again; only the source of a pair may be, if it is the same."""
+    both = raw.keys.join(stored, on=KEY, how="semi")
+    if both.is_empty():
+        return
+    twice = both.filter(~pl.col("of_pair"))
+    if not twice.is_empty():
+        at, row, more = raw.first(twice)
+        raise ValueError(f"{at}: {run.folder} holds {spelled_key(row)} already{more}")
+    outputs = (name for name in run.prediction_schema(raw.kind) if name not in (*KEY, *KNOWN, "mask"))
+    columns = [*KEY, "status", *outputs]
+    new = raw.read([*columns, "row", "file", "line"]).join(both.select("row"), on="row", how="semi").sort(KEY)
+    old = run.predictions(columns).join(both.select(KEY), on=KEY, how="semi").sort(KEY)
+    if not new.select(columns).equals(old.select(columns)):
+        number = next(n for n in range(new.height) if not new[n].select(columns).equals(old[n].select(columns)))
+        row = new.row(number, named=True)
+        raise ValueError(
+            f"{raw.at(row)}: {run.folder} holds another output for {spelled_key(row)}; give another folder (`out`)"
+        )
+    raw.keys = raw.keys.join(stored, on=KEY, how="anti")

@@ -1,0 +1,111 @@
+"""Poses: landmarks per subject, carried, stored, drawn and checked."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from instar.image import Image
+from instar.outputs.poses import PoseBatch, Poses
+from instar.skeleton import skeleton
+from instar.store import rows_frame
+from instar.warp import Warp
+
+BONES = skeleton("coco-17")
+NAN = float("nan")
+
+
+def two_people() -> Poses:
+    points = np.stack([np.arange(34.0).reshape(17, 2), np.full((17, 2), 5.0)])
+    points[0, 3] = NAN
+    return Poses.from_array(points, skeleton=BONES, visibility=np.full((2, 17), 0.5), scores=[0.9, 0.3])
+
+
+def stored(poses: Poses) -> Poses:
+    """Written as a row and read back, with its header as a manifest keeps it."""
+    row = rows_frame([poses.row()], Poses.columns).row(0, named=True)
+    return Poses.from_row(row, json.loads(json.dumps(poses.header())))
+
+
+def test_a_mirror_exchanges_left_and_right_exactly() -> None:
+    poses, size = two_people(), (100, 50)
+    mirrored = poses.warped(Warp.mirror(size, "h"))
+    left, right = BONES.index("left_wrist"), BONES.index("right_wrist")
+    x, y = poses.points[0, right]
+    assert mirrored.points[0, left].tolist() == [100 - x, y]
+    assert np.isnan(mirrored.points[0, BONES.index("right_ear")]).all(), "the absent left ear is the right one now"
+    back = mirrored.warped(Warp.mirror(size, "h"))
+    np.testing.assert_array_equal(back.points, poses.points)
+    np.testing.assert_array_equal(back.visibility, poses.visibility)
+
+
+def test_a_turn_and_both_mirrors_keep_left_and_right() -> None:
+    poses = two_people()
+    x, y = poses.points[0, 0]
+    assert poses.warped(Warp.rotate90((100, 50), 2)).points[0, 0].tolist() == [100 - x, 50 - y]
+    assert poses.warped(Warp.mirror((100, 50), "both")).points[0, 0].tolist() == [100 - x, 50 - y]
+
+
+def test_stored_and_read_back() -> None:
+    poses = two_people()
+    back = stored(poses)
+    for name in ("points", "visibility", "scores"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(poses, name))
+    assert back.skeleton == BONES
+    assert len(stored(Poses.from_array([], skeleton=BONES))) == 0
+
+
+def test_many_rows_at_once_pass_over_those_without_anybody() -> None:
+    nobody = Poses.from_array([], skeleton=BONES)
+    frame = rows_frame([one.row() for one in (two_people(), nobody, two_people())], Poses.columns)
+    batch = PoseBatch.from_frame(frame, 17)
+    assert batch.counts.tolist() == [2, 0, 2] and batch.offsets.tolist() == [0, 2, 2, 4]
+    subjects = Poses.subjects(frame, two_people().header())
+    assert subjects["row"].to_list() == [0, 0, 2, 2]
+    assert subjects.row(1, named=True) == {"row": 0, "x0": 5, "y0": 5, "x1": 5, "y1": 5, "score": pytest.approx(0.3)}
+    assert isinstance(subjects, pl.DataFrame)
+
+
+def test_confident_keeps_the_subjects_that_score_enough() -> None:
+    poses = two_people()
+    assert poses.confident(0.3) is poses
+    assert poses.confident(0.5).scores.tolist() == [pytest.approx(0.9)]
+    assert len(poses.confident(1)) == 0
+
+
+def test_a_subject_of_which_nothing_is_present_was_not_found() -> None:
+    assert len(Poses.from_array(np.full((1, 17, 2), NAN), skeleton=BONES)) == 0
+
+
+def test_what_is_drawn_of_a_part() -> None:
+    whole, (lines, points) = two_people().shapes(), two_people().shapes("0/left_arm")[:2]
+    assert len(whole) == 4
+    assert {lines.form, points.form} == {"lines", "points"}
+    assert len(points.xy) <= len(whole[1].xy) == 16
+
+
+@pytest.mark.parametrize(
+    ("points", "more", "why"),
+    [
+        (np.zeros((1, 16, 2)), {}, r"coco-17 are \(subjects, 17, 2 or 3\), got shape \(1, 16, 2\)"),
+        (np.zeros((1, 17, 4)), {}, "2 or 3"),
+        (np.full((1, 17, 2), np.inf), {}, "infinite"),
+        (np.zeros((1, 17, 2)), {"scores": [1, 1]}, r"scores \(1,\), got"),
+        (np.zeros((1, 17, 2)), {"visibility": [[1]]}, r"visibility must be \(1, 17\)"),
+        (np.zeros((1, 17, 2)), {"scores": [NAN]}, "not a number"),
+    ],
+)
+def test_bad_values_are_refused(points: np.ndarray, more: dict[str, object], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        Poses.from_array(points, skeleton=BONES, **more)  # type: ignore[arg-type]
+
+
+def test_only_poses_are_accepted() -> None:
+    image = Image.blank((4, 4))
+    poses = two_people()
+    assert Poses.accept(poses, image) is poses
+    with pytest.raises(TypeError, match=r"expected Poses \(see Poses.from_array\), got ndarray"):
+        Poses.accept(np.zeros((1, 17, 2)), image)
