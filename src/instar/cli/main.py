@@ -467,40 +467,33 @@ def _show(
     if by not in ("case", "target"):
         raise typer.BadParameter(f"{by!r}; allowed are: case, target", param_hint="--by")
     opened = open_run(folder)
-    rates = opened.rates(threshold, p=p, judging=judging, by=by, group=group)  # type: ignore[arg-type]
-    whole = opened.any_rule(threshold, p=p, judging=judging, group=group)
-    listed = opened.worst(worst, judging=judging, group=group)
-    if as_json:
-        print_json(
-            {
-                "run": str(folder),
-                "system": asdict(opened.manifest.system),
-                "judging": judging,
-                "any": whole,
-                "rules": rates.to_dicts(),
-                "worst": listed.to_dicts(),
-                "families": opened.family_rates(threshold, p=p, judging=judging, group=group).to_dicts(),
-                "noise": opened.noise(judging).to_dicts(),
-            }
+    if not as_json:
+        from instar.report import show_run
+
+        show_run(
+            new_console(),
+            opened,
+            threshold=threshold,
+            p=p,
+            judging=judging,
+            by=by,  # type: ignore[arg-type]
+            group=group,
+            worst=worst,
+            limit=limit,
         )
         return
-    from instar.report import show_run, spoken
-
-    said = spoken(opened.store, opened.manifest, listed.head(5).to_dicts(), judging)
-    show_run(
-        new_console(),
-        words=said,
-        manifest=opened.manifest,
-        rates=rates,
-        whole=whole,
-        worst=listed,
-        over_cases=opened.over_cases(judging),
-        unjudged=opened.unjudged(judging),
-        families=opened.family_rates(threshold, p=p, judging=judging, group=group),
-        noise=opened.noise(judging),
-        judging=judging,
-        units=opened.units(),
-        limit=limit,
+    rates = opened.rates(threshold, p=p, judging=judging, by=by, group=group)  # type: ignore[arg-type]
+    print_json(
+        {
+            "run": str(folder),
+            "system": asdict(opened.manifest.system),
+            "judging": judging,
+            "any": opened.any_rule(threshold, p=p, judging=judging, group=group),
+            "rules": rates.to_dicts(),
+            "worst": opened.worst(worst, judging=judging, group=group).to_dicts(),
+            "families": opened.family_rates(threshold, p=p, judging=judging, group=group).to_dicts(),
+            "noise": opened.noise(judging).to_dicts(),
+        }
     )
 
 
@@ -576,7 +569,7 @@ def select(
     if as_json:
         print_json({"rules": table.to_dicts(), "proven": proven})
     else:
-        show_selection(new_console(), table, proven=proven, rules=len(opened.thresholds()), share=share)
+        show_selection(new_console(), opened, table, proven=proven, share=share)
 
 
 @app.command()

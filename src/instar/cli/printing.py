@@ -39,9 +39,9 @@ def _plain(value: Any) -> Any:
 
 
 def duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    from instar.report.words import duration as in_words  # here: a command starts without loading reports
+
+    return in_words(seconds)
 
 
 class Display:

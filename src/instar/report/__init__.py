@@ -2,11 +2,12 @@
 
 from instar.report.export import FORMATS, write_report
 from instar.report.picture import Panel, contact_sheet, draw_shapes, encoded, pair_picture, panel_picture, write_png
-from instar.report.rebuild import CannotDraw, Pair, draw_pairs, load_pair, load_source, severity_text
+from instar.report.rebuild import CannotDraw, Pair, draw_pairs, load_pair, load_source
 from instar.report.run_tables import TABLES, run_table
 from instar.report.spoken import ROLES, Segment, Spoken, spoken
 from instar.report.tables import captions_prepared, objects_prepared, prepared, show_tables
 from instar.report.terminal import show_outcome, show_run, show_selection, show_slices
+from instar.report.words import severity_text
 from instar.tasks.meta_ic.suspicious import Suspicious, export_suspicious
 from instar.tasks.object_relevance.explain import Explained, explain, explanation_picture
 

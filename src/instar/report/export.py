@@ -15,9 +15,9 @@ from instar.report.compared import Comparison
 from instar.report.page import Report, RunPart, make_report, page
 from instar.report.panels import PanelContent
 from instar.report.picture import place_file
-from instar.report.rebuild import severity_text
+from instar.report.sentences import headline, slice_words
 from instar.report.tables import markdown_lines
-from instar.report.words import headline, interval, p_text, percent, slice_words
+from instar.report.words import interval, p_text, percent, severity_text
 from instar.spelling import unknown
 
 __all__ = ["FORMATS", "write_report"]

@@ -28,6 +28,7 @@ from instar.report.chart import (
     tooltip,
 )
 from instar.report.section import MANY, Section
+from instar.report.words import percent
 
 __all__ = ["charts", "comparison"]
 
@@ -331,6 +332,13 @@ def _cells(x: Spec, y: Spec, field: str, tips: Sequence[Spec], known: str, text:
     ]
 
 
+def _cell_text(column: str) -> pl.Expr:
+    """A share in per cent, as a cell has room for it."""
+    return pl.col(column).map_elements(
+        lambda share: percent(share, sign=False), return_dtype=pl.String, skip_nulls=False
+    )
+
+
 def heat(section: Section, *, whole: bool = False) -> Chart:
     """The violation rate of each rule at each threshold."""
     mine = section.rates.filter(pl.col("family") != "identity")
@@ -344,11 +352,7 @@ def heat(section: Section, *, whole: bool = False) -> Chart:
     shown = section.rules if whole else min(section.rules, MANY)
     table = (
         labelled(counts(mine.drop("order").join(places, on="name", maintain_order="left")), section)
-        .with_columns(
-            text=pl.when(pl.col("judged") > 0)
-            .then((100 * pl.col("rate")).round(0).cast(pl.Int64).cast(pl.String))
-            .otherwise(pl.lit("–"))
-        )
+        .with_columns(text=_cell_text("rate"))
         .select("name", "order", "t", "threshold", "rate", "count", "interval", "text")
     )
     x: Spec = {
@@ -440,13 +444,7 @@ def covered(section: Section) -> Chart:
             covered=pl.when((pl.col("n") > 0) & (pl.col("of") != pl.col("by"))).then("covered"),
             count=pl.format("{}/{}", "both", "violated"),
         )
-        .with_columns(
-            text=pl.when(pl.col("of") == pl.col("by"))
-            .then(pl.lit(""))
-            .when(pl.col("covered").is_null())
-            .then(pl.lit("–"))
-            .otherwise((100 * pl.col("covered")).round(0).cast(pl.Int64).cast(pl.String))
-        )
+        .with_columns(text=pl.when(pl.col("of") == pl.col("by")).then(pl.lit("")).otherwise(_cell_text("covered")))
         .select("of", "by", "t", "order", "across", "covered", "count", "text", "n")
     )
     across = [0, {"expr": "max(40, width - 52)"}]

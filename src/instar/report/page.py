@@ -20,10 +20,10 @@ from instar.report.compared import Comparison, common_cases, compare, run_names
 from instar.report.figures import charts, comparison
 from instar.report.gallery import Example, PairShown, examples, pairs_shown
 from instar.report.panels import PanelContent, panels_of_relation, panels_of_run, panels_of_runs
-from instar.report.rebuild import severity_text
 from instar.report.section import Section, make_section
+from instar.report.sentences import headline, over_cases_text, slice_words
 from instar.report.spoken import ROLES
-from instar.report.words import count_of, headline, interval, over_cases_text, p_text, percent, points, slice_words
+from instar.report.words import ONE_SIDED, count_of, interval, p_text, percent, points, severity_text
 
 __all__ = ["Part", "Report", "RunPart", "make_report", "page", "script_json"]
 
@@ -238,6 +238,7 @@ def page(report: Report) -> str:
         points=points,
         p_text=p_text,
         count_of=count_of,
+        one_sided=ONE_SIDED,
     )
     styles = "".join((STATIC / name).read_text("utf-8") for name in ("base.css", "report.css"))
     script = (STATIC / "report.js").read_text("utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,13 +18,14 @@ from instar.image import Crop, Image, Unreadable
 from instar.outputs import Output, output_kind
 from instar.relations import rule
 from instar.report.picture import Panel, pair_picture, write_png
+from instar.report.words import severity_text
 from instar.scene import Track
 from instar.shapes import Shape
 from instar.store import Manifest, Store
 from instar.transforms import NotApplicable, draw_seed, transformation
 from instar.warp import Size
 
-__all__ = ["CannotDraw", "Pair", "draw_pairs", "load_pair", "load_source", "severity_text"]
+__all__ = ["CannotDraw", "Pair", "draw_pairs", "load_pair", "load_source"]
 
 CannotDraw = (Unreadable, NotApplicable, LookupError)
 """Why a pair cannot be shown: its input is gone or another one now, or a prediction is missing."""
@@ -41,13 +41,6 @@ class Pair:
     about: str
     said: tuple[str, ...] = ()
     """What was said of both in words, for a system that answers in words."""
-
-
-def severity_text(severity: float | None) -> str:
-    """A severity as people read it."""
-    if severity is None:
-        return "–"
-    return "∞" if math.isinf(severity) else f"{severity:.3g}"
 
 
 def draw_pairs(

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from instar.analysis import Run
-from instar.report.rebuild import severity_text
 from instar.report.tables import Prepared
+from instar.report.words import percent, rate_text, severity_text
 from instar.spelling import unknown
 
 __all__ = ["TABLES", "run_table"]
@@ -23,7 +23,7 @@ def run_table(run: Run, name: str, *, threshold: float | None = None, judging: s
 
 
 def _share(row: Mapping[str, Any], name: str = "rate", low: str = "low", high: str = "high") -> str:
-    return "–" if row[name] is None else f"{row[name]:.1%} ({100 * row[low]:.0f}–{row[high]:.0%})"
+    return rate_text(row[name], row[low], row[high], digits=1)
 
 
 def _groups(table: pl.DataFrame, what: str) -> list[Prepared]:
@@ -49,28 +49,28 @@ def _suites(run: Run, threshold: float | None, judging: str) -> list[Prepared]:
 
 
 def _counts(run: Run, threshold: float | None, judging: str) -> list[Prepared]:
-    found = []
+    tables = []
     for relation, grid in run.grids().items():
         table = run.violated_counts(relation, judging=judging)
         rows = [
             [name, *(str(cases) for cases in part["cases"])]
             for (name,), part in table.group_by("violated", maintain_order=True)
         ]
-        found.append(
+        tables.append(
             (
                 f"{relation}: cases by the number of rules that they violate, per threshold in {run.units()[relation]}",
                 ["violated", *map(severity_text, grid)],
                 [[str(cell) for cell in row] for row in rows],
             )
         )
-    return found
+    return tables
 
 
 def _coverage(run: Run, threshold: float | None, judging: str) -> list[Prepared]:
     table = run.coverage(threshold, judging=judging).filter((pl.col("of") != pl.col("by")) & (pl.col("violated") > 0))
     names = dict(run.rules().select("rule", "name").iter_rows())
     rows = [
-        [names[row["of"]], names[row["by"]], f"{row['covered']:.0%}", f"{row['both']}/{row['violated']}"]
+        [names[row["of"]], names[row["by"]], percent(row["covered"]), f"{row['both']}/{row['violated']}"]
         for row in table.drop_nulls("covered")
         .sort("covered", "violated", descending=True)
         .head(40)

@@ -8,7 +8,7 @@ framed by one. A secret in the address would add nothing to that, and addresses 
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib import resources
 from pathlib import Path
@@ -25,7 +25,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from instar.report.rebuild import severity_text
+from instar.report import words
 from instar.tasks.object_relevance import viewer_page as explain
 from instar.viewer import charts, compare, pages, rules
 from instar.viewer.pages import Viewer
@@ -231,18 +231,8 @@ def _templates() -> jinja2.Environment:
     return _ENVIRONMENT
 
 
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.0f} %"
-
-
-def _interval(row: dict[str, Any]) -> str:
-    return "" if row["low"] is None or not row["judged"] else f"{100 * row['low']:.0f}–{100 * row['high']:.0f} %"
-
-
-def _points(difference: float) -> str:
-    """A difference of shares in percentage points, with its sign."""
-    whole = round(100 * difference)
-    return f"{whole:+d}".replace("-", "−") if whole else "0"
+def _interval(row: Mapping[str, Any]) -> str:
+    return words.interval(row["low"], row["high"]) if row["judged"] else ""
 
 
 _ENVIRONMENT = jinja2.Environment(
@@ -253,6 +243,18 @@ _ENVIRONMENT = jinja2.Environment(
     lstrip_blocks=True,
 )
 _ENVIRONMENT.filters.update(
-    severity=severity_text, percent=_percent, interval=_interval, points=_points, count=lambda number: f"{number:,}"
+    severity=words.severity_text,
+    percent=words.percent,
+    interval=_interval,
+    points=words.points,
+    p=words.p_text,
+    count=lambda number: f"{number:,}",
 )
-_ENVIRONMENT.globals.update(address=address, zip=zip)
+_ENVIRONMENT.globals.update(
+    address=address,
+    zip=zip,
+    count_of=words.count_of,
+    of_total=words.of_total,
+    threshold_text=words.threshold_text,
+    one_sided=words.ONE_SIDED,
+)

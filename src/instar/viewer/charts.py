@@ -15,7 +15,7 @@ import numpy.typing as npt
 from markupsafe import Markup
 
 from instar.analysis import ANY, curve
-from instar.report.rebuild import severity_text
+from instar.report.words import severity_text
 from instar.stats import fisher
 from instar.viewer.index import Index
 

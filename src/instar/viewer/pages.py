@@ -14,8 +14,8 @@ from starlette.exceptions import HTTPException
 
 from instar.analysis import any_rule, group_rates
 from instar.engine import DEFAULT
-from instar.report.rebuild import severity_text
 from instar.report.spoken import spoken
+from instar.report.words import distinct_names, severity_text
 from instar.store import Store
 from instar.viewer import charts
 from instar.viewer.index import COLUMNS, OK, Index, Pairs, RuleFacts
@@ -49,11 +49,7 @@ class Viewer:
 
     def names(self) -> list[str]:
         """What runs are called: by their system, and by their folder where that is not enough."""
-        systems = [run.system[0] for run in self.runs]
-        return [
-            name if systems.count(name) == 1 and name else f"{name} {run.store.folder.name}".strip()
-            for name, run in zip(systems, self.runs, strict=True)
-        ]
+        return distinct_names([run.system[0] for run in self.runs], [run.store.folder.name for run in self.runs])
 
     def common(self) -> dict[str, Any]:
         """What every page needs."""
