@@ -84,7 +84,7 @@ def start_of(grid: Sequence[float], thresholds: Sequence[float]) -> int:
 
 
 def make_section(run: Run, relation: str, *, threshold: float | None = None, judging: str = DEFAULT) -> Section:
-    """Ask a run everything that a report shows of a relation. A threshold passed here is added to the relation's grid."""
+    """Ask a run everything that a report shows of a relation. A threshold joins its grid."""
     grid = run.grids()[relation]
     if threshold is not None:
         grid = tuple(sorted({*grid, threshold}))

@@ -26,8 +26,8 @@ def show_outcome(console: Console, outcome: Outcome, folder: str) -> None:
     """How the predicting went, by status."""
     if outcome.interrupted:
         console.print(
-            f"[bold yellow]Stopped.[/] Stored: {count_of(outcome.fresh, 'new prediction')}. "
-            "The same command again goes on from there."
+            f"[bold yellow]Stopped.[/] {count_of(outcome.fresh, 'new prediction')} "
+            f"{'is' if outcome.fresh < 2 else 'are'} stored; the same command again goes on from there."
         )
     elif outcome.fresh == 0:
         console.print("Nothing is left to do: everything this asks for is in the run folder already.")
