@@ -8,7 +8,7 @@ import pytest
 from instar.image import Image, read_image
 from instar.outputs.detections import Detections
 from instar.outputs.poses import Poses
-from instar.report import Panel, contact_sheet, draw_shapes, pair_picture, write_png
+from instar.report import Annotated, contact_sheet, draw_shapes, pair_picture, write_png
 from instar.report.picture import ORANGE, _plain, _wrapped, _written
 from instar.shapes import Shape
 
@@ -191,8 +191,8 @@ def test_pairs_of_any_sizes(source: tuple[int, int], follow_up: tuple[int, int])
     pose = Poses.from_array(np.random.default_rng(0).uniform(0, 100, (1, 17, 2)), skeleton="coco-17")
     found = Detections.from_xyxy([[1, 2, 30, 40]], ["dog"])
     pair = pair_picture(
-        Panel(grey(*source), [], pose.shapes()),
-        Panel(grey(*follow_up), [], [], found.shapes()),
+        Annotated(grey(*source), [], pose.shapes()),
+        Annotated(grey(*follow_up), [], [], found.shapes()),
         title="mirror(h) => poses, severity ∞",
         lines=["Übung/日本.png", ""],
     )
@@ -203,7 +203,7 @@ def test_pairs_of_any_sizes(source: tuple[int, int], follow_up: tuple[int, int])
 def test_a_pair_shows_both_at_the_same_scale() -> None:
     red = Image(np.full((200, 300, 3), (255, 0, 0), np.uint8))
     blue = Image(np.full((300, 200, 3), (0, 0, 255), np.uint8))
-    pair = pair_picture(Panel(red, [], []), Panel(blue, [], []), title="rotate90(1)")
+    pair = pair_picture(Annotated(red, [], []), Annotated(blue, [], []), title="rotate90(1)")
     sizes = []
     for colour in ((255, 0, 0), (0, 0, 255)):
         rows, columns = np.nonzero((pair.pixels == colour).all(2))
@@ -212,7 +212,7 @@ def test_a_pair_shows_both_at_the_same_scale() -> None:
 
 
 def test_a_small_picture_is_enlarged_before_it_is_drawn_on() -> None:
-    pair = pair_picture(Panel(grey(60, 150), [], []), Panel(grey(60, 150), [], []), title="t")
+    pair = pair_picture(Annotated(grey(60, 150), [], []), Annotated(grey(60, 150), [], []), title="t")
     assert pair.size[1] > 600
 
 

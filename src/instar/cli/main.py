@@ -772,7 +772,7 @@ def draw(
     if chosen.is_empty():
         print("nothing to draw: no pair has a severity above 0")
         return
-    for path, label in draw_pairs(opened.store, chosen, out, dataset=dataset):
+    for path, label in draw_pairs(opened, chosen, out, judging=judging, dataset=dataset):
         print(f"{path}  {label}" if path else f"not drawn: {label}")
 
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from instar import __version__
 from instar.analysis import Run
-from instar.engine import DEFAULT
+from instar.engine import DEFAULT, stored_judging
 from instar.report.chart import PAGE_FONT, STATIC, Chart, columns, config
 from instar.report.compared import Comparison, common_cases, compare, run_names
 from instar.report.figures import charts, comparison
@@ -24,6 +24,7 @@ from instar.report.section import Section, make_section
 from instar.report.sentences import headline, over_cases_text, slice_words
 from instar.report.spoken import ROLES
 from instar.report.words import ONE_SIDED, count_of, interval, p_text, percent, points, severity_text
+from instar.spelling import spell_value
 
 __all__ = ["Part", "Report", "RunPart", "make_report", "page", "script_json"]
 
@@ -152,7 +153,7 @@ def _run_part(
         panels_of_run(run, judging),
         over,
         unjudged,
-        examples(run, unjudged, EXAMPLES if images else 0, dataset=dataset),
+        examples(run, unjudged, EXAMPLES if images else 0, judging=judging, dataset=dataset),
         _commands(run, judging),
         ", ".join(f"{name} {version}" for name, version in manifest.packages.items()),
     )
@@ -163,7 +164,7 @@ def _facts(run: Run, judging: str) -> list[tuple[str, str]]:
     manifest, cases = run.manifest, run.cases()
     system, machine = manifest.system, manifest.machine
     unreadable = cases.filter(pl.col("status") != "ok").height
-    options = {**manifest.options, **(run.store.judging_info(judging) or {"options": {}})["options"]}
+    options = {**manifest.options, **stored_judging(run.store, judging).options}
     spelled = ", ".join(f"{key}={value}" for key, value in sorted(options.items())) or "no options"
     facts = [
         ("System", f"{system.name} (answers with {system.kind}, fingerprint {system.fingerprint})"),
@@ -205,10 +206,11 @@ def _commands(run: Run, judging: str) -> list[str]:
         )
         for dataset in datasets
     ]
-    options = (run.store.judging_info(judging) or {"options": {}})["options"]
     if judging != DEFAULT:
-        asked = [part for key, value in options.items() for part in (f"--{key}", str(value))]
-        commands.append(shlex.join(["instar", "judge", folder, *asked]))
+        options = stored_judging(run.store, judging).options
+        texts = {name: value if isinstance(value, str) else spell_value(value) for name, value in options.items()}
+        choices = [part for name, text in texts.items() for part in ("--set", f"{name}={text}")]
+        commands.append(shlex.join(["instar", "judge", folder, *choices]))
     chosen = ["--judging", judging] if judging != DEFAULT else []
     return [*commands, shlex.join(["instar", "report", folder, *chosen, "--out", "report.html"])]
 

@@ -25,7 +25,7 @@ from instar.shapes import Shape
 from instar.warp import Warp, warp_pixels
 
 __all__ = [
-    "Panel",
+    "Annotated",
     "contact_sheet",
     "draw_shapes",
     "encoded",
@@ -57,7 +57,7 @@ def draw_shapes(
 ) -> Image:
     """The image, enlarged by `scale`, with the shapes on it; sizes follow the picture's.
 
-    `filled` is for what a system said, `hollow` for what was expected of it: wider, so that both are seen
+    `filled` is for what a system answered, `hollow` for what was expected of it: wider, so that both are seen
     where they agree. `colour` wins over the shapes' own. What is not a number is left out.
 
     >>> grey = Image(np.full((20, 30, 3), 128, np.uint8))
@@ -285,13 +285,13 @@ _PLAIN = {
 
 def _plain(text: str) -> str:
     """Text in ASCII, all that OpenCV's fonts have: ∞ becomes inf, é becomes e, what has no likeness a ?."""
-    found = []
+    signs = []
     for sign in unicodedata.normalize("NFC", text):
         alike = _PLAIN.get(sign) or "".join(
             c for c in unicodedata.normalize("NFKD", sign) if not unicodedata.combining(c)
         )
-        found.append(alike if alike.isascii() and alike.isprintable() and alike else "?")
-    return "".join(found)
+        signs.append(alike if alike.isascii() and alike.isprintable() and alike else "?")
+    return "".join(signs)
 
 
 _FONT = cv2.FONT_HERSHEY_SIMPLEX
@@ -399,18 +399,18 @@ _HIGH, _WIDE, _TIMES = 640, 760, 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Panel:
-    """One side of a pair: the picture, what belongs to the input itself, what was said, and what was expected."""
+class Annotated:
+    """One side of a pair: the image, what belongs to the input itself, and the actual and the expected answer."""
 
     image: Image
     own: Sequence[Shape]
-    said: Sequence[Shape]
+    actual: Sequence[Shape]
     expected: Sequence[Shape] = ()
     note: str = ""
 
 
-def pair_picture(source: Panel, follow_up: Panel, *, title: str, lines: Sequence[str] = ()) -> Image:
-    """Source and follow-up side by side: its answer left, what was expected (hollow) and said (filled) right.
+def pair_picture(source: Annotated, follow_up: Annotated, *, title: str, lines: Sequence[str] = ()) -> Image:
+    """Source and follow-up side by side: its answer left, the expected (hollow) and the actual one (filled) right.
 
     Both are shown at the same scale, unless the follow-up would then be less than half as large as it could
     be; its caption says so.
@@ -422,8 +422,8 @@ def pair_picture(source: Panel, follow_up: Panel, *, title: str, lines: Sequence
     gap, size = 16, 9.0
     more = f", shown {enlarged:.3g} times larger than the source" if enlarged != 1 else ""
     notes = [
-        f"{name}, {side.note or f'{side.image.size[0]} x {side.image.size[1]} px'}{said}"
-        for name, side, said in (("source", source, ""), ("follow-up", follow_up, more))
+        f"{name}, {side.note or f'{side.image.size[0]} x {side.image.size[1]} px'}{scaled}"
+        for name, side, scaled in (("source", source, ""), ("follow-up", follow_up, more))
     ]
     widths = [max(272, panel.shape[1]) for panel in panels]  # a narrow pair still has room for its words
     width = sum(widths) + gap
@@ -440,10 +440,10 @@ def pair_picture(source: Panel, follow_up: Panel, *, title: str, lines: Sequence
         middle[tall + 4 :][: panel.shape[0], x : x + panel.shape[1]] = panel
         x += w + gap
     stack.append(middle)
-    entries: list[tuple[str, Style, Colour, Sequence[Shape]]] = [("the source's answer", "filled", BLUE, source.said)]
+    entries: list[tuple[str, Style, Colour, Sequence[Shape]]] = [("the source's answer", "filled", BLUE, source.actual)]
     if follow_up.expected:
         entries.append(("expected", "hollow", WHITE, follow_up.expected))
-    stack.append(_legend([*entries, ("actual", "filled", ORANGE, follow_up.said)], size, width))
+    stack.append(_legend([*entries, ("actual", "filled", ORANGE, follow_up.actual)], size, width))
     wrapped = [part for line in lines for part in _wrapped(line, size, width)]
     if wrapped:
         stack.append(_text_block(wrapped, size, INK, width=width))
@@ -455,18 +455,20 @@ def pair_picture(source: Panel, follow_up: Panel, *, title: str, lines: Sequence
     return Image(np.concatenate([edge, body, edge], axis=1))
 
 
-def panel_picture(panel: Panel, *, side: Literal["source", "follow-up"], wide: int = _WIDE, high: int = _HIGH) -> Image:
+def panel_picture(
+    panel: Annotated, *, side: Literal["source", "follow-up"], wide: int = _WIDE, high: int = _HIGH
+) -> Image:
     """One side of a pair alone, as large as fits."""
     scale = min(wide / panel.image.size[0], high / panel.image.size[1], _TIMES)
     return Image(_drawn(panel, scale, BLUE if side == "source" else ORANGE))
 
 
-def _drawn(panel: Panel, scale: float, colour: Colour) -> Pixels:
+def _drawn(panel: Annotated, scale: float, colour: Colour) -> Pixels:
     warp = _scaling(panel.image, scale)
     canvas = _scaled(panel.image, warp)
     for words in (False, True):  # lines of one side never cross out the words of the other
         _draw(canvas, [s for s in panel.expected if (s.form == "text") == words], warp, "hollow", WHITE)
-        _draw(canvas, [s for s in panel.said if (s.form == "text") == words], warp, "filled", colour)
+        _draw(canvas, [s for s in panel.actual if (s.form == "text") == words], warp, "filled", colour)
     _draw(canvas, panel.own, warp, "filled", None)
     return canvas
 

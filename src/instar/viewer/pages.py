@@ -88,6 +88,7 @@ def picture(viewer: Viewer, asked: Filters, name: str, side: Side, width: int) -
         side=side,
         width=width,
         verdict=verdict,
+        judging=index.judging,
         dataset=run.dataset,
     )
 

@@ -14,7 +14,9 @@ from xml.sax.saxutils import escape
 import cv2
 import polars as pl
 
-from instar.report.picture import Panel, encoded, panel_picture
+from instar.analysis import Run
+from instar.engine import DEFAULT
+from instar.report.picture import Annotated, encoded, panel_picture
 from instar.report.rebuild import CannotDraw, load_pair, load_source
 from instar.store import CASE, NEED, Manifest, Store
 from instar.tasks.object_relevance.explain import object_alone, object_panels
@@ -23,7 +25,7 @@ __all__ = ["WIDTHS", "Picture", "Pictures", "Side", "View", "plate"]
 
 Side = Literal["source", "follow-up"]
 View = Literal["whole", "near", "alone"]
-Sides = dict[Side, Panel | str]
+Sides = dict[Side, Annotated | str]
 """What there is to draw of a pair; a text says why there is none."""
 WIDTHS = (240, 480, 960)
 HELD_BYTES = 96 << 20
@@ -103,6 +105,7 @@ class Pictures:
         side: Side,
         width: int,
         verdict: Mapping[str, Any] | None = None,
+        judging: str = DEFAULT,
         dataset: str | Path | None = None,
     ) -> Picture:
         """One side of a verdict's pair, at most `width` pixels wide and high; without a verdict the case's source."""
@@ -115,7 +118,7 @@ class Pictures:
             about,
             side,
             width,
-            lambda rows: _pair_sides(rows, manifest, case, verdict, dataset),
+            lambda rows: _pair_sides(Run(rows), case, verdict, judging, dataset),
         )
 
     def of_object(
@@ -214,21 +217,21 @@ class Pictures:
 
 
 def _pair_sides(
-    rows: Store, manifest: Manifest, case: str, verdict: Mapping[str, Any] | None, dataset: str | Path | None
+    run: Run, case: str, verdict: Mapping[str, Any] | None, judging: str, dataset: str | Path | None
 ) -> Sides:
     """Both panels of a pair; its source alone where there is no verdict, or the follow-up cannot be made."""
-    said: str | None = None
+    reason: str | None = None
     if verdict is not None:
         try:
-            pair = load_pair(rows, manifest, verdict, dataset=dataset)
+            pair = load_pair(run, verdict, judging=judging, dataset=dataset)
             return {"source": pair.source, "follow-up": pair.follow_up}
         except _NOT_DRAWN as error:
-            said = _reason(error)
-    source = load_source(rows, manifest, case, dataset=dataset)
-    return {"source": source} if said is None else {"source": source, "follow-up": said}
+            reason = _reason(error)
+    source = load_source(run, case, judging=judging, dataset=dataset)
+    return {"source": source} if reason is None else {"source": source, "follow-up": reason}
 
 
-def _encoded(panel: Panel, side: Side, width: int) -> Picture:
+def _encoded(panel: Annotated, side: Side, width: int) -> Picture:
     try:
         # lines stay clear at twice the size of a thumbnail, and cost little
         content = encoded(panel_picture(panel, side=side, wide=width, high=width), "jpeg", 85)

@@ -16,7 +16,7 @@ from instar.engine import SOURCE, evidence
 from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.relations import Evidence, rule
-from instar.report.picture import Panel, contact_sheet, panel_picture
+from instar.report.picture import Annotated, contact_sheet, panel_picture
 from instar.report.rebuild import load_pair, load_source
 from instar.shapes import Shape
 from instar.spelling import unknown
@@ -234,7 +234,7 @@ def object_panels(
     options: Mapping[str, Any],
     dataset: str | Path | None = None,
     near: bool = False,
-) -> tuple[Panel, Panel | str]:
+) -> tuple[Annotated, Annotated | str]:
     """Source and follow-up with an object's box hollow and the answer about it; others are grey. Raises `CannotDraw`.
 
     `near` shows the part around the object. A text says why there is no follow-up.
@@ -242,10 +242,10 @@ def object_panels(
     seen = looks(store, manifest, case, target, name, options)
     chosen = next((look for look in seen.follow_ups if look.draw == draw), None)
     if chosen is None:
-        image = load_source(store, manifest, case, dataset=dataset).image
+        image = load_source(Run(store), case, dataset=dataset).image
         return _object_panel(image, seen.source, seen.confidence, near), seen.why or f"there is no follow-up {draw}"
     pair = load_pair(
-        store, manifest, {"case": case, "rule": name, "target": target, "severity": None, "draw": draw}, dataset=dataset
+        Run(store), {"case": case, "rule": name, "target": target, "severity": None, "draw": draw}, dataset=dataset
     )
     return (
         _object_panel(pair.source.image, seen.source, seen.confidence, near),
@@ -262,25 +262,25 @@ def object_alone(
     *,
     options: Mapping[str, Any],
     dataset: str | Path | None = None,
-) -> Panel:
+) -> Annotated:
     """The part of the source around an object, with nothing drawn on it. Raises `CannotDraw`."""
     held, _ = _held(store, manifest, case, name, options)
     box, _ = object_in(held.sources.row(0, named=True), target, held)
-    image = load_source(store, manifest, case, dataset=dataset).image
-    return Panel(_part(image, _around(box, image)), (), ())
+    image = load_source(Run(store), case, dataset=dataset).image
+    return Annotated(_part(image, _around(box, image)), (), ())
 
 
-def _object_panel(image: Image, look: Look, confidence: float, near: bool) -> Panel:
+def _object_panel(image: Image, look: Look, confidence: float, near: bool) -> Annotated:
     sure = np.asarray(look.answer.scores >= confidence)
     others = [Shape("boxes", look.answer.boxes[sure & ~look.matching].astype(np.float64), colour=GREY)]
     kept, answer = np.flatnonzero(sure & look.matching), look.answer
     said = Detections.from_xyxy(answer.boxes[kept], [answer.labels[n] for n in kept], answer.scores[kept]).shapes()
     box = [Shape("boxes", look.box[None])]
     if not near:
-        return Panel(image, others, said, box)
+        return Annotated(image, others, said, box)
     x0, y0, x1, y1 = _around(look.box, image)
     others, said, box = ([shape.moved(-x0, -y0) for shape in shapes] for shapes in (others, said, box))
-    return Panel(_part(image, (x0, y0, x1, y1)), others, said, box)
+    return Annotated(_part(image, (x0, y0, x1, y1)), others, said, box)
 
 
 def _part(image: Image, place: tuple[int, int, int, int]) -> Image:
@@ -309,8 +309,8 @@ def explanation_picture(run: Run, case: str, *, dataset: str | Path | None = Non
         .sort("severity", descending=True, nulls_last=True, maintain_order=True)
     )
     shown = list(mine.unique("rule", keep="first", maintain_order=True).head(PICTURES).iter_rows(named=True))
-    pairs = [load_pair(run.store, run.manifest, verdict, dataset=dataset) for verdict in shown]
-    source = pairs[0].source if pairs else load_source(run.store, run.manifest, case, dataset=dataset)
+    pairs = [load_pair(run, verdict, dataset=dataset) for verdict in shown]
+    source = pairs[0].source if pairs else load_source(run, case, dataset=dataset)
     tiles = [(panel_picture(source, side="source"), "source")]
     for verdict, pair in zip(shown, pairs, strict=True):
         said = f": {verdict['label']} {verdict['kind']}" if verdict["kind"] else ""
