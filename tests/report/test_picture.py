@@ -9,7 +9,8 @@ from instar.image import Image, read_image
 from instar.outputs.detections import Detections
 from instar.outputs.poses import Poses
 from instar.report import Annotated, contact_sheet, draw_shapes, pair_picture, write_png
-from instar.report.picture import ORANGE, _plain, _wrapped, _written
+from instar.report.drawing import ORANGE
+from instar.report.lettering import plain_text, wrapped, written
 from instar.shapes import Shape
 
 
@@ -143,20 +144,20 @@ def test_style_must_be_known() -> None:
 
 
 def test_signs_that_the_font_lacks() -> None:
-    assert _plain("severity ∞, 3 × 4 => naïve Łódź … 日") == "severity inf, 3 x 4 => naive Lodz ... ?"
-    assert _plain("e\u0301") == "e"
+    assert plain_text("severity ∞, 3 × 4 => naïve Łódź … 日") == "severity inf, 3 x 4 => naive Lodz ... ?"
+    assert plain_text("e\u0301") == "e"
 
 
 @pytest.mark.parametrize("width", [60, 120, 220])
 def test_wrapping_loses_nothing_and_fits(width: int) -> None:
     text = "filtered(colour_channels((0.45, 1, 1.2)), skin) | a_very_long_word_without_any_breaks" + "x" * 60
-    lines = _wrapped(text, 10.0, width)
+    lines = wrapped(text, 10.0, width)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
-    assert all(_written(line, 10.0).shape[1] <= width for line in lines)
+    assert all(written(line, 10.0).shape[1] <= width for line in lines)
 
 
 def test_empty_text_has_no_lines() -> None:
-    assert _wrapped("  ", 10.0, 100) == []
+    assert wrapped("  ", 10.0, 100) == []
 
 
 # --- sheets and pairs

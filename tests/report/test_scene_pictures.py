@@ -16,7 +16,8 @@ from instar.case import Case
 from instar.datasets import Dataset
 from instar.image import Image, read_image
 from instar.report import draw_pairs
-from instar.report.picture import ORANGE, WHITE
+from instar.report.drawing import ORANGE
+from instar.report.lettering import WHITE
 from instar.scene import Scene, Track
 from instar.suites import suite
 from instar.transforms import transformation

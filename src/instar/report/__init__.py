@@ -1,7 +1,8 @@
 """Reports: what a run found, in pictures and words."""
 
+from instar.report.drawing import draw_shapes
 from instar.report.export import FORMATS, write_report
-from instar.report.picture import Annotated, contact_sheet, draw_shapes, encoded, pair_picture, panel_picture, write_png
+from instar.report.picture import Annotated, contact_sheet, encoded, pair_picture, panel_picture, write_png
 from instar.report.rebuild import CannotDraw, Pair, draw_pairs, load_pair, load_source
 from instar.report.run_tables import TABLES, run_table
 from instar.report.spoken import ROLES, Segment, Spoken, spoken

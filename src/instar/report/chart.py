@@ -41,6 +41,7 @@ __all__ = [
     "name_rows",
     "printed",
     "rate_axis",
+    "share_axis",
     "threshold_title",
     "tooltip",
 ]
@@ -184,6 +185,16 @@ def index_axis(section: Section) -> Spec:
             "labelSeparation": 5,
             "labelExpr": f"{json.dumps(section.labels)}[datum.value]",
         },
+    }
+
+
+def share_axis(title: str) -> Spec:
+    """An axis for shares of cases, from none to all."""
+    return {
+        "field": "rate",
+        "type": "quantitative",
+        "scale": {"domain": [0, 1]},
+        "axis": {**PERCENT_AXIS, "title": title},
     }
 
 
