@@ -75,9 +75,9 @@ class _OneCase(Store):
     ) -> pl.DataFrame:
         if table not in self._frames or query is not None:
             return super().read(table, schema, columns, where, query)
-        found = self._frames[table]
-        found = found if where is None else found.filter(where)
-        return found if columns is None else found.select(columns)
+        rows = self._frames[table]
+        rows = rows if where is None else rows.filter(where)
+        return rows if columns is None else rows.select(columns)
 
 
 class Pictures:
@@ -109,13 +109,13 @@ class Pictures:
         dataset: str | Path | None = None,
     ) -> Picture:
         """One side of a verdict's pair, at most `width` pixels wide and high; without a verdict the case's source."""
-        about = () if verdict is None else (verdict["rule"], verdict["target"], verdict["draw"])
+        key = () if verdict is None else (verdict["rule"], verdict["target"], verdict["draw"])
         return self._made(
             store,
             manifest,
             version,
             case,
-            about,
+            key,
             side,
             width,
             lambda rows: _pair_sides(Run(rows), case, verdict, judging, dataset),
@@ -155,29 +155,29 @@ class Pictures:
         manifest: Manifest,
         version: str,
         case: str,
-        about: tuple[Any, ...],
+        key: tuple[Any, ...],
         side: Side,
         width: int,
         make: Callable[[Store], Sides],
     ) -> Picture:
         """Held, or drawn: both sides, as they come of one reading."""
-        about = str(store.folder), version, case, *about
+        key = str(store.folder), version, case, *key
         with self._lock:
-            busy = self._busy.setdefault((*about, width), threading.Lock())
+            busy = self._busy.setdefault((*key, width), threading.Lock())
         with busy:
-            found = self._held((*about, width, side))
-            if found is None:
+            picture = self._held((*key, width, side))
+            if picture is None:
                 try:
                     sides = make(self._rows(store, manifest, version, case))
                 except _NOT_DRAWN as error:
                     sides = {"source": _reason(error), "follow-up": _reason(error)}
                 for name, made in sides.items():
-                    picture = plate(made, width) if isinstance(made, str) else _encoded(made, name, width)
-                    self._hold((*about, width, name), picture)
-                    found = picture if name == side else found
+                    fresh = plate(made, width) if isinstance(made, str) else _encoded(made, name, width)
+                    self._hold((*key, width, name), fresh)
+                    picture = fresh if name == side else picture
         with self._lock:
-            self._busy.pop((*about, width), None)
-        return found or plate("there is no follow-up", width)
+            self._busy.pop((*key, width), None)
+        return picture or plate("there is no follow-up", width)
 
     def _rows(self, store: Store, manifest: Manifest, version: str, case: str) -> _OneCase:
         folder = str(store.folder)
@@ -189,9 +189,9 @@ class Pictures:
                     for name in (expected if case in expected else (case,))
                     if (folder, version, name) not in self._cases
                 ]
-                mine = pl.col("case").is_in(wanted)
+                of_cases = pl.col("case").is_in(wanted)
                 schemas = {"cases": CASE, "needs": NEED, "predictions": store.prediction_schema(manifest.system.kind)}
-                tables = {name: store.read(name, schema, where=mine) for name, schema in schemas.items()}
+                tables = {name: store.read(name, schema, where=of_cases) for name, schema in schemas.items()}
                 for one in wanted:
                     frames = {name: table.filter(pl.col("case") == one) for name, table in tables.items()}
                     self._cases[folder, version, one] = _OneCase(store, manifest, frames)
@@ -202,10 +202,10 @@ class Pictures:
 
     def _held(self, key: tuple[Any, ...]) -> Picture | None:
         with self._lock:
-            found = self._drawn.get(key)
-            if found is not None:
+            picture = self._drawn.get(key)
+            if picture is not None:
                 self._drawn.move_to_end(key)
-            return found
+            return picture
 
     def _hold(self, key: tuple[Any, ...], picture: Picture) -> None:
         with self._lock:
