@@ -252,7 +252,7 @@ def _noise_line() -> list[Spec]:
 
 
 def _shares(name: str, title: str, caption: str, table: pl.DataFrame, section: Section, what: str) -> Chart:
-    """Rates of groups of rules, or of landmark groups."""
+    """Rates of families of rules, or of parts of the subjects."""
     ranked = table.filter(pl.col("judged") > 0).sort("t", "rate", descending=[False, True], maintain_order=True)
     ranked = (
         counts(ranked)
@@ -295,11 +295,11 @@ def charts(section: Section) -> list[Chart]:
         figures.append(
             _shares(
                 "groups",
-                "By landmark group",
-                "The share of cases in which the group violates at least one rule, with its 95 % interval.",
+                "By part",
+                "The share of cases in which the part of a subject violates at least one rule, with its 95 % interval.",
                 section.groups,
                 section,
-                "landmark group",
+                "part",
             )
         )
     figures.append(heat(section))

@@ -24,7 +24,7 @@ from instar.report.panels import PanelContent, panels_of_relation, panels_of_run
 from instar.report.section import Section, make_section
 from instar.report.sentences import headline, over_cases_text, slice_words
 from instar.report.spoken import ROLES
-from instar.report.words import ONE_SIDED, count_of, interval, p_text, percent, points, severity_text
+from instar.report.words import ONE_SIDED, count_of, interval, of_total, p_text, percent, points, severity_text
 from instar.spelling import spell_value
 
 __all__ = ["RelationPage", "Report", "RunPage", "make_report", "page", "script_json"]
@@ -168,7 +168,7 @@ def _facts(run: Run, judging: str) -> list[tuple[str, str]]:
     options = {**manifest.options, **stored_judging(run.store, judging).options}
     spelled = ", ".join(f"{key}={value}" for key, value in sorted(options.items())) or "no options"
     facts = [
-        ("System", f"{system.name} (answers with {system.kind}, fingerprint {system.fingerprint})"),
+        ("System", f"{system.name} (it answers with {system.kind}; fingerprint {system.fingerprint})"),
         ("Suite", f"{', '.join(manifest.suites)} ({count_of(len(manifest.rules), 'rule')})"),
         ("Dataset", ", ".join(source.name for source in manifest.datasets)),
         ("Cases", f"{len(cases):,}" + (f", {unreadable:,} of them unreadable" if unreadable else "")),
@@ -241,6 +241,7 @@ def page(report: Report) -> str:
         points=points,
         p_text=p_text,
         count_of=count_of,
+        of_total=of_total,
         one_sided=ONE_SIDED,
     )
     styles = "".join((STATIC / name).read_text("utf-8") for name in ("base.css", "report.css"))

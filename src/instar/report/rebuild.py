@@ -19,7 +19,7 @@ from instar.image import Crop, Image, Unreadable
 from instar.outputs import Output, output_kind
 from instar.relations import Relation, own_equivariance, rule
 from instar.report.picture import Annotated, pair_picture, write_png
-from instar.report.words import severity_text
+from instar.report.words import measured
 from instar.scene import Track
 from instar.shapes import Shape
 from instar.store import Manifest, Store
@@ -115,7 +115,7 @@ def load_pair(
     return Pair(
         _annotated(source, first.shapes(target)),
         _annotated(follow_up, second.shapes(target), expected),
-        f"{judged.left}   severity {severity_text(verdict['severity'])} {relation.unit}",
+        f"{judged.left}   severity {measured(verdict['severity'], relation.unit)}",
         facts,
         tuple(f"{side}: {text}" for side, text in (("source", first.says()), ("follow-up", second.says())) if text),
     )

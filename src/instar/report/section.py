@@ -169,7 +169,7 @@ def _no_curve(grid: Sequence[float]) -> pl.DataFrame:
 
 
 def _groups(run: Run, relation: str, grid: Sequence[float], judging: str, any_rules: bool) -> pl.DataFrame:
-    """The share of cases that violate at least one rule, by landmark group; no row where there is only one."""
+    """The share of cases that violate at least one rule, by part of the subjects; no row where there is only one."""
     groups = run.groups(judging)
     if len(groups) < 2 or not any_rules:
         return pl.DataFrame(schema={"group": pl.String, "t": pl.Int32})

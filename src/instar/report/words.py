@@ -11,6 +11,7 @@ __all__ = [
     "distinct_names",
     "duration",
     "interval",
+    "measured",
     "of_total",
     "p_text",
     "percent",
@@ -102,6 +103,15 @@ def severity_text(severity: float | None) -> str:
     if severity is None:
         return "–"
     return "∞" if math.isinf(severity) else f"{severity:.3g}"
+
+
+def measured(severity: float | None, unit: str) -> str:
+    """A severity with its unit; ∞ has none.
+
+    >>> measured(0.25, "body lengths"), measured(math.inf, "body lengths")
+    ('0.25 body lengths', '∞')
+    """
+    return severity_text(severity) if severity is None or math.isinf(severity) else f"{severity_text(severity)} {unit}"
 
 
 def threshold_text(threshold: float, unit: str = "") -> str:

@@ -244,6 +244,7 @@ _ENVIRONMENT.filters.update(
     severity=words.severity_text,
     percent=words.percent,
     interval=_interval,
+    bracketed=lambda row: f"({_interval(row)})" if row["judged"] else "",
     points=words.points,
     p=words.p_text,
     count=lambda number: f"{number:,}",

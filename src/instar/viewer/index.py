@@ -122,7 +122,7 @@ class Index:
     _lock: RLock = field(default_factory=RLock)
 
     def group(self, name: str = "") -> Group:
-        """The pairs, by their worst target; with a name only targets of that landmark group count."""
+        """The pairs, by their worst target; with a name only targets of that part of a subject count."""
         with self._lock:
             if name not in self._groups:
                 self._groups[name] = self._grouped(name)

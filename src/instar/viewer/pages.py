@@ -213,7 +213,7 @@ def _form(index: Index) -> dict[str, Any]:
 
 def _chips(index: Index, filters: Filters) -> list[tuple[str, str, str]]:
     """The filters that are on, each with the address without it."""
-    words = {"q": "case contains", "group": "landmark group"}
+    words = {"q": "case contains", "group": "part"}
     chips = [
         (words.get(name, name), value, address("/gallery", filters.without(name).query()))
         for name, value in filters.active().items()
