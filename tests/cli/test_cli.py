@@ -132,7 +132,7 @@ def test_draw_says_why_it_cannot(photos: Path, tmp_path: Path) -> None:
         file.rename(tmp_path / file.name)
     lost = command("draw", str(out), "--out", str(tmp_path / "pics"))
     assert "not drawn" in lost.stdout
-    assert "--dataset" in lost.stdout
+    assert "pass `dataset`" in lost.stdout
     found = command("draw", str(out), "--out", str(tmp_path / "pics"), "--dataset", str(tmp_path))
     assert "not drawn" not in found.stdout
 
