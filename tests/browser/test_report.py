@@ -61,15 +61,15 @@ def test_the_slider_moves_everything(page: Any, poses: Path) -> None:
     for _ in range(2):
         page.keyboard.press("ArrowRight")
     assert headline(page, "r0-0") != before[0]
-    assert headline(page, "r0-0").startswith("At 0.7 body lengths")
-    assert page.locator('[data-place="r0-0"] .bar output').inner_text() == "0.7 body lengths"
-    assert page.locator("#r0-0-t").get_attribute("aria-valuetext") == "0.7 body lengths"
+    assert headline(page, "r0-0").startswith("At a threshold of 0.7 (body lengths)")
+    assert page.locator('[data-place="r0-0"] .bar output').inner_text() == "0.7 (body lengths)"
+    assert page.locator("#r0-0-t").get_attribute("aria-valuetext") == "0.7 (body lengths)"
     for figure, was in zip(figures, before[1], strict=True):
         assert picture(page, figure) != was, figure
     assert frame.bounding_box()["x"] > place
     assert page.locator("th.current").inner_text() == "0.7"
     page.keyboard.press("End")
-    assert headline(page, "r0-0").startswith("At ∞")
+    assert headline(page, "r0-0").startswith("At a threshold of ∞")
 
 
 def test_each_relation_has_its_own_slider(page: Any, scenes: Path) -> None:

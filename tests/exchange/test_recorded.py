@@ -225,7 +225,7 @@ def test_a_run_and_answers_to_its_export_have_the_same_verdicts(kind: str, tmp_p
     )
     if kind == "poses":  # the others are in memory
         for verdict in again.worst(3).iter_rows(named=True):
-            drawn = [load_pair(one.store, one.manifest, verdict).follow_up.image.pixels for one in (run, again)]
+            drawn = [load_pair(one, verdict).follow_up.image.pixels for one in (run, again)]
             assert np.array_equal(*drawn)
 
 
@@ -235,7 +235,7 @@ def test_what_was_in_memory_is_drawn_from_the_export(tmp_path: Path) -> None:
     imported(table, tmp_path / "run", export=tmp_path / "export")
     run = instar.open_run(tmp_path / "run")
     verdict = {"case": "é 0", "rule": "mirror(h) => detections", "target": "0", "severity": 0.0}
-    pair = load_pair(run.store, run.manifest, verdict)
+    pair = load_pair(run, verdict)
     assert np.array_equal(pair.source.image.pixels, scene(0).pixels)
     assert np.array_equal(pair.follow_up.image.pixels, scene(0).pixels[:, ::-1])
 
@@ -368,7 +368,7 @@ def test_a_dataset_gives_size_truth_and_pictures(tmp_path: Path) -> None:
     run = instar.open_run(tmp_path / "run")
     assert run.verdicts()["severity"].max() == 0
     assert run.cases().select("width", "height").row(0) == (160, 120)
-    drawn = [path for path, _ in draw_pairs(run.store, run.verdicts().head(1), tmp_path / "pictures")]
+    drawn = [path for path, _ in draw_pairs(run, run.verdicts().head(1), tmp_path / "pictures")]
     assert drawn[0] is not None and drawn[0].is_file()
     with pytest.raises(ValueError, match=r"line 1: .* has no case 'x'"):
         imported(jsonl(tmp_path / "t", found("x", "source")), tmp_path / "other", dataset=data)
@@ -718,12 +718,12 @@ def test_a_run_without_pictures_can_be_looked_at(tmp_path: Path) -> None:
     run = instar.open_run(tmp_path / "run")
     assert run.any_rule()["rate"] == 1
     assert run.slices().columns and run.described().height == 6
-    why = [reason for path, reason in draw_pairs(run.store, run.worst(2), tmp_path / "pictures") if path is None]
-    assert len(why) == 2 and all("this run was recorded: it has no pictures" in reason for reason in why)
+    why = [reason for path, reason in draw_pairs(run, run.worst(2), tmp_path / "pictures") if path is None]
+    assert len(why) == 2 and all("this run was recorded: it has no images" in reason for reason in why)
     plate = Pictures().picture(run.store, run.manifest, "1", case="a", side="source", width=240)
     assert not plate.drawn and b"recorded" in plate.content
     (page,) = write_report([run], tmp_path / "report.html")
-    assert "this run was recorded: it has no pictures" in page.read_text("utf-8")
+    assert "this run was recorded: it has no images" in page.read_text("utf-8")
 
 
 def test_a_dataset_named_later_shows_the_source_but_nothing_outside_it(tmp_path: Path) -> None:
@@ -739,7 +739,7 @@ def test_a_dataset_named_later_shows_the_source_but_nothing_outside_it(tmp_path:
     ]
     imported(jsonl(tmp_path / "t", *lines), tmp_path / "run")
     run = instar.open_run(tmp_path / "run")
-    drawn = draw_pairs(run.store, run.worst(2), tmp_path / "pictures", dataset=photos)
+    drawn = draw_pairs(run, run.worst(2), tmp_path / "pictures", dataset=photos)
     shown = {label.split()[0]: path for path, label in drawn}
     assert shown["000.png"] is not None
     assert shown["../private.png"] is None

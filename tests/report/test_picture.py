@@ -8,8 +8,9 @@ import pytest
 from instar.image import Image, read_image
 from instar.outputs.detections import Detections
 from instar.outputs.poses import Poses
-from instar.report import Panel, contact_sheet, draw_shapes, pair_picture, write_png
-from instar.report.picture import ORANGE, _plain, _wrapped, _written
+from instar.report import Annotated, contact_sheet, draw_shapes, pair_picture, write_png
+from instar.report.drawing import ORANGE
+from instar.report.lettering import plain_text, wrapped, written
 from instar.shapes import Shape
 
 
@@ -143,20 +144,20 @@ def test_style_must_be_known() -> None:
 
 
 def test_signs_that_the_font_lacks() -> None:
-    assert _plain("severity ∞, 3 × 4 => naïve Łódź … 日") == "severity inf, 3 x 4 => naive Lodz ... ?"
-    assert _plain("e\u0301") == "e"
+    assert plain_text("severity ∞, 3 × 4 => naïve Łódź … 日") == "severity inf, 3 x 4 => naive Lodz ... ?"
+    assert plain_text("e\u0301") == "e"
 
 
 @pytest.mark.parametrize("width", [60, 120, 220])
 def test_wrapping_loses_nothing_and_fits(width: int) -> None:
     text = "filtered(colour_channels((0.45, 1, 1.2)), skin) | a_very_long_word_without_any_breaks" + "x" * 60
-    lines = _wrapped(text, 10.0, width)
+    lines = wrapped(text, 10.0, width)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
-    assert all(_written(line, 10.0).shape[1] <= width for line in lines)
+    assert all(written(line, 10.0).shape[1] <= width for line in lines)
 
 
 def test_empty_text_has_no_lines() -> None:
-    assert _wrapped("  ", 10.0, 100) == []
+    assert wrapped("  ", 10.0, 100) == []
 
 
 # --- sheets and pairs
@@ -191,8 +192,8 @@ def test_pairs_of_any_sizes(source: tuple[int, int], follow_up: tuple[int, int])
     pose = Poses.from_array(np.random.default_rng(0).uniform(0, 100, (1, 17, 2)), skeleton="coco-17")
     found = Detections.from_xyxy([[1, 2, 30, 40]], ["dog"])
     pair = pair_picture(
-        Panel(grey(*source), [], pose.shapes()),
-        Panel(grey(*follow_up), [], [], found.shapes()),
+        Annotated(grey(*source), [], pose.shapes()),
+        Annotated(grey(*follow_up), [], [], found.shapes()),
         title="mirror(h) => poses, severity ∞",
         lines=["Übung/日本.png", ""],
     )
@@ -203,7 +204,7 @@ def test_pairs_of_any_sizes(source: tuple[int, int], follow_up: tuple[int, int])
 def test_a_pair_shows_both_at_the_same_scale() -> None:
     red = Image(np.full((200, 300, 3), (255, 0, 0), np.uint8))
     blue = Image(np.full((300, 200, 3), (0, 0, 255), np.uint8))
-    pair = pair_picture(Panel(red, [], []), Panel(blue, [], []), title="rotate90(1)")
+    pair = pair_picture(Annotated(red, [], []), Annotated(blue, [], []), title="rotate90(1)")
     sizes = []
     for colour in ((255, 0, 0), (0, 0, 255)):
         rows, columns = np.nonzero((pair.pixels == colour).all(2))
@@ -212,7 +213,7 @@ def test_a_pair_shows_both_at_the_same_scale() -> None:
 
 
 def test_a_small_picture_is_enlarged_before_it_is_drawn_on() -> None:
-    pair = pair_picture(Panel(grey(60, 150), [], []), Panel(grey(60, 150), [], []), title="t")
+    pair = pair_picture(Annotated(grey(60, 150), [], []), Annotated(grey(60, 150), [], []), title="t")
     assert pair.size[1] > 600
 
 

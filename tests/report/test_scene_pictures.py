@@ -16,7 +16,8 @@ from instar.case import Case
 from instar.datasets import Dataset
 from instar.image import Image, read_image
 from instar.report import draw_pairs
-from instar.report.picture import ORANGE, WHITE
+from instar.report.drawing import ORANGE
+from instar.report.lettering import WHITE
 from instar.scene import Scene, Track
 from instar.suites import suite
 from instar.transforms import transformation
@@ -42,7 +43,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> instar.Run:
 def drawn(finished: instar.Run) -> dict[str, Image]:
     """A picture of every rule, of one case, by its transformation."""
     verdicts = finished.verdicts().filter(case="person 00").sort("rule")
-    made = list(draw_pairs(finished.store, verdicts, finished.folder.parent / "pictures"))
+    made = list(draw_pairs(finished, verdicts, finished.folder.parent / "pictures"))
     assert [path is not None for path, _ in made] == [True] * len(RULES), made
     return {
         rule.partition(" =>")[0]: read_image(path)
@@ -77,7 +78,7 @@ def test_an_obstacle_stands_in_the_follow_up_only(tmp_path: Path) -> None:
         "plain", str(tmp_path), lambda: iter([Case("a", path=str(path), track=Track.of(plain))]), inputs="scene"
     )
     one = run(system(Walker()), data, tmp_path / "run", "obstacle => direction(avoid, 3)")
-    ((found, _),) = draw_pairs(one.store, one.verdicts(), tmp_path / "pics")
+    ((found, _),) = draw_pairs(one, one.verdicts(), tmp_path / "pics")
     assert found is not None
     pixels = read_image(found).pixels
     middle = pixels.shape[1] // 2
@@ -96,9 +97,7 @@ def copied(finished: instar.Run, folder: Path) -> instar.Run:
 
 
 def drawn_pairs(one: instar.Run, folder: Path, dataset: Path | None = None) -> list[tuple[Path | None, str]]:
-    return list(
-        draw_pairs(one.store, one.verdicts().filter(case="person 01").head(1), folder / "pics", dataset=dataset)
-    )
+    return list(draw_pairs(one, one.verdicts().filter(case="person 01").head(1), folder / "pics", dataset=dataset))
 
 
 def test_maps_that_were_moved_are_found_by_their_place_in_the_dataset(finished: instar.Run, tmp_path: Path) -> None:
@@ -108,7 +107,7 @@ def test_maps_that_were_moved_are_found_by_their_place_in_the_dataset(finished: 
     try:
         ((lost, why),) = drawn_pairs(one, tmp_path)
         assert lost is None
-        assert "no such file; say with --dataset" in why
+        assert "no such file; pass `dataset`" in why
         ((found, _),) = drawn_pairs(one, tmp_path, tmp_path / "elsewhere")
         assert found is not None and found.is_file()
     finally:
@@ -128,7 +127,7 @@ def test_a_map_that_changed_is_not_drawn_on(tmp_path: Path) -> None:
 
 def test_what_was_in_memory_only_is_said(tmp_path: Path) -> None:
     one = run(system(Walker()), in_memory(*people(1)), tmp_path / "run", "mirror(h) => hvc")
-    ((drawn, why),) = draw_pairs(one.store, one.verdicts(), tmp_path / "pics")
+    ((drawn, why),) = draw_pairs(one, one.verdicts(), tmp_path / "pics")
     assert drawn is None
     assert "in memory only" in why
 

@@ -560,7 +560,7 @@ def test_a_run_in_which_everything_failed(tmp_path: Path) -> None:
     )
     with opened(tmp_path / "run") as client:
         text = client.get("/").text
-        assert "No case has a severity yet" in text and "1 unreadable" in text and "no identity rule" in text
+        assert "No case has a severity yet" in text and "1 unreadable" in text and "no rule identity" in text
         assert total(client.get("/gallery?run=0&status=error")) == 2
         assert total(client.get("/gallery?run=0&status=timeout")) == 0
         assert client.get("/rule?run=0&rule=gamma(0.5)%20%3D%3E%20poses").status_code == 200

@@ -75,12 +75,11 @@ def show(
         raise typer.BadParameter(f"{by!r}; allowed are: case, target", param_hint="--by")
     opened, counted = open_run(run), cast(By, by)
     if table is not None:
-        prepared = run_table(opened, table, threshold=threshold, judging=judging)
+        tables = run_table(opened, table, threshold=threshold, judging=judging)
         if as_json:
-            rows = [(title, [dict(zip(heads, row, strict=True)) for row in body]) for title, heads, body in prepared]
-            print_json([{"table": title, "rows": body} for title, body in rows])
+            print_json([{"table": one.caption, "rows": one.records()} for one in tables])
         else:
-            show_tables(new_console(), prepared)
+            show_tables(new_console(), tables)
     elif as_json:
         print_json(run_json(opened, threshold=threshold, judging=judging, worst=worst, by=counted, p=p, group=group))
     else:
@@ -123,23 +122,10 @@ def print_run(
     group: str | None = None,
 ) -> None:
     """The rates of a run, most violated rules first, and its worst cases."""
-    from instar.report import marked_pairs, show_run
+    from instar.report import show_run
 
-    worst_pairs = run.worst(worst, judging=judging, group=group)
     show_run(
-        new_console(),
-        marked=marked_pairs(run.store, worst_pairs.head(5).to_dicts(), judging),
-        manifest=run.manifest,
-        rates=run.rates(threshold, p=p, judging=judging, by=by, group=group),
-        whole=run.any_rule(threshold, p=p, judging=judging, group=group),
-        worst=worst_pairs,
-        over_cases=run.over_cases(judging),
-        unjudged=run.unjudged(judging),
-        families=run.family_rates(threshold, p=p, judging=judging, group=group),
-        noise=run.noise(judging),
-        judging=judging,
-        units=run.units(),
-        limit=limit,
+        new_console(), run, threshold=threshold, p=p, judging=judging, by=by, group=group, worst=worst, limit=limit
     )
 
 
@@ -265,7 +251,7 @@ def draw(
     if chosen.is_empty():
         print("There is nothing to draw: no pair has a severity above 0.")
         return
-    for path, label in draw_pairs(opened.store, chosen, out, dataset=dataset):
+    for path, label in draw_pairs(opened, chosen, out, judging=judging, dataset=dataset):
         print(f"{path}  {label}" if path else f"not drawn: {label}")
 
 
@@ -294,7 +280,7 @@ def select(
     if as_json:
         print_json({"rules": table.to_dicts(), "proven": proven})
     else:
-        show_selection(new_console(), table, proven=proven, rules=len(opened.thresholds()), share=share)
+        show_selection(new_console(), opened, table, proven=proven, share=share)
 
 
 def slices(

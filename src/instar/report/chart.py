@@ -18,6 +18,7 @@ from typing import Any
 import polars as pl
 
 from instar.report.section import Section
+from instar.report.words import interval
 
 __all__ = [
     "AXES",
@@ -40,6 +41,7 @@ __all__ = [
     "name_rows",
     "printed",
     "rate_axis",
+    "share_axis",
     "threshold_title",
     "tooltip",
 ]
@@ -122,15 +124,10 @@ def drawn(height: int, t: int, layers: Sequence[Spec], **more: Any) -> Spec:
 
 def counts(table: pl.DataFrame) -> pl.DataFrame:
     """With what tooltips and labels say: the count, and the interval in words."""
+    ends = table.select("low", "high", "judged").iter_rows()
     return table.with_columns(
+        pl.Series("interval", [interval(low, high) if judged else "–" for low, high, judged in ends], pl.String),
         count=pl.format("{}/{}", "violated", "judged"),
-        interval=pl.when(pl.col("judged") > 0)
-        .then(
-            pl.format(
-                "{}–{} %", (100 * pl.col("low")).round(0).cast(pl.Int64), (100 * pl.col("high")).round(0).cast(pl.Int64)
-            )
-        )
-        .otherwise(pl.lit("–")),
     )
 
 
@@ -191,6 +188,16 @@ def index_axis(section: Section) -> Spec:
     }
 
 
+def share_axis(title: str) -> Spec:
+    """An axis for shares of cases, from none to all."""
+    return {
+        "field": "rate",
+        "type": "quantitative",
+        "scale": {"domain": [0, 1]},
+        "axis": {**PERCENT_AXIS, "title": title},
+    }
+
+
 def threshold_title(section: Section) -> str:
     return f"threshold in {section.unit}"
 
@@ -247,27 +254,27 @@ def columns(table: pl.DataFrame) -> dict[str, Any]:
     >>> columns(pl.DataFrame({"rule": ["a", "a"], "rate": [1 / 3, None]}))
     {'rule': {'texts': ['a'], 'at': [0, 0]}, 'rate': [0.333333, None]}
     """
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for column in table.iter_columns():
         if column.dtype == pl.String:
             texts = column.unique(maintain_order=True)
             place = {text: number for number, text in enumerate(texts)}
-            found[column.name] = {"texts": texts.to_list(), "at": [place[text] for text in column]}
+            by_name[column.name] = {"texts": texts.to_list(), "at": [place[text] for text in column]}
         elif column.dtype.is_float():
-            found[column.name] = [None if value is None else float(f"{value:.6g}") for value in column]
+            by_name[column.name] = [None if value is None else float(f"{value:.6g}") for value in column]
         else:
-            found[column.name] = column.to_list()
-    return found
+            by_name[column.name] = column.to_list()
+    return by_name
 
 
 @cache
 def _light() -> dict[str, str]:
     """The colours of the light theme, as the pages have them."""
     text = "".join((STATIC / name).read_text("utf-8") for name in ("base.css", "report.css"))
-    found: dict[str, str] = {}
+    colours: dict[str, str] = {}
     for block in re.findall(r"^:root \{(.*?)^\}", text, re.M | re.S):
-        found.update(re.findall(r"--(\w[\w-]*):\s*([^;]+);", block))
-    return found
+        colours.update(re.findall(r"--(\w[\w-]*):\s*([^;]+);", block))
+    return colours
 
 
 def printed(chart: Chart, *, width: int = 760) -> Spec:
@@ -281,5 +288,5 @@ def printed(chart: Chart, *, width: int = 760) -> Spec:
         "background": "white",
         "description": chart.caption,
     }
-    coloured: Spec = json.loads(re.sub(r"var\(--([\w-]+)\)", lambda found: _light()[found[1]], json.dumps(spec)))
+    coloured: Spec = json.loads(re.sub(r"var\(--([\w-]+)\)", lambda name: _light()[name[1]], json.dumps(spec)))
     return {**coloured, "datasets": {name: table.to_dicts() for name, table in chart.tables.items()}}

@@ -13,6 +13,7 @@ import polars as pl
 from instar.analysis import Run, Severities, curve
 from instar.engine import DEFAULT
 from instar.report.section import Section, rates_per_threshold, start_of
+from instar.report.words import distinct_names
 from instar.stats import holm, wilcoxon
 
 __all__ = ["Comparison", "compare", "run_names"]
@@ -35,28 +36,22 @@ class Comparison:
 
 def run_names(runs: Sequence[Run]) -> list[str]:
     """What tells runs apart: their systems' names, with their folders' where those are the same."""
-    systems = [str(run.manifest.system.name) for run in runs]
-    folders = [run.folder.resolve().name for run in runs]
-    names = [
-        system if systems.count(system) == 1 else f"{system} ({folder})"
-        for system, folder in zip(systems, folders, strict=True)
-    ]
-    return [name if names.count(name) == 1 else f"{number}: {name}" for number, name in enumerate(names, start=1)]
+    return distinct_names([run.manifest.system.name for run in runs], [run.folder.resolve().name for run in runs])
 
 
 def common_cases(runs: Sequence[Run], judging: str = DEFAULT) -> list[str]:
     """The cases that every run has verdicts about, in the order of the first run."""
-    found = [run.severities(judging).cases.drop_nulls().to_list() for run in runs]
-    shared = set.intersection(*map(set, found))
-    return [case for case in found[0] if case in shared]
+    cases = [run.severities(judging).cases.drop_nulls().to_list() for run in runs]
+    shared = set.intersection(*map(set, cases))
+    return [case for case in cases[0] if case in shared]
 
 
 def compare(runs: Sequence[Run], sections: Sequence[Sequence[Section]], *, judging: str = DEFAULT) -> list[Comparison]:
     """The relations that all runs have, on the cases and rules that all have."""
     names, cases = run_names(runs), common_cases(runs, judging)
-    by_name = [{section.relation: section for section in mine} for mine in sections]
+    by_name = [{section.relation: section for section in of_run} for of_run in sections]
     shared = [name for name in by_name[0] if all(name in other for other in by_name)]
-    return [_one(runs, names, [mine[name] for mine in by_name], cases, judging) for name in shared]
+    return [_one(runs, names, [of_run[name] for of_run in by_name], cases, judging) for name in shared]
 
 
 def _one(
@@ -65,8 +60,8 @@ def _one(
     first = sections[0]
     grid = tuple(reduce(lambda a, b: [value for value in a if value in b.grid], sections[1:], list(first.grid)))
     owned = [[one for rules in section.families.values() for one in rules] for section in sections]
-    rules = [one for one in owned[0] if all(one in mine for mine in owned)]
-    held = [_aligned(run.severities(judging), rules, cases) for run in runs]
+    rules = [one for one in owned[0] if all(one in others for others in owned)]
+    severities = [_aligned(run.severities(judging), rules, cases) for run in runs]
     known = runs[0].rules().with_columns(name=pl.col("rule").replace(first.names))
     places = {value: t for t, value in enumerate(grid)}
     curves = [
@@ -75,12 +70,12 @@ def _one(
             pl.all(),
             pl.col("threshold").replace_strict(places, return_dtype=pl.Int32).alias("t"),
         )
-        for name, one in zip(names, held, strict=True)
+        for name, one in zip(names, severities, strict=True)
     ]
     rates = pl.concat(
         [
             rates_per_threshold(one, known, grid).with_columns(run=pl.lit(name))
-            for name, one in zip(names, held, strict=True)
+            for name, one in zip(names, severities, strict=True)
         ]
     )
     mean = (
@@ -97,7 +92,7 @@ def _one(
         len(rules),
         pl.concat(curves),
         rates.drop("order").join(mean, on=["name", "t"], maintain_order="left"),
-        [_differences(held, names, first.names, value) for value in grid],
+        [_differences(severities, names, first.names, value) for value in grid],
     )
 
 
@@ -105,19 +100,19 @@ def _regridded(section: Section, grid: tuple[float, ...]) -> Section:
     return replace(section, grid=grid, start=start_of(grid, [section.grid[section.start]]))
 
 
-def _aligned(held: Severities, rules: Sequence[str], cases: Sequence[str]) -> Severities:
+def _aligned(severities: Severities, rules: Sequence[str], cases: Sequence[str]) -> Severities:
     """Only these rules and cases, the cases in this order."""
-    mine = held.only(rules)
-    place = {case: number for number, case in enumerate(mine.cases)}
+    chosen = severities.only(rules)
+    place = {case: number for number, case in enumerate(chosen.cases)}
     take = np.array([place[case] for case in cases], np.int64)
     return Severities(
-        mine.rules,
+        chosen.rules,
         pl.Series("case", list(cases), pl.String),
-        mine.severity[:, take],
-        mine.status[:, take],
-        mine.kind[:, take],
-        mine.kinds,
-        None if mine.p is None else mine.p[:, take],
+        chosen.severity[:, take],
+        chosen.status[:, take],
+        chosen.kind[:, take],
+        chosen.kinds,
+        None if chosen.p is None else chosen.p[:, take],
     )
 
 
@@ -136,19 +131,19 @@ _SCHEMA: Mapping[str, Any] = {
 
 
 def _differences(
-    held: Sequence[Severities], names: Sequence[str], spelled: Mapping[str, str], threshold: float
+    runs: Sequence[Severities], names: Sequence[str], spelled: Mapping[str, str], threshold: float
 ) -> pl.DataFrame:
     """Rule by rule, the first run against the others, on the cases judged in both.
 
     p is that of Wilcoxon's signed-rank test on violated or not, which for such pairs is McNemar's, two-sided;
     `p_corrected` takes into account how many questions were asked (Holm).
     """
-    limits = {one: threshold for each in held for one in each.rules}
+    limits = {one: threshold for each in runs for one in each.rules}
     rows: list[dict[str, Any]] = []
-    hits = [each.violated(limits) for each in held]
-    for number, one in enumerate(held[0].rules):
-        for other in range(1, len(held)):
-            there = ~np.isnan(held[0].severity[number]) & ~np.isnan(held[other].severity[number])
+    hits = [each.violated(limits) for each in runs]
+    for number, one in enumerate(runs[0].rules):
+        for other in range(1, len(runs)):
+            there = ~np.isnan(runs[0].severity[number]) & ~np.isnan(runs[other].severity[number])
             a, b = hits[0][number][there], hits[other][number][there]
             p = min(1.0, 2 * min(wilcoxon(a, b), wilcoxon(b, a)))
             rows.append(

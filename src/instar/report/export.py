@@ -13,11 +13,11 @@ from instar.engine import DEFAULT
 from instar.files import place_file
 from instar.report.chart import Chart, printed
 from instar.report.compared import Comparison
-from instar.report.page import Report, RunPart, make_report, page
+from instar.report.page import RelationPage, Report, RunPage, make_report, page
 from instar.report.panels import PanelContent
-from instar.report.rebuild import severity_text
+from instar.report.sentences import headline, slice_words
 from instar.report.tables import markdown_lines
-from instar.report.words import headline, interval, p_text, percent, slice_words
+from instar.report.words import count_of, interval, p_text, percent, severity_text
 from instar.spelling import unknown
 
 __all__ = ["FORMATS", "write_report"]
@@ -51,8 +51,8 @@ def write_report(
     figures = base.with_name(f"{base.name}-figures")
     written: list[Path] = []
     if "html" in formats:
-        given = Path(out).suffix.lower() in (".html", ".htm")
-        place = Path(out) if given else base.with_name(f"{base.name}.html")
+        named = Path(out).suffix.lower() in (".html", ".htm")
+        place = Path(out) if named else base.with_name(f"{base.name}.html")
         written.append(place_file(place, page(report).encode("utf-8")))
     wanted = [kind for kind in ("svg", "png") if kind in formats]
     if "md" in formats and not wanted:
@@ -117,7 +117,7 @@ def _markdown(report: Report, folder: str, kind: str) -> Iterator[str]:
         return [f"![{_escaped(chart.title)}]({quote(pictures[id(chart)])})", "", f"*{_escaped(chart.caption)}*", ""]
 
     if report.comparisons:
-        yield from ("## Comparison", "", f"On the {report.common:,} cases that all runs have.", "")
+        yield from ("## Comparison", "", f"On the {count_of(report.common, 'case')} that all runs have.", "")
     for place, one, made in report.comparisons:
         yield from (f"### Relation {one.section.relation}", "")
         for chart in made:
@@ -140,7 +140,7 @@ def _panel(panel: PanelContent, figure: Callable[[Chart], list[str]]) -> Iterato
 def _differences(one: Comparison, first: str) -> list[str]:
     table = one.differences[one.section.start]
     return [
-        f"At {one.section.with_unit(one.section.grid[one.section.start])}:",
+        f"At a threshold of {one.section.with_unit(one.section.grid[one.section.start])}:",
         "",
         *_table(
             ["rule", "run", "cases", first, "this run", f"only {first}", "only this run", "corrected p"],
@@ -161,58 +161,10 @@ def _differences(one: Comparison, first: str) -> list[str]:
     ]
 
 
-def _run(run: RunPart, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
+def _run(run: RunPage, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
     yield from (f"## {_escaped(run.name)}", "", *_table(["what", "which"], run.facts))
     for part in run.parts:
-        section = part.section
-        yield from (
-            f"### Relation {section.relation}, in {section.unit}",
-            "",
-            _escaped(" ".join(headline(section, section.start))),
-            "",
-        )
-        for chart in part.charts:
-            yield from figure(chart)
-        yield from _table(
-            ["rule", "violated", "rate", "95 % interval", "median", "worst", "not applicable", "failed"],
-            [
-                [
-                    row["name"],
-                    f"{row['violated']}/{row['judged']}",
-                    percent(row["rate"]),
-                    interval(row["low"], row["high"]) if row["judged"] else "–",
-                    severity_text(row["median"]),
-                    severity_text(row["worst"]),
-                    row["not_applicable"],
-                    row["failed"],
-                ]
-                for row in section.rates.filter(t=section.start).iter_rows(named=True)
-            ],
-        )
-        sure = [row for row in section.slices[section.start].iter_rows(named=True) if row["p_corrected"] <= 0.05]
-        if sure:
-            yield from (
-                "#### Where it breaks",
-                "",
-                *_table(
-                    ["what differs", "corrected p"], [[slice_words(row), p_text(row["p_corrected"])] for row in sure]
-                ),
-            )
-        chosen, _ = section.selections[section.start]
-        if len(chosen):
-            yield from (
-                "#### Which rules are enough",
-                "",
-                *_table(
-                    ["rule", "new cases", "found so far", "share"],
-                    [
-                        [section.names[row["rule"]], row["found"], row["total"], percent(row["share"])]
-                        for row in chosen.iter_rows(named=True)
-                    ],
-                ),
-            )
-        for panel in part.panels:
-            yield from _panel(panel, figure)
+        yield from _relation(part, figure)
     for panel in run.panels:
         yield from (f"### {panel.title}", "")
         for table in panel.tables:
@@ -242,3 +194,44 @@ def _run(run: RunPart, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
             ),
         )
     yield from ("### How to reproduce this", "", *(f"    {' '.join(line.splitlines())}" for line in run.commands), "")
+
+
+def _relation(part: RelationPage, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
+    section = part.section
+    yield from (
+        f"### Relation {section.relation}, in {section.unit}",
+        "",
+        _escaped(" ".join(headline(section, section.start))),
+        "",
+    )
+    for chart in part.charts:
+        yield from figure(chart)
+    yield from _table(
+        ["rule", "violated", "rate", "95 % interval", "median", "worst", "not applicable", "failed"],
+        [
+            [
+                row["name"],
+                f"{row['violated']}/{row['judged']}",
+                percent(row["rate"]),
+                interval(row["low"], row["high"]) if row["judged"] else "–",
+                severity_text(row["median"]),
+                severity_text(row["worst"]),
+                row["not_applicable"],
+                row["failed"],
+            ]
+            for row in section.rates.filter(t=section.start).iter_rows(named=True)
+        ],
+    )
+    sure = [row for row in section.slices[section.start].iter_rows(named=True) if row["p_corrected"] <= 0.05]
+    if sure:
+        rows = [[slice_words(row), p_text(row["p_corrected"])] for row in sure]
+        yield from ("#### Where it breaks", "", *_table(["what differs", "corrected p"], rows))
+    chosen, _ = section.selections[section.start]
+    if len(chosen):
+        rows = [
+            [section.names[row["rule"]], row["found"], row["total"], percent(row["share"])]
+            for row in chosen.iter_rows(named=True)
+        ]
+        yield from ("#### Which rules are enough", "", *_table(["rule", "new cases", "found so far", "share"], rows))
+    for panel in part.panels:
+        yield from _panel(panel, figure)

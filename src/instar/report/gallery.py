@@ -17,7 +17,7 @@ from instar.analysis import Run, Severities, worst_pairs
 from instar.engine import DEFAULT
 from instar.relations import MarkedPair
 from instar.report.marks import marked_pairs
-from instar.report.picture import Panel, encoded, panel_picture
+from instar.report.picture import Annotated, encoded, panel_picture
 from instar.report.rebuild import CannotDraw, load_pair, load_source
 from instar.report.section import Section
 
@@ -58,9 +58,8 @@ class Example:
 def pairs_shown(
     run: Run, sections: Sequence[Section], count: int, *, judging: str = DEFAULT, dataset: Path | None = None
 ) -> dict[str, list[PairShown]]:
-    """The worst pairs by relation: answers on one side only and those that strayed, the worst of each rule in turn."""
-    manifest = run.manifest
-    found: dict[str, list[PairShown]] = {section.relation: [] for section in sections}
+    """The worst pairs by relation: those with ∞ and those that strayed, the worst of each rule in turn."""
+    shown: dict[str, list[PairShown]] = {section.relation: [] for section in sections}
     owner = {one: section for section in sections for rules in section.families.values() for one in rules}
     verdicts = list(run.verdicts_of(_chosen(run, owner, count, judging), judging=judging).iter_rows(named=True))
     for verdict, marked in zip(verdicts, marked_pairs(run.store, verdicts, judging), strict=True):
@@ -70,33 +69,33 @@ def pairs_shown(
         source = follow_up = why = ""
         notes, expects = ("", ""), False
         try:
-            pair = load_pair(run.store, manifest, verdict, dataset=dataset)
+            pair = load_pair(run, verdict, judging=judging, dataset=dataset)
             source, follow_up = _address(pair.source, "source"), _address(pair.follow_up, "follow-up")
             notes, expects = (_size(pair.source), _size(pair.follow_up)), bool(pair.follow_up.expected)
         except CannotDraw as error:
             why = str(error)
-        found[section.relation].append(
+        shown[section.relation].append(
             PairShown(verdict, section.names[verdict["rule"]], last, source, follow_up, notes, expects, why, marked)
         )
-    return found
+    return shown
 
 
 def _chosen(run: Run, owner: Mapping[str, Section], count: int, judging: str) -> pl.DataFrame:
-    """Answers on one side only beside those that strayed: either alone would hide the other."""
-    held = run.severities(judging)
-    alone = np.isinf(held.severity)
+    """Severities of ∞ beside finite ones: either alone would hide the other."""
+    severities = run.severities(judging)
+    alone = np.isinf(severities.severity)
     used: Counter[str] = Counter()
-    parts = [replace(held, severity=np.where(kept, held.severity, np.nan)) for kept in (alone, ~alone)]
+    parts = [replace(severities, severity=np.where(kept, severities.severity, np.nan)) for kept in (alone, ~alone)]
     rounds = zip_longest(*(_rounds(part, owner, run.thresholds(), count, used) for part in parts), fillvalue=())
     taken = [row for both in rounds for rows in zip_longest(*both) for row in rows if row is not None][:count]
     return pl.DataFrame(taken, schema={"case": pl.String, "rule": pl.String, "severity": pl.Float64})
 
 
 def _rounds(
-    held: Severities, owner: Mapping[str, Section], limits: Mapping[str, float], count: int, used: Counter[str]
+    severities: Severities, owner: Mapping[str, Section], limits: Mapping[str, float], count: int, used: Counter[str]
 ) -> list[list[dict[str, Any]]]:
     """The worst pair of each rule, then the next of each …; among equals, of a case that was seen least."""
-    queues = {one: list(worst_pairs(held.only([one]), count).iter_rows(named=True)) for one in owner}
+    queues = {one: list(worst_pairs(severities.only([one]), count).iter_rows(named=True)) for one in owner}
     turns = sorted(
         (one for one, queue in queues.items() if queue),
         key=lambda one: -queues[one][0]["severity"] / (limits[one] or 1.0),
@@ -115,23 +114,26 @@ def _rounds(
     return rounds
 
 
-def examples(run: Run, unjudged: pl.DataFrame, count: int, *, dataset: Path | None = None) -> list[Example]:
+def examples(
+    run: Run, unjudged: pl.DataFrame, count: int, *, judging: str = DEFAULT, dataset: Path | None = None
+) -> list[Example]:
     """A case for each of the most frequent reasons why pairs were not judged."""
-    found = []
+    shown = []
     rows = unjudged.unique("case", keep="first", maintain_order=True).head(count)
     for row in rows.iter_rows(named=True):
         try:
-            picture, why = _address(load_source(run.store, run.manifest, row["case"], dataset=dataset), "source"), ""
+            source = load_source(run, row["case"], judging=judging, dataset=dataset)
+            picture, why = _address(source, "source"), ""
         except CannotDraw as error:
             picture, why = "", str(error)
-        found.append(Example(row["case"], row["reason"] or row["status"], picture, why))
-    return found
+        shown.append(Example(row["case"], row["reason"] or row["status"], picture, why))
+    return shown
 
 
-def _size(panel: Panel) -> str:
+def _size(panel: Annotated) -> str:
     return panel.note.replace(" x ", " × ") or f"{panel.image.size[0]} × {panel.image.size[1]} px"
 
 
-def _address(panel: Panel, side: Literal["source", "follow-up"]) -> str:
+def _address(panel: Annotated, side: Literal["source", "follow-up"]) -> str:
     picture = panel_picture(panel, side=side, wide=WIDE, high=WIDE)
     return "data:image/webp;base64," + base64.b64encode(encoded(picture, "webp", 80)).decode("ascii")

@@ -239,10 +239,6 @@ def show_task_tables(console: Console, task: TaskTables, *, markdown: bool = Fal
     """The sentences and tables of a task."""
     for line in (*task.before, *([""] if task.before else [])):
         console.print(line, highlight=False, markup=False, soft_wrap=markdown)
-    show_tables(
-        console,
-        [(one.caption, list(one.heads), [list(row) for row in one.rows]) for one in task.tables],
-        markdown=markdown,
-    )
+    show_tables(console, task.tables, markdown=markdown)
     for line in task.after:
         console.print(line, highlight=False, markup=False, soft_wrap=markdown)

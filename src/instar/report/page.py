@@ -17,22 +17,24 @@ from instar.analysis import Run
 from instar.engine import DEFAULT, stored_judging
 from instar.report.chart import PAGE_FONT, STATIC, Chart, columns, config
 from instar.report.compared import Comparison, common_cases, compare, run_names
-from instar.report.figures import charts, comparison
+from instar.report.compared_figures import comparison
+from instar.report.figures import charts
 from instar.report.gallery import Example, PairShown, examples, pairs_shown
 from instar.report.marks import roles_of
 from instar.report.panels import PanelContent, panels_of_relation, panels_of_run, panels_of_runs
-from instar.report.rebuild import severity_text
 from instar.report.section import Section, make_section
-from instar.report.words import count_of, headline, interval, over_cases_text, p_text, percent, points, slice_words
+from instar.report.sentences import headline, over_cases_text, slice_words
+from instar.report.words import ONE_SIDED, count_of, interval, of_total, p_text, percent, points, severity_text
+from instar.spelling import spell_value
 
-__all__ = ["Part", "Report", "RunPart", "make_report", "page", "script_json"]
+__all__ = ["RelationPage", "Report", "RunPage", "make_report", "page", "script_json"]
 
 TEMPLATES = Path(__file__).parent / "templates"
 EXAMPLES = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class RelationPage:
     """A relation's section with its figures, panels and pairs."""
 
     id: str
@@ -43,13 +45,13 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RunPart:
+class RunPage:
     """A run of a report."""
 
     id: str
     name: str
     facts: Sequence[tuple[str, str]]
-    parts: Sequence[Part]
+    parts: Sequence[RelationPage]
     panels: Sequence[PanelContent]
     over_cases: Sequence[Mapping[str, Any]]
     unjudged: pl.DataFrame
@@ -63,7 +65,7 @@ class Report:
     """All that a report says, ready to be written in any format; `panels` are those of each comparison, by place."""
 
     title: str
-    runs: Sequence[RunPart]
+    runs: Sequence[RunPage]
     names: Sequence[str]
     common: int
     comparisons: Sequence[tuple[str, Comparison, Sequence[Chart]]]
@@ -85,7 +87,7 @@ def make_report(
         threshold: where the page starts; each relation's own by default.
         judging: which judging.
         images: how many of the worst pairs are drawn, over all runs and relations.
-        dataset: where the pictures are now, if they were moved.
+        dataset: where the images are now, if they were moved.
     """
     if not runs:
         raise ValueError("a report needs at least one run")
@@ -95,8 +97,8 @@ def make_report(
     names = run_names(runs)
     share = [images // len(runs) + (number < images % len(runs)) for number in range(len(runs))]
     made = [
-        _run_part(number, run, name, mine, count, judging, Path(dataset) if dataset else None)
-        for number, (run, name, mine, count) in enumerate(zip(runs, names, sections, share, strict=True))
+        _run_page(number, run, name, own, count, judging, Path(dataset) if dataset else None)
+        for number, (run, name, own, count) in enumerate(zip(runs, names, sections, share, strict=True))
     ]
     compared = compare(runs, sections, judging=judging) if len(runs) > 1 else []
     suites = ", ".join(runs[0].manifest.suites)
@@ -120,12 +122,12 @@ def make_report(
     )
 
 
-def _run_part(
+def _run_page(
     number: int, run: Run, name: str, sections: Sequence[Section], images: int, judging: str, dataset: Path | None
-) -> RunPart:
+) -> RunPage:
     pairs = pairs_shown(run, sections, images, judging=judging, dataset=dataset)
     parts = [
-        Part(
+        RelationPage(
             f"r{number}-{place}",
             section,
             charts(section),
@@ -144,7 +146,7 @@ def _run_part(
         if row["rule"] in relations
     ]
     manifest = run.manifest
-    return RunPart(
+    return RunPage(
         f"r{number}",
         name,
         _facts(run, judging),
@@ -152,7 +154,7 @@ def _run_part(
         panels_of_run(run, judging),
         over,
         unjudged,
-        examples(run, unjudged, EXAMPLES if images else 0, dataset=dataset),
+        examples(run, unjudged, EXAMPLES if images else 0, judging=judging, dataset=dataset),
         _commands(run, judging),
         ", ".join(f"{name} {version}" for name, version in manifest.packages.items()),
     )
@@ -166,7 +168,7 @@ def _facts(run: Run, judging: str) -> list[tuple[str, str]]:
     options = {**manifest.options, **stored_judging(run.store, judging).options}
     spelled = ", ".join(f"{key}={value}" for key, value in sorted(options.items())) or "no options"
     facts = [
-        ("System", f"{system.name} (answers with {system.kind}, fingerprint {system.fingerprint})"),
+        ("System", f"{system.name} (it answers with {system.kind}; fingerprint {system.fingerprint})"),
         ("Suite", f"{', '.join(manifest.suites)} ({count_of(len(manifest.rules), 'rule')})"),
         ("Dataset", ", ".join(source.name for source in manifest.datasets)),
         ("Cases", f"{len(cases):,}" + (f", {unreadable:,} of them unreadable" if unreadable else "")),
@@ -205,10 +207,11 @@ def _commands(run: Run, judging: str) -> list[str]:
         )
         for dataset in datasets
     ]
-    options = stored_judging(run.store, judging).options
     if judging != DEFAULT:
-        asked = [part for key, value in options.items() for part in (f"--{key}", str(value))]
-        commands.append(shlex.join(["instar", "judge", folder, *asked]))
+        options = stored_judging(run.store, judging).options
+        texts = {name: value if isinstance(value, str) else spell_value(value) for name, value in options.items()}
+        choices = [part for name, text in texts.items() for part in ("--set", f"{name}={text}")]
+        commands.append(shlex.join(["instar", "judge", folder, *choices]))
     chosen = ["--judging", judging] if judging != DEFAULT else []
     return [*commands, shlex.join(["instar", "report", folder, *chosen, "--out", "report.html"])]
 
@@ -238,6 +241,8 @@ def page(report: Report) -> str:
         points=points,
         p_text=p_text,
         count_of=count_of,
+        of_total=of_total,
+        one_sided=ONE_SIDED,
     )
     styles = "".join((STATIC / name).read_text("utf-8") for name in ("base.css", "report.css"))
     script = (STATIC / "report.js").read_text("utf-8")
@@ -257,7 +262,7 @@ def page(report: Report) -> str:
 
 def _data(report: Report) -> dict[str, Any]:
     """What the page's script needs: figures, their tables, and where each slider starts."""
-    held: dict[str, pl.DataFrame] = {}
+    tables: dict[str, pl.DataFrame] = {}
     figures: dict[str, Any] = {}
     sliders: dict[str, Any] = {}
 
@@ -270,7 +275,7 @@ def _data(report: Report) -> dict[str, Any]:
         for chart in made:
             names = {name: f"{place}-{name}" for name in chart.tables}
             for name, table in chart.tables.items():
-                if held.setdefault(names[name], table) is not table and not held[names[name]].equals(table):
+                if tables.setdefault(names[name], table) is not table and not tables[names[name]].equals(table):
                     raise ValueError(f"two tables are called {names[name]}")
             spec = {**chart.spec, "description": f"{chart.title}. {chart.caption}"}
             figures[f"{place}-{chart.name}"] = {"spec": spec, "tables": names}
@@ -282,7 +287,7 @@ def _data(report: Report) -> dict[str, Any]:
             add(part.id, part.section, [*part.charts, *(c for panel in part.panels for c in panel.charts)])
     return {
         "figures": figures,
-        "tables": {name: columns(table) for name, table in held.items()},
+        "tables": {name: columns(table) for name, table in tables.items()},
         "sliders": sliders,
         "config": config(PAGE_FONT),
     }

@@ -11,6 +11,7 @@ from instar.analysis import Run
 from instar.registry import find
 from instar.report.chart import Chart
 from instar.report.section import Section
+from instar.report.tables import Table
 
 __all__ = [
     "Panel",
@@ -23,16 +24,6 @@ __all__ = [
     "panels_of_runs",
     "tables_of",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table in words. Where `by_threshold`, the columns after the first are the grid's thresholds."""
-
-    caption: str
-    heads: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    by_threshold: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,19 +12,21 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from instar.analysis import Run
 from instar.case import Case, Input, read_input
-from instar.engine import SOURCE, Need, Provider, make_follow_up, provided, provider
+from instar.engine import DEFAULT, SOURCE, Need, Provider, make_follow_up, provided, provider, stored_judging
 from instar.image import Crop, Image, Unreadable
 from instar.outputs import Output, output_kind
-from instar.relations import rule
-from instar.report.picture import Panel, pair_picture, write_png
+from instar.relations import Relation, own_equivariance, rule
+from instar.report.picture import Annotated, pair_picture, write_png
+from instar.report.words import measured
 from instar.scene import Track
 from instar.shapes import Shape
 from instar.store import Manifest, Store
-from instar.transforms import NotApplicable
+from instar.transforms import Change, NotApplicable, Transformation
 from instar.warp import Size
 
-__all__ = ["CannotDraw", "Pair", "draw_pairs", "load_pair", "load_source", "severity_text"]
+__all__ = ["CannotDraw", "Pair", "draw_pairs", "load_pair", "load_source"]
 
 CannotDraw = (Unreadable, NotApplicable, LookupError)
 """Why a pair cannot be shown: its input is gone or another one now, or a prediction is missing."""
@@ -33,103 +34,118 @@ CannotDraw = (Unreadable, NotApplicable, LookupError)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
-    """A verdict's source and follow-up with the answers to them, ready to be drawn."""
+    """A verdict's source and follow-up with the answers to them, ready to be drawn.
 
-    source: Panel
-    follow_up: Panel
+    `answers` are both answers in words, for a system that answers in words.
+    """
+
+    source: Annotated
+    follow_up: Annotated
     title: str
-    about: str
-    said: tuple[str, ...] = ()
-    """What was said of both in words, for a system that answers in words."""
-
-
-def severity_text(severity: float | None) -> str:
-    """A severity as people read it."""
-    if severity is None:
-        return "–"
-    return "∞" if math.isinf(severity) else f"{severity:.3g}"
+    facts: str
+    answers: tuple[str, ...] = ()
 
 
 def draw_pairs(
-    store: Store, verdicts: pl.DataFrame, out: str | Path, *, dataset: str | Path | None = None
+    run: Run, verdicts: pl.DataFrame, out: str | Path, *, judging: str = DEFAULT, dataset: str | Path | None = None
 ) -> Iterator[tuple[Path | None, str]]:
     """Draw each verdict's pair into a folder; yields the file, or None and why it could not be drawn.
 
-    The inputs are found by the path stored with their case, or under `dataset` where that is given, and are
+    The inputs are found by the path stored with their case, or under `dataset` if that is not None, and are
     the right ones only if their content hash is the stored one.
     """
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    manifest = store.manifest()
     for number, verdict in enumerate(verdicts.iter_rows(named=True), start=1):
         label = f"{verdict['case']} {verdict['rule']}"
         try:
-            pair = load_pair(store, manifest, verdict, dataset=dataset)
+            pair = load_pair(run, verdict, judging=judging, dataset=dataset)
         except CannotDraw as error:
             yield None, f"{label}: {error}"
             continue
-        picture = pair_picture(pair.source, pair.follow_up, title=pair.title, lines=[pair.about, *pair.said])
+        picture = pair_picture(pair.source, pair.follow_up, title=pair.title, lines=[pair.facts, *pair.answers])
         name = re.sub(r"[^\w.()=-]+", "_", f"{number:02d}_{Path(verdict['case']).stem}_{rule(verdict['rule']).left}")
         path = folder / f"{name[:120]}.png"
         write_png(path, picture)
         yield path, label
 
 
-def load_source(store: Store, manifest: Manifest, case: str, *, dataset: str | Path | None = None) -> Panel:
-    """A case's input, with the answer to it where there is one."""
-    mine = pl.col("case") == case
-    given = _input(_one(store.cases(where=mine), f"case {case}"), manifest, Path(dataset) if dataset else None)
+def load_source(run: Run, case: str, *, judging: str = DEFAULT, dataset: str | Path | None = None) -> Annotated:
+    """A case's input, with the answer to it where there is one, as far as a judging takes notice of it."""
+    store, manifest = run.store, run.manifest
+    of_case = pl.col("case") == case
+    source = _input(_one(store.cases(where=of_case), f"case {case}"), manifest, Path(dataset) if dataset else None)
     rows = store.predictions(
-        where=mine & (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0) & (pl.col("status") == "ok")
+        where=of_case & (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0) & (pl.col("status") == "ok")
     )
-    return _panel(given, [] if rows.is_empty() else _output(store, manifest, rows.row(0, named=True)).shapes())
+    if rows.is_empty():
+        return _annotated(source, [])
+    answer = _output(store, manifest, rows.row(0, named=True))
+    relation = own_equivariance(manifest.system.kind).relation
+    return _annotated(source, answer.confident(_confidence(store, judging, relation)).shapes())
 
 
 def load_pair(
-    store: Store, manifest: Manifest, verdict: Mapping[str, Any], *, dataset: str | Path | None = None
+    run: Run, verdict: Mapping[str, Any], *, judging: str = DEFAULT, dataset: str | Path | None = None
 ) -> Pair:
     """A verdict's pair; its follow-up is made anew from the rule. Raises one of `CannotDraw`.
 
     A verdict has `case`, `rule`, `target` and `severity`, and may have `kind`, `worst` and the `draw` that shows it.
+    Of the answers only that is shown which the judging takes notice of.
     """
+    store, manifest = run.store, run.manifest
     case = _one(store.cases(where=pl.col("case") == verdict["case"]), f"case {verdict['case']}")
-    given = _input(case, manifest, Path(dataset) if dataset else None)
+    source = _input(case, manifest, Path(dataset) if dataset else None)
     judged = rule(verdict["rule"])
     assert judged.relation is not None
-    (changed,) = judged.transformations
-    mine, draw = pl.col("case") == verdict["case"], verdict.get("draw") or 0
-    source = _one(store.predictions(where=mine & (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0)), "source")
-    follow = _one(
-        store.predictions(
-            where=mine & (pl.col("follow_up") == changed.id) & (pl.col("draw") == draw) & (pl.col("repeat") == 0)
-        ),
-        changed.id,
-    )
-    needs: dict[str, Need | NotApplicable] = {
-        row["need"]: store.need_value(row)
-        for row in store.needs(mine & (pl.col("status") == "ok")).iter_rows(named=True)
-    }
-    told, said = _output(store, manifest, source), _output(store, manifest, follow)
     relation, target = judged.relation.relation, verdict["target"]
-    own = {p.name: p.default for p in relation.options}
-    confidence = float({**own, **manifest.options}.get("confidence", 0.0))
-    needs["source"] = told
-    about = Case(verdict["case"], input=given, truth=_truth(case, manifest))
-    for need in changed.needs - needs.keys():
-        needs[need] = provided(need, _pool(manifest) if need == "pool" else None, about, given, told)
-    follow_up, change = make_follow_up(manifest.seed, verdict["case"], given, changed, draw, needs)
-    told, said = told.confident(confidence), said.confident(confidence)
-    expected = told.warped(change.warp).shapes(target) if relation.mapping else []
-    title = f"{judged.left}   severity {severity_text(verdict['severity'])} {relation.unit}"
-    words = (
+    (changed,) = judged.transformations
+    draw = verdict.get("draw") or 0
+    first = _answer(store, manifest, verdict["case"], SOURCE, 0)
+    second = _answer(store, manifest, verdict["case"], changed.id, draw)
+    follow_up, change = _follow_up(run, case, source, changed, draw, first)
+    confidence = _confidence(store, judging, relation)
+    first, second = first.confident(confidence), second.confident(confidence)
+    expected = first.warped(change.warp).shapes(target) if relation.mapping else []
+    facts = (
         f"{verdict['case']}   target {verdict['target']}"
         + (f"   {verdict['kind']}" if verdict.get("kind") else "")
         + (f"   worst: {verdict['worst']}" if verdict.get("worst") else "")
     )
-    lines = tuple(f"{side}: {text}" for side, text in (("source", told.says()), ("follow-up", said.says())) if text)
     return Pair(
-        _panel(given, told.shapes(target)), _panel(follow_up, said.shapes(target), expected), title, words, lines
+        _annotated(source, first.shapes(target)),
+        _annotated(follow_up, second.shapes(target), expected),
+        f"{judged.left}   severity {measured(verdict['severity'], relation.unit)}",
+        facts,
+        tuple(f"{side}: {text}" for side, text in (("source", first.says()), ("follow-up", second.says())) if text),
     )
+
+
+def _confidence(store: Store, judging: str, relation: Relation) -> float:
+    """Below which score a judging takes no notice of an answer."""
+    return float(stored_judging(store, judging).of(relation).get("confidence", 0.0))
+
+
+def _answer(store: Store, manifest: Manifest, case: str, follow_up: str, draw: int) -> Output:
+    key = {"case": case, "follow_up": follow_up, "draw": draw, "repeat": 0}
+    rows = store.predictions(where=pl.all_horizontal(pl.col(name) == value for name, value in key.items()))
+    return _output(store, manifest, _one(rows, follow_up))
+
+
+def _follow_up(
+    run: Run, case: Mapping[str, Any], source: Input, changed: Transformation, draw: int, answer: Output
+) -> tuple[Input, Change]:
+    """A follow-up made anew, with the needs that the run stored."""
+    store, manifest = run.store, run.manifest
+    stored = store.needs((pl.col("case") == case["case"]) & (pl.col("status") == "ok"))
+    needs: dict[str, Need | NotApplicable] = {
+        row["need"]: store.need_value(row) for row in stored.iter_rows(named=True)
+    }
+    needs["source"] = answer
+    whole = Case(case["case"], input=source, truth=_truth(case, manifest))
+    for need in changed.needs - needs.keys():
+        needs[need] = provided(need, _pool(manifest) if need == "pool" else None, whole, source, answer)
+    return make_follow_up(manifest.seed, case["case"], source, changed, draw, needs)
 
 
 def _pool(manifest: Manifest) -> Provider | None:
@@ -138,12 +154,12 @@ def _pool(manifest: Manifest) -> Provider | None:
     if stored is None:
         return None
     try:
-        found = _read_provider(stored.name)
+        pool = _read_provider(stored.name)
     except (OSError, ValueError) as error:
         raise NotApplicable(f"the pool of this run cannot be read: {error}") from error
-    if found.fingerprint != stored.fingerprint:
+    if pool.fingerprint != stored.fingerprint:
         raise NotApplicable(f"the pool {stored.name} is not what it was when the run was made")
-    return found
+    return pool
 
 
 @lru_cache(maxsize=4)
@@ -151,15 +167,15 @@ def _read_provider(folder: str) -> Provider:
     return provider("pool", folder)
 
 
-def _panel(given: Input, said: Sequence[Shape], expected: Sequence[Shape] = ()) -> Panel:
+def _annotated(shown: Input, actual: Sequence[Shape], expected: Sequence[Shape] = ()) -> Annotated:
     """An input with the answer to it. A photograph is shown whole, of a map the part where something happens."""
-    image, own = Image(given.picture()), given.shapes()
+    image, own = Image(shown.picture()), shown.shapes()
     if not own:
-        return Panel(image, own, said, expected)
-    x0, y0, x1, y1 = _part([*own, *(s for s in (*said, *expected) if s.form != "heat")], image.size)
+        return Annotated(image, own, actual, expected)
+    x0, y0, x1, y1 = _part([*own, *(s for s in (*actual, *expected) if s.form != "heat")], image.size)
     part = Image(np.ascontiguousarray(image.pixels[y0:y1, x0:x1]))
-    own, said, expected = ([shape.moved(-x0, -y0) for shape in shapes] for shapes in (own, said, expected))
-    return Panel(part, own, said, expected, f"part of {image.size[0]} x {image.size[1]} px")
+    own, actual, expected = ([shape.moved(-x0, -y0) for shape in shapes] for shapes in (own, actual, expected))
+    return Annotated(part, own, actual, expected, f"part of {image.size[0]} x {image.size[1]} px")
 
 
 def _part(shapes: Sequence[Shape], size: Size) -> tuple[int, int, int, int]:
@@ -198,7 +214,7 @@ def _input(case: Mapping[str, Any], manifest: Manifest, dataset: Path | None) ->
     track = Track.from_json(case["track"]) if case["track"] else None
     if case["path"] is None and (manifest.recorded is None or dataset is None):
         raise Unreadable(
-            "this run was recorded: it has no pictures, unless --dataset says where they are"
+            "this run was recorded: it has no images; pass `dataset` to say where they are"
             if manifest.recorded
             else "its input was in memory only"
         )
@@ -209,15 +225,15 @@ def _input(case: Mapping[str, Any], manifest: Manifest, dataset: Path | None) ->
         places += [dataset / case["case"], *(dataset / place for place in inside)]
     if case["path"] is None:  # recorded elsewhere: nothing but its name says that it is the right one
         places = [place for place in places if dataset and place.resolve().is_relative_to(dataset.resolve())]
-    found = next((place for place in places if place.is_file()), None)
-    if found is None and not (track and track.size):
+    file = next((place for place in places if place.is_file()), None)
+    if file is None and not (track and track.size):
         raise Unreadable(
-            f"{places[-1] if places else case['case']}: no such file; say with --dataset where the pictures are now"
+            f"{places[-1] if places else case['case']}: no such file; pass `dataset` to say where the images are now"
         )
-    crop = Crop(*case["crop"]) if case.get("crop") else None  # runs made before there were crops have no such column
-    given, digest = read_input(
-        Case(case["case"], path=str(found or places[0]), frame=case["frame"], crop=crop, track=track)
+    crop = Crop(*case["crop"]) if case["crop"] else None
+    read, digest = read_input(
+        Case(case["case"], path=str(file or places[0]), frame=case["frame"], crop=crop, track=track)
     )
     if digest != case["hash"] and case["hash"] is not None:
-        raise Unreadable(f"{found}: not the input that was tested (its content changed)")
-    return given
+        raise Unreadable(f"{file}: not the input that was tested (its content changed)")
+    return read

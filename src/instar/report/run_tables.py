@@ -8,14 +8,14 @@ from typing import Any
 import polars as pl
 
 from instar.analysis import Run
-from instar.report.rebuild import severity_text
-from instar.report.tables import Prepared
+from instar.report.tables import Table
+from instar.report.words import percent, rate_text, severity_text
 from instar.spelling import unknown
 
 __all__ = ["TABLES", "run_table"]
 
 
-def run_table(run: Run, name: str, *, threshold: float | None = None, judging: str = "default") -> list[Prepared]:
+def run_table(run: Run, name: str, *, threshold: float | None = None, judging: str = "default") -> list[Table]:
     """A table by its name, one per relation where it is about one."""
     if name not in TABLES:
         raise unknown("table", name, TABLES)
@@ -23,16 +23,16 @@ def run_table(run: Run, name: str, *, threshold: float | None = None, judging: s
 
 
 def _share(row: Mapping[str, Any], name: str = "rate", low: str = "low", high: str = "high") -> str:
-    return "–" if row[name] is None else f"{row[name]:.1%} ({100 * row[low]:.0f}–{row[high]:.0%})"
+    return rate_text(row[name], row[low], row[high], digits=1)
 
 
-def _groups(table: pl.DataFrame, what: str) -> list[Prepared]:
+def _groups(table: pl.DataFrame, what: str) -> list[Table]:
     rows = [
         [row["group"], str(row["rules"]), f"{row['violated']}/{row['judged']}", _share(row)]
         for row in table.sort("rate", descending=True, nulls_last=True).iter_rows(named=True)
     ]
     return [
-        (
+        Table(
             f"Cases that violate at least one rule of the {what}, with the 95 % interval",
             [what, "rules", "cases", "share"],
             rows,
@@ -40,44 +40,44 @@ def _groups(table: pl.DataFrame, what: str) -> list[Prepared]:
     ]
 
 
-def _families(run: Run, threshold: float | None, judging: str) -> list[Prepared]:
+def _families(run: Run, threshold: float | None, judging: str) -> list[Table]:
     return _groups(run.family_rates(threshold, judging=judging), "family")
 
 
-def _suites(run: Run, threshold: float | None, judging: str) -> list[Prepared]:
+def _suites(run: Run, threshold: float | None, judging: str) -> list[Table]:
     return _groups(run.suite_rates(threshold, judging=judging), "suite")
 
 
-def _counts(run: Run, threshold: float | None, judging: str) -> list[Prepared]:
-    found = []
+def _counts(run: Run, threshold: float | None, judging: str) -> list[Table]:
+    tables = []
     for relation, grid in run.grids().items():
         table = run.violated_counts(relation, judging=judging)
         rows = [
             [name, *(str(cases) for cases in part["cases"])]
             for (name,), part in table.group_by("violated", maintain_order=True)
         ]
-        found.append(
-            (
+        tables.append(
+            Table(
                 f"{relation}: cases by the number of rules that they violate, per threshold in {run.units()[relation]}",
                 ["violated", *map(severity_text, grid)],
                 [[str(cell) for cell in row] for row in rows],
             )
         )
-    return found
+    return tables
 
 
-def _coverage(run: Run, threshold: float | None, judging: str) -> list[Prepared]:
+def _coverage(run: Run, threshold: float | None, judging: str) -> list[Table]:
     table = run.coverage(threshold, judging=judging).filter((pl.col("of") != pl.col("by")) & (pl.col("violated") > 0))
     names = dict(run.rules().select("rule", "name").iter_rows())
     rows = [
-        [names[row["of"]], names[row["by"]], f"{row['covered']:.0%}", f"{row['both']}/{row['violated']}"]
+        [names[row["of"]], names[row["by"]], percent(row["covered"]), f"{row['both']}/{row['violated']}"]
         for row in table.drop_nulls("covered")
         .sort("covered", "violated", descending=True)
         .head(40)
         .iter_rows(named=True)
     ]
     return [
-        (
+        Table(
             "Which rule covers which: of the cases that violate a rule, the share that violates the other; the 40 "
             "closest",
             ["of", "covered by", "share", "cases"],
@@ -86,7 +86,7 @@ def _coverage(run: Run, threshold: float | None, judging: str) -> list[Prepared]
     ]
 
 
-TABLES: dict[str, Callable[[Run, float | None, str], list[Prepared]]] = {
+TABLES: dict[str, Callable[[Run, float | None, str], list[Table]]] = {
     "families": _families,
     "suites": _suites,
     "counts": _counts,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +12,9 @@ import polars as pl
 from instar.analysis import ANY, Run, Severities, costs, coverage, rates, selected, slices
 from instar.engine import DEFAULT
 from instar.relations import rule
+from instar.report.words import threshold_text
 
-__all__ = ["MANY", "Section", "make_section", "rates_per_threshold", "start_of", "threshold_text"]
+__all__ = ["MANY", "Section", "make_section", "rates_per_threshold", "start_of"]
 
 MANY = 40
 """With more rules, figures show the most violated of them, or families."""
@@ -73,12 +73,7 @@ class Section:
 
     def with_unit(self, value: float) -> str:
         """A threshold with its unit."""
-        return "∞ (an answer on one side only)" if math.isinf(value) else f"{threshold_text(value)} {self.unit}"
-
-
-def threshold_text(value: float) -> str:
-    """A threshold as people read it."""
-    return "∞" if math.isinf(value) else f"{value:.3g}"
+        return threshold_text(value, self.unit)
 
 
 def start_of(grid: Sequence[float], thresholds: Sequence[float]) -> int:
@@ -89,20 +84,22 @@ def start_of(grid: Sequence[float], thresholds: Sequence[float]) -> int:
 
 
 def make_section(run: Run, relation: str, *, threshold: float | None = None, judging: str = DEFAULT) -> Section:
-    """Ask a run everything that a report shows of a relation. A threshold given is added to the relation's grid."""
+    """Ask a run everything that a report shows of a relation. A threshold joins its grid."""
     grid = run.grids()[relation]
     if threshold is not None:
         grid = tuple(sorted({*grid, threshold}))
     known = _named(run.rules().filter((pl.col("relation") == relation) & (pl.col("over") == "case")))
-    held = run.severities(judging).only(known["rule"].to_list())
-    families = {name: [one for one in rules if one in held.rules] for name, rules in run.families(relation).items()}
+    severities = run.severities(judging).only(known["rule"].to_list())
+    families = {
+        name: [one for one in rules if one in severities.rules] for name, rules in run.families(relation).items()
+    }
     families = {name: rules for name, rules in families.items() if rules}
-    mine = [one for rules in families.values() for one in rules]
+    changing = [one for rules in families.values() for one in rules]
     limits = run.thresholds(threshold)
-    start = start_of(grid, [limits[one] for one in mine or known["rule"]])
+    start = start_of(grid, [limits[one] for one in changing or known["rule"]])
     noise = run.noise(judging).filter(relation=relation)
-    by_family = len(mine) > MANY
-    cases = held.only(mine)
+    by_family = len(changing) > MANY
+    cases = severities.only(changing)
     return Section(
         relation,
         run.units()[relation],
@@ -112,11 +109,11 @@ def make_section(run: Run, relation: str, *, threshold: float | None = None, jud
         families,
         int((cases.severity > 0).sum()),
         noise.row(0, named=True) if len(noise) else None,
-        rates_per_threshold(held, known, grid),
-        _curves(run, relation, grid, judging, mine),
+        rates_per_threshold(severities, known, grid),
+        _curves(run, relation, grid, judging, bool(changing)),
         _coverage(_by_family(cases, families) if by_family else cases, known, grid),
         by_family,
-        _groups(run, relation, grid, judging, mine),
+        _groups(run, relation, grid, judging, bool(changing)),
         _slices(run, cases, grid),
         _selections(run, cases, grid, start),
     )
@@ -132,26 +129,26 @@ def _with_t(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat([frame.with_columns(t=pl.lit(t, pl.Int32)) for t, frame in enumerate(frames)])
 
 
-def rates_per_threshold(held: Severities, known: pl.DataFrame, grid: Sequence[float]) -> pl.DataFrame:
+def rates_per_threshold(severities: Severities, known: pl.DataFrame, grid: Sequence[float]) -> pl.DataFrame:
     """Rates of rules for each threshold of a grid, with name, family and order among the most violated."""
-    about = known.select("rule", "name", "family")
-    found = []
+    named = known.select("rule", "name", "family")
+    frames = []
     for value in grid:
-        table = rates(held, dict.fromkeys(held.rules, value)).join(about, on="rule", maintain_order="left")
+        table = rates(severities, dict.fromkeys(severities.rules, value)).join(named, on="rule", maintain_order="left")
         ranked = table.sort(
             "rate", "median", "name", descending=[True, True, False], nulls_last=True, maintain_order=True
         )
         place = (pl.col("family") != "identity").cast(pl.Int32).cum_sum() - 1
-        found.append(ranked.with_columns(order=place))
-    return _with_t(found)
+        frames.append(ranked.with_columns(order=place))
+    return _with_t(frames)
 
 
-def _curves(run: Run, relation: str, grid: Sequence[float], judging: str, mine: Sequence[str]) -> pl.DataFrame:
+def _curves(run: Run, relation: str, grid: Sequence[float], judging: str, any_rules: bool) -> pl.DataFrame:
     numbered = pl.DataFrame(
         {"threshold": list(grid), "t": range(len(grid))}, schema={"threshold": pl.Float64, "t": pl.Int32}
     )
-    found = run.curves(relation, grid=grid, judging=judging) if mine else _no_curve(grid)
-    return found.join(numbered, on="threshold", maintain_order="left")
+    table = run.curves(relation, grid=grid, judging=judging) if any_rules else _no_curve(grid)
+    return table.join(numbered, on="threshold", maintain_order="left")
 
 
 def _no_curve(grid: Sequence[float]) -> pl.DataFrame:
@@ -171,42 +168,44 @@ def _no_curve(grid: Sequence[float]) -> pl.DataFrame:
     )
 
 
-def _groups(run: Run, relation: str, grid: Sequence[float], judging: str, mine: Sequence[str]) -> pl.DataFrame:
-    """The share of cases that violate at least one rule, by landmark group; no row where there is only one."""
+def _groups(run: Run, relation: str, grid: Sequence[float], judging: str, any_rules: bool) -> pl.DataFrame:
+    """The share of cases that violate at least one rule, by part of the subjects; no row where there is only one."""
     groups = run.groups(judging)
-    if len(groups) < 2 or not mine:
+    if len(groups) < 2 or not any_rules:
         return pl.DataFrame(schema={"group": pl.String, "t": pl.Int32})
     frames = []
     for group in groups:
-        found = run.curves(relation, grid=grid, judging=judging, group=group).filter(group=ANY)
-        frames.append(found.with_columns(pl.lit(group).alias("group"), t=pl.int_range(pl.len(), dtype=pl.Int32)))
+        table = run.curves(relation, grid=grid, judging=judging, group=group).filter(group=ANY)
+        frames.append(table.with_columns(pl.lit(group).alias("group"), t=pl.int_range(pl.len(), dtype=pl.Int32)))
     return pl.concat(frames)
 
 
-def _by_family(held: Severities, families: Mapping[str, Sequence[str]]) -> Severities:
+def _by_family(severities: Severities, families: Mapping[str, Sequence[str]]) -> Severities:
     """One row per family: the worst over its rules, so that it is violated where at least one of them is."""
-    parts = [held.only(list(rules)) for rules in families.values()]
-    worst = np.array([np.fmax.reduce(part.severity, 0) for part in parts]).reshape(len(parts), len(held.cases))
+    parts = [severities.only(list(rules)) for rules in families.values()]
+    worst = np.array([np.fmax.reduce(part.severity, 0) for part in parts]).reshape(len(parts), len(severities.cases))
     status = np.array(
         [np.where(np.isnan(row), part.status.max(0), 1) for row, part in zip(worst, parts, strict=True)], np.uint8
     ).reshape(worst.shape)
-    return Severities(tuple(families), held.cases, worst, status, np.zeros(worst.shape, np.uint8), ("",))
+    return Severities(tuple(families), severities.cases, worst, status, np.zeros(worst.shape, np.uint8), ("",))
 
 
-def _coverage(held: Severities, known: pl.DataFrame, grid: Sequence[float]) -> pl.DataFrame:
-    found = _with_t([coverage(held, dict.fromkeys(held.rules, value)) for value in grid])
+def _coverage(severities: Severities, known: pl.DataFrame, grid: Sequence[float]) -> pl.DataFrame:
+    table = _with_t([coverage(severities, dict.fromkeys(severities.rules, value)) for value in grid])
     names = dict(known.select("rule", "name").iter_rows())
-    return found.with_columns(pl.col("of", "by").replace(names))
+    return table.with_columns(pl.col("of", "by").replace(names))
 
 
-def _slices(run: Run, held: Severities, grid: Sequence[float]) -> list[pl.DataFrame]:
-    about = run.described()
-    return [slices(about, held, dict.fromkeys(held.rules, value)) for value in grid]
+def _slices(run: Run, severities: Severities, grid: Sequence[float]) -> list[pl.DataFrame]:
+    properties = run.described()
+    return [slices(properties, severities, dict.fromkeys(severities.rules, value)) for value in grid]
 
 
-def _selections(run: Run, held: Severities, grid: Sequence[float], start: int) -> dict[int, tuple[pl.DataFrame, bool]]:
+def _selections(
+    run: Run, severities: Severities, grid: Sequence[float], start: int
+) -> dict[int, tuple[pl.DataFrame, bool]]:
     """The cheapest rules that find all failing cases; of a large run only where the page starts: it takes seconds."""
-    asked = range(len(grid)) if held.severity.size <= SEARCHED else [start]
-    needed = {one: [t.id for t in rule(one).transformations] for one in held.rules}
+    places = range(len(grid)) if severities.severity.size <= SEARCHED else [start]
+    needed = {one: [t.id for t in rule(one).transformations] for one in severities.rules}
     cost = costs(run.store)
-    return {t: selected(held, dict.fromkeys(held.rules, grid[t]), needed, cost) for t in asked}
+    return {t: selected(severities, dict.fromkeys(severities.rules, grid[t]), needed, cost) for t in places}

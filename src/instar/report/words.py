@@ -1,28 +1,29 @@
-"""What a run found, in sentences that code writes from numbers."""
+"""Numbers in words: the one place where a number becomes text that people read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import polars as pl
-
-from instar.report.rebuild import severity_text
-from instar.report.section import Section
-
-SPACE = "\u00a0"
+import math
+from collections.abc import Sequence
 
 __all__ = [
+    "ONE_SIDED",
     "count_of",
+    "distinct_names",
     "duration",
-    "headline",
     "interval",
-    "over_cases_text",
+    "measured",
+    "of_total",
     "p_text",
     "percent",
     "points",
-    "slice_words",
+    "rate_text",
+    "severity_text",
+    "threshold_text",
 ]
+
+SPACE = "\u00a0"
+ONE_SIDED = "found in only one of the two images"
+"""What a severity of ∞ means."""
 
 
 def percent(share: float | None, *, digits: int = 0, sign: bool = True) -> str:
@@ -52,13 +53,26 @@ def interval(low: float | None, high: float | None) -> str:
     return "–" if low is None or high is None else f"{100 * low:.0f}–{100 * high:.0f}"
 
 
-def points(difference: float) -> str:
+def rate_text(share: float | None, low: float | None, high: float | None, *, digits: int = 0) -> str:
+    """A share in per cent with its interval.
+
+    >>> rate_text(0.92, 0.85, 0.959).replace(SPACE, " "), rate_text(None, 0.0, 1.0)
+    ('92 % (85–96)', '–')
+    """
+    return "–" if share is None else f"{percent(share, digits=digits)} ({interval(low, high)})"
+
+
+def points(difference: float | None) -> str:
     """A difference of two shares in points.
 
-    >>> points(0.123), points(0.0)
-    ('+12 points', '0 points')
+    >>> [points(difference).replace(SPACE, " ") for difference in (0.123, -0.01, 0.0, None)]
+    ['+12 points', '−1 point', '0 points', '–']
     """
-    return f"{round(100 * difference):+d} points".replace("+0 ", "0 ")
+    if difference is None:
+        return "–"
+    whole = round(100 * difference)
+    signed = f"{whole:+d}".replace("-", "−") if whole else "0"
+    return f"{signed}{SPACE}point{'' if abs(whole) == 1 else 's'}"
 
 
 def p_text(p: float) -> str:
@@ -75,6 +89,41 @@ def count_of(number: int, word: str) -> str:
     return f"no {word}" if number == 0 else f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
+def of_total(number: int, total: int, word: str) -> str:
+    """A part of a number of things.
+
+    >>> of_total(3, 1200, "case"), of_total(1, 1, "case")
+    ('3 of 1,200 cases', '1 of 1 case')
+    """
+    return f"{number:,} of {total:,} {word}{'' if total == 1 else 's'}"
+
+
+def severity_text(severity: float | None) -> str:
+    """A severity as people read it."""
+    if severity is None:
+        return "–"
+    return "∞" if math.isinf(severity) else f"{severity:.3g}"
+
+
+def measured(severity: float | None, unit: str) -> str:
+    """A severity with its unit; ∞ has none.
+
+    >>> measured(0.25, "body lengths"), measured(math.inf, "body lengths")
+    ('0.25 body lengths', '∞')
+    """
+    return severity_text(severity) if severity is None or math.isinf(severity) else f"{severity_text(severity)} {unit}"
+
+
+def threshold_text(threshold: float, unit: str = "") -> str:
+    """A threshold, and what it is measured in.
+
+    >>> threshold_text(0.2), threshold_text(2 / 3, "shares of the follow-ups")
+    ('0.2', '0.667 (shares of the follow-ups)')
+    """
+    words = ONE_SIDED if math.isinf(threshold) else unit
+    return f"{severity_text(threshold)} ({words})" if unit else severity_text(threshold)
+
+
 def duration(seconds: float) -> str:
     """How long something takes.
 
@@ -89,116 +138,14 @@ def duration(seconds: float) -> str:
     return " ".join(f"{number} {unit}" for number, unit in parts if number)
 
 
-def headline(section: Section, t: int) -> list[str]:
-    """What a relation's rules found at a threshold: the finding first, then the extremes, the gaps and the noise."""
-    whole, table = section.whole(t), section.at(t)
-    at = section.with_unit(section.grid[t])
-    if table.is_empty():
-        return ["The suite has no rule of this relation but identity.", *_noise(section, t)]
-    if not whole["judged"]:
-        return [
-            f"At {at}, nothing was judged: no case has a severity under this relation.",
-            *_gaps(table),
-            *_noise(section, t),
-        ]
-    rules = "the one rule" if table.height == 1 else f"at least one of {table.height} rules"
-    first = (
-        f"At {at}, {whole['violated']:,} of {whole['judged']:,} cases violate {rules} "
-        f"({percent(whole['rate'])}, 95{SPACE}% interval {interval(whole['low'], whole['high'])})."
-    )
-    return [first, *_extremes(table), *_gaps(table), *_noise(section, t)]
+def distinct_names(systems: Sequence[str], folders: Sequence[str]) -> list[str]:
+    """What tells runs apart: their systems' names, with their folders' where those are the same or not known.
 
-
-def _extremes(table: pl.DataFrame) -> list[str]:
-    judged = table.filter(pl.col("judged") > 0)
-    if judged.height < 2:
-        return []
-    worst, best = judged.row(0, named=True), judged.row(-1, named=True)
-    if not worst["violated"]:
-        return ["No rule is violated at this threshold."]
-    kept = judged.filter(pl.col("violated") == 0).height
-    words = [f"Worst: {worst['name']}, violated by {worst['violated']:,} of {worst['judged']:,}."]
-    if kept > 1:
-        words.append(f"{kept} rules are violated by no case.")
-    else:
-        words.append(f"Most robust: {best['name']}, violated by {best['violated']:,} of {best['judged']:,}.")
-    return words
-
-
-def _gaps(table: pl.DataFrame) -> list[str]:
-    missing, failed = int(table["not_applicable"].sum()), int(table["failed"].sum())
-    one, other = count_of(missing, "pair"), "none" if not failed else f"{failed:,}"
-    if not missing and not failed:
-        return ["Every pair was judged."]
-    was = "was" if missing < 2 else "were"
-    return [f"{one[0].upper()}{one[1:]} {was} not applicable, {other} failed."]
-
-
-def _noise(section: Section, t: int) -> list[str]:
-    noise: Mapping[str, Any] | None = section.noise
-    if noise is None:
-        return ["The suite has no rule identity for this relation: the system's own noise is not known."]
-    if not noise["judged"]:
-        return ["The rule identity was judged on no case: the system's own noise is not known."]
-    if not noise["noisy"]:
-        return [
-            f"The system is deterministic: unchanged inputs gave identical answers in {noise['judged']:,} of "
-            f"{noise['judged']:,} cases."
-        ]
-    words = [
-        f"The system has noise of its own: unchanged inputs strayed in {noise['noisy']:,} of {noise['judged']:,} "
-        f"cases, and 95{SPACE}% of the cases stay within {severity_text(noise['floor'])}."
+    >>> distinct_names(["a", "a", "b"], ["first", "second", "third"])
+    ['a (first)', 'a (second)', 'b']
+    """
+    names = [
+        folder if not system else system if systems.count(system) == 1 else f"{system} ({folder})"
+        for system, folder in zip(systems, folders, strict=True)
     ]
-    if t in section.below_noise:
-        words.append("This threshold is not above that noise floor: rates here say little about the rules.")
-    return words
-
-
-_LESS = {
-    "brightness": "darker",
-    "contrast": "lower in contrast",
-    "sharpness": "less sharp",
-    "saturation": "less colourful",
-    "pixels": "smaller",
-}
-_MORE = {
-    "brightness": "brighter",
-    "contrast": "higher in contrast",
-    "sharpness": "sharper",
-    "saturation": "more colourful",
-    "pixels": "larger",
-}
-
-
-def slice_words(row: Mapping[str, Any]) -> str:
-    """A row of `slices` as a sentence."""
-    if not row["value"].startswith("above "):
-        more = "more" if row["effect"] > 0 else "less"
-        return (
-            f"cases with {row['property']} = {row['value']} fail {more} often: {percent(row['rate'])} against "
-            f"{percent(row['elsewhere'])} elsewhere"
-        )
-    lower = row["effect"] < 0.5
-    name = "number of pixels" if row["property"] == "pixels" else row["property"].replace("_", " ")
-    known = (_LESS if lower else _MORE).get(row["property"])
-    what = known or f"{'lower' if lower else 'higher'} in {name}"
-    probability = 1 - row["effect"] if lower else row["effect"]
-    return (
-        f"failing cases are {what}: probability {probability:.2f} that a failing case has the "
-        f"{'lower' if lower else 'higher'} {name}"
-    )
-
-
-def over_cases_text(row: Mapping[str, Any]) -> str:
-    """What a rule over many cases measured, with its interval."""
-    if row.get("drop") is not None:
-        told = (
-            f"{row['baseline']:.3f} → {row['value']:.3f}, {row['drop']:+.3f} lost "
-            f"(95 %: {row['low']:+.3f} to {row['high']:+.3f})"
-        )
-    elif row.get("r") is not None:
-        rho = "" if row.get("rho") is None else f", ρ = {row['rho']:.2f}"
-        told = f"r = {row['r']:.2f} (95 %: {row['low']:.2f} to {row['high']:.2f}){rho}"
-    else:
-        return ""
-    return f"{told}, {row['cases']} cases"
+    return [name if names.count(name) == 1 else f"{number}: {name}" for number, name in enumerate(names, start=1)]

@@ -25,7 +25,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from instar.report.rebuild import severity_text
+from instar.report import words
 from instar.viewer import charts, compare, pages, rules
 from instar.viewer.page import page_routes, task_pages, task_template
 from instar.viewer.pages import Viewer
@@ -58,13 +58,10 @@ HEADERS = {
 
 def application(folders: Sequence[str | Path], *, port: int, dataset: str | Path | None = None) -> Starlette:
     """The viewer of some run folders, to be served at a port of 127.0.0.1."""
-    added = task_pages(_ENVIRONMENT, BUILT_IN)
-    viewer = Viewer(tuple(Watched(folder, dataset) for folder in folders), pages=added)
-    drawn_at = {"/picture", *(f"/{name}/picture" for name in added)}
-    files = {name: room.joinpath("static", name) for name, room in STATIC.items()}
-    files |= {f"{name}.css": one.styles for name, one in added.items() if one.styles is not None}
+    pages_of_tasks = task_pages(_ENVIRONMENT, BUILT_IN)
+    viewer = Viewer(tuple(Watched(folder, dataset) for folder in folders), pages=pages_of_tasks)
     watcher = Watcher(viewer.runs, then=charts.warm_up)
-    drawing = anyio.CapacityLimiter(AT_ONCE)
+    site = _Site(viewer)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -72,110 +69,116 @@ def application(folders: Sequence[str | Path], *, port: int, dataset: str | Path
         yield
         watcher.stop()
 
-    def page(template: str, context: Mapping[str, Any], status: int = 200) -> HTMLResponse:
-        text = _templates().get_template(f"{template}.html").render(**viewer.common(), **context)
+    made = Starlette(
+        routes=site.routes(),
+        middleware=[Middleware(_Guard, port=port)],
+        lifespan=lifespan,
+        exception_handlers={Unavailable: site.unavailable, HTTPException: site.refused},
+    )
+    made.state.viewer = viewer
+    return made
+
+
+class _Site:
+    """What every address answers."""
+
+    def __init__(self, viewer: Viewer) -> None:
+        self.viewer = viewer
+        self.drawing = anyio.CapacityLimiter(AT_ONCE)
+        self.drawn_at = {"/picture", *(f"/{name}/picture" for name in viewer.pages)}
+        self.files = {name: room.joinpath("static", name) for name, room in STATIC.items()}
+        self.files |= {f"{name}.css": page.styles for name, page in viewer.pages.items() if page.styles is not None}
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/", self.overview),
+            Route("/gallery", self.gallery),
+            Route("/case", self.case),
+            Route("/rule", self.rule),
+            Route("/compare", self.comparison),
+            Route("/picture", self.picture),
+            Route("/pulse", self.pulse),
+            Route("/static/{name}", self.static),
+            *page_routes(self.viewer, self.page, self.drawn),
+        ]
+
+    def page(self, template: str, context: Mapping[str, Any], status: int = 200) -> HTMLResponse:
+        text = _ENVIRONMENT.get_template(f"{template}.html").render(**self.viewer.common(), **context)
         headers = {"Cache-Control": "no-store"}
         if template == "message" and context["waiting"]:
             headers["Refresh"] = "2"
         return HTMLResponse(text, status, headers)
 
-    def overview(request: Request) -> Response:
-        return page("overview", pages.overview(viewer, Filters.read(request.query_params)))
+    def message(self, title: str, message: str, *, waiting: bool = False, status: int = 200) -> HTMLResponse:
+        return self.page("message", {"title": title, "message": message, "waiting": waiting}, status)
 
-    def gallery(request: Request) -> Response:
-        asked = Filters.read(request.query_params)
-        if dict(request.query_params) != asked.query():  # a form sends its empty fields, too
-            return RedirectResponse(address("/gallery", asked.query()), 302)
-        return page("gallery", pages.gallery(viewer, asked))
+    def overview(self, request: Request) -> Response:
+        return self.page("overview", pages.overview(self.viewer, Filters.read(request.query_params)))
 
-    def case(request: Request) -> Response:
-        asked = Filters.read(request.query_params)
-        return page(
-            "case",
-            pages.case(viewer, asked, request.query_params.get("case", ""), request.query_params.get("shown", "")),
-        )
+    def gallery(self, request: Request) -> Response:
+        filters = Filters.read(request.query_params)
+        if dict(request.query_params) != filters.query():  # a form sends its empty fields, too
+            return RedirectResponse(address("/gallery", filters.query()), 302)
+        return self.page("gallery", pages.gallery(self.viewer, filters))
 
-    def rule(request: Request) -> Response:
-        return page("rule", rules.rule(viewer, Filters.read(request.query_params)))
+    def case(self, request: Request) -> Response:
+        query = request.query_params
+        name, shown = query.get("case", ""), query.get("shown", "")
+        return self.page("case", pages.case(self.viewer, Filters.read(query), name, shown))
 
-    def comparison(request: Request) -> Response:
-        return page("compare", compare.comparison(viewer, request.query_params))
+    def rule(self, request: Request) -> Response:
+        return self.page("rule", rules.rule(self.viewer, Filters.read(request.query_params)))
 
-    async def picture(request: Request) -> Response:
-        return await drawn(
-            request,
-            lambda asked, side, wide: pages.picture(viewer, Filters.read(asked), asked.get("case", ""), side, wide),
-        )
+    def comparison(self, request: Request) -> Response:
+        return self.page("compare", compare.comparison(self.viewer, request.query_params))
 
-    async def drawn(request: Request, make: Callable[[QueryParams, Side, int], Picture]) -> Response:
-        asked = request.query_params
-        side, wide = SIDES.get(asked.get("side", "source")), asked.get("w", "480")
+    async def picture(self, request: Request) -> Response:
+        def make(query: QueryParams, side: Side, wide: int) -> Picture:
+            return pages.picture(self.viewer, Filters.read(query), query.get("case", ""), side, wide)
+
+        return await self.drawn(request, make)
+
+    async def drawn(self, request: Request, make: Callable[[QueryParams, Side, int], Picture]) -> Response:
+        query = request.query_params
+        side, wide = SIDES.get(query.get("side", "source")), query.get("w", "480")
         if side is None or wide not in map(str, WIDTHS):
             raise HTTPException(404, "side is source or follow-up, w one of " + ", ".join(map(str, WIDTHS)))
-        found = await anyio.to_thread.run_sync(lambda: make(asked, side, int(wide)), limiter=drawing)
-        if not found.drawn:
-            return Response(found.content, 200, {"Cache-Control": "no-store"}, found.kind)
-        headers = {"Cache-Control": "private, max-age=60", "ETag": f'"{found.etag}"'}
+        made = await anyio.to_thread.run_sync(lambda: make(query, side, int(wide)), limiter=self.drawing)
+        if not made.drawn:
+            return _plate(made)
+        headers = {"Cache-Control": "private, max-age=60", "ETag": f'"{made.etag}"'}
         if request.headers.get("if-none-match") == headers["ETag"]:
             return Response(status_code=304, headers=headers)
-        return Response(found.content, 200, headers, found.kind)
+        return Response(made.content, 200, headers, made.kind)
 
-    def pulse(_: Request) -> Response:
-        return JSONResponse(viewer.pulse(), headers={"Cache-Control": "no-store"})
+    def pulse(self, _: Request) -> Response:
+        return JSONResponse(self.viewer.pulse(), headers={"Cache-Control": "no-store"})
 
-    def static(request: Request) -> Response:
+    def static(self, request: Request) -> Response:
         name = request.path_params["name"]
-        if name not in files:
+        if name not in self.files:
             raise HTTPException(404, "there is no such file")
-        return Response(files[name].read_bytes(), 200, {"Cache-Control": "no-cache"}, mimetypes.guess_type(name)[0])
+        return Response(
+            self.files[name].read_bytes(), 200, {"Cache-Control": "no-cache"}, mimetypes.guess_type(name)[0]
+        )
 
-    def unavailable(request: Request, error: Exception) -> Response:
+    def unavailable(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, Unavailable)
-        if request.url.path in drawn_at:
-            made = plate(str(error), WIDTHS[0])
-            return Response(made.content, 200, {"Cache-Control": "no-store"}, made.kind)
-        return page(
-            "message",
-            {
-                "title": "Nothing to show yet" if error.waiting else "Nothing to show",
-                "message": str(error),
-                "waiting": error.waiting,
-            },
-        )
+        if request.url.path in self.drawn_at:
+            return _plate(plate(str(error), WIDTHS[0]))
+        title = "Nothing to show yet" if error.waiting else "Nothing to show"
+        return self.message(title, str(error), waiting=error.waiting)
 
-    def refused(request: Request, error: Exception) -> Response:
+    def refused(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        if request.url.path in (*drawn_at, "/pulse") or request.url.path.startswith("/static"):
+        if request.url.path in (*self.drawn_at, "/pulse") or request.url.path.startswith("/static"):
             return PlainTextResponse(error.detail, error.status_code, error.headers)
-        return page(
-            "message",
-            {
-                "title": {404: "Not found", 500: "Cannot be shown"}.get(error.status_code, "Refused"),
-                "message": error.detail,
-                "waiting": False,
-            },
-            error.status_code,
-        )
+        title = {404: "Not found", 500: "Cannot be shown"}.get(error.status_code, "Refused")
+        return self.message(title, error.detail, status=error.status_code)
 
-    routes = [
-        Route("/", overview),
-        Route("/gallery", gallery),
-        Route("/case", case),
-        Route("/rule", rule),
-        Route("/compare", comparison),
-        Route("/picture", picture),
-        Route("/pulse", pulse),
-        Route("/static/{name}", static),
-        *page_routes(viewer, page, drawn),
-    ]
-    made = Starlette(
-        routes=routes,
-        middleware=[Middleware(_Guard, port=port)],
-        lifespan=lifespan,
-        exception_handlers={Unavailable: unavailable, HTTPException: refused},
-    )
-    made.state.viewer = viewer
-    return made
+
+def _plate(made: Picture) -> Response:
+    return Response(made.content, 200, {"Cache-Control": "no-store"}, made.kind)
 
 
 class _Guard:
@@ -207,36 +210,22 @@ class _Guard:
         await answer(scope, receive, sent)
 
     def _refusal(self, request: Request) -> tuple[str, int] | None:
-        asked = request.headers
-        if asked.get("host", "") not in self.hosts:
+        headers = request.headers
+        if headers.get("host", "") not in self.hosts:
             return "this host is not the viewer's", 403
-        origin = asked.get("origin")
+        origin = headers.get("origin")
         if origin is not None and origin not in {f"http://{host}" for host in self.hosts}:
             return "requests from other sites are refused", 403
         # following a link that was shared is fine, embedding or fetching from elsewhere is not
-        if asked.get("sec-fetch-site") in ("cross-site", "same-site") and asked.get("sec-fetch-mode") != "navigate":
+        if headers.get("sec-fetch-site") in ("cross-site", "same-site") and headers.get("sec-fetch-mode") != "navigate":
             return "requests from other sites are refused", 403
         if request.method not in ("GET", "HEAD"):
             return "the viewer only shows: GET and HEAD", 405
         return None
 
 
-def _templates() -> jinja2.Environment:
-    return _ENVIRONMENT
-
-
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.0f} %"
-
-
-def _interval(row: dict[str, Any]) -> str:
-    return "" if row["low"] is None or not row["judged"] else f"{100 * row['low']:.0f}–{100 * row['high']:.0f} %"
-
-
-def _points(difference: float) -> str:
-    """A difference of shares in percentage points, with its sign."""
-    whole = round(100 * difference)
-    return f"{whole:+d}".replace("-", "−") if whole else "0"
+def _interval(row: Mapping[str, Any]) -> str:
+    return words.interval(row["low"], row["high"]) if row["judged"] else ""
 
 
 _ENVIRONMENT = jinja2.Environment(
@@ -247,6 +236,19 @@ _ENVIRONMENT = jinja2.Environment(
     lstrip_blocks=True,
 )
 _ENVIRONMENT.filters.update(
-    severity=severity_text, percent=_percent, interval=_interval, points=_points, count=lambda number: f"{number:,}"
+    severity=words.severity_text,
+    percent=words.percent,
+    interval=_interval,
+    bracketed=lambda row: f"({_interval(row)})" if row["judged"] else "",
+    points=words.points,
+    p=words.p_text,
+    count=lambda number: f"{number:,}",
 )
-_ENVIRONMENT.globals.update(address=address, zip=zip)
+_ENVIRONMENT.globals.update(
+    address=address,
+    zip=zip,
+    count_of=words.count_of,
+    of_total=words.of_total,
+    threshold_text=words.threshold_text,
+    one_sided=words.ONE_SIDED,
+)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from markupsafe import Markup
 
 from instar.analysis import ANY, curve
-from instar.report.rebuild import severity_text
+from instar.report.words import count_of, severity_text
 from instar.stats import fisher
 from instar.viewer.index import Index
 
@@ -48,12 +48,12 @@ MOST_BINS = 24
 
 def warm_up() -> None:
     """The first chart and the first test take about a second each: they are over before anybody asks for one."""
-    _asked(json.dumps({"data": {"values": []}, "mark": "bar", "encoding": {}}))
+    _drawing(json.dumps({"data": {"values": []}, "mark": "bar", "encoding": {}}))
     _pen.submit(fisher, 1, 2, 3, 4)
 
 
 @lru_cache(maxsize=256)
-def _asked(spec: str) -> Future[Markup]:
+def _drawing(spec: str) -> Future[Markup]:
     return _pen.submit(_svg, spec)
 
 
@@ -65,23 +65,23 @@ def _svg(spec: str) -> Markup:
 
 def _chart(spec: dict[str, Any], label: str, until: float, wide: int = ALONE) -> list[dict[str, Any]]:
     """A chart in a size for desks and one for phones; nothing while they are not drawn."""
-    asked = [
-        (name, _asked(json.dumps({**spec, "width": width, "config": _CONFIG}, sort_keys=True)))
+    drawings = [
+        (name, _drawing(json.dumps({**spec, "width": width, "config": _CONFIG}, sort_keys=True)))
         for name, width in (("wide", wide), ("narrow", NARROW))
     ]
-    _, open_ones = wait([future for _, future in asked], max(0.0, until - time.monotonic()))
-    return [] if open_ones else [{"size": name, "label": label, "svg": future.result()} for name, future in asked]
+    _, open_ones = wait([future for _, future in drawings], max(0.0, until - time.monotonic()))
+    return [] if open_ones else [{"size": name, "label": label, "svg": future.result()} for name, future in drawings]
 
 
 def curves(index: Index) -> list[dict[str, Any]]:
     """Per relation: the share of cases that violate at least one rule, against the threshold; and identity's."""
-    found, until = [], time.monotonic() + PATIENCE
+    figures, until = [], time.monotonic() + PATIENCE
     for relation, grid in index.grids.items():
         rows: list[dict[str, Any]] = []
-        mine = [rule for rule in index.rules if rule.relation == relation and rule.over == "case"]
+        own = [rule for rule in index.rules if rule.relation == relation and rule.over == "case"]
         sets = {
-            ANY: [rule.id for rule in mine if rule.family != "identity"],
-            "identity": [rule.id for rule in mine if rule.family == "identity"],
+            ANY: [rule.id for rule in own if rule.family != "identity"],
+            "identity": [rule.id for rule in own if rule.family == "identity"],
         }
         for name, rules in sets.items():
             if rules:
@@ -98,7 +98,7 @@ def curves(index: Index) -> list[dict[str, Any]]:
                     if row["rate"] is not None
                 ]
         if rows:
-            unit = next(rule.unit for rule in mine)
+            unit = next(rule.unit for rule in own)
             drawn = _chart(
                 _curves(rows, [severity_text(t) for t in grid], unit),
                 f"Share of cases that violate at least one rule of {relation}, against the threshold",
@@ -106,7 +106,7 @@ def curves(index: Index) -> list[dict[str, Any]]:
                 ONE_OF_SEVERAL if len(index.grids) > 1 else ALONE,
             )
             judged = index.matrix().only(sets[ANY] or sets["identity"]).per_case().cases.len()
-            found.append(
+            figures.append(
                 {
                     "relation": relation,
                     "unit": unit,
@@ -115,7 +115,7 @@ def curves(index: Index) -> list[dict[str, Any]]:
                     "identity": bool(sets["identity"]),
                 }
             )
-    return found
+    return figures
 
 
 def _curves(rows: Sequence[dict[str, Any]], grid: Sequence[str], unit: str) -> dict[str, Any]:
@@ -234,9 +234,8 @@ def histogram(
             *(layer for number, mark in enumerate(marks) for layer in _label(mark, number, x, mark["x"] > 0.55 * last)),
         ],
     }
-    return _chart(
-        spec, f"Histogram of severities in {unit}: {zeros} at 0, {infinite} at ∞", time.monotonic() + PATIENCE
-    )
+    label = f"Histogram of severities in {unit}: {count_of(zeros, 'case')} at 0, {count_of(infinite, 'case')} at ∞"
+    return _chart(spec, label, time.monotonic() + PATIENCE)
 
 
 def _label(mark: dict[str, Any], number: int, x: dict[str, Any], left: bool) -> list[dict[str, Any]]:

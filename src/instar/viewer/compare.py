@@ -22,17 +22,17 @@ PAGE = 24
 
 def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, Any]:
     """Per rule both rates and who alone violates; and the pairs on which the two differ most."""
-    asked = Filters.read(query)
+    filters = Filters.read(query)
     numbers = [_number(query.get(name), other) for name, other in (("a", 0), ("b", min(1, len(viewer.runs) - 1)))]
-    shared = {"a": numbers[0], "b": numbers[1], **asked.query("judging", "threshold", "rule")}
+    shared = {"a": numbers[0], "b": numbers[1], **filters.query("judging", "threshold", "rule")}
     shared.pop("run", None)
     indexes = [
-        viewer.run(number).index(asked.judging if asked.judging in viewer.run(number).store.judgings() else DEFAULT)
+        viewer.run(number).index(filters.judging if filters.judging in viewer.run(number).store.judgings() else DEFAULT)
         for number in numbers
     ]
     first, second, changed = _same(*indexes)
     here = {
-        "asked": asked,
+        "filters": filters,
         "canonical": address("/compare", shared),
         "a": numbers[0],
         "b": numbers[1],
@@ -43,11 +43,11 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, Any]:
         "choices": len(viewer.runs),
         "grid": sorted({value for index in indexes for grid in index.grids.values() for value in grid}),
     }
-    if asked.rule:
-        first, second = first.only([asked.rule]), second.only([asked.rule])
-    limits = indexes[0].thresholds(asked.threshold)
+    if filters.rule:
+        first, second = first.only([filters.rule]), second.only([filters.rule])
+    limits = indexes[0].thresholds(filters.threshold)
     names = {rule.id: rule for rule in indexes[0].rules}
-    hits = [held.violated(limits) for held in (first, second)]
+    hits = [side.violated(limits) for side in (first, second)]
     both = ~np.isnan(first.severity) & ~np.isnan(second.severity)
     rows: list[dict[str, Any]] = []
     for number, rule in enumerate(first.rules):
@@ -72,7 +72,7 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, Any]:
     return {
         **here,
         "rows": rows,
-        "pairs": _pairs(viewer, asked, numbers, indexes, first, second, limits),
+        "pairs": _pairs(viewer, filters, numbers, indexes, first, second, limits),
         "everything": address("/compare", {name: value for name, value in shared.items() if name != "rule"}),
         "swapped": address("/compare", {**shared, "a": numbers[1], "b": numbers[0]}),
     }
@@ -94,13 +94,13 @@ def _same(first: Index, second: Index) -> tuple[Severities, Severities, int]:
     shared = set(second.rule_ids("case"))
     rules = [name for name in first.rule_ids("case") if name in shared]
     matrices = [index.matrix().only(rules) for index in (first, second)]
-    a, b = (held.at(held.cases.is_in(same.implode())) for held in matrices)
+    a, b = (matrix.at(matrix.cases.is_in(same.implode())) for matrix in matrices)
     return a, b, facts.height - len(same)
 
 
 def _pairs(
     viewer: Viewer,
-    asked: Filters,
+    filters: Filters,
     numbers: list[int],
     indexes: list[Index],
     first: Severities,
@@ -115,21 +115,21 @@ def _pairs(
     with np.errstate(invalid="ignore"):
         apart = np.where(np.isnan(a) | np.isnan(b) | (a == b), 0.0, np.abs(a - b))
     flat = np.argsort(-apart.ravel(), kind="stable")[:PAGE]
-    found: list[dict[str, Any]] = []
+    pairs: list[dict[str, Any]] = []
     for place in flat[apart.ravel()[flat] > 0]:
         row, column = divmod(int(place), apart.shape[1])
         rule, case = first.rules[row], str(first.cases[column])
         sides = []
-        for number, held in zip(numbers, (first, second), strict=True):
+        for number, severities in zip(numbers, (first, second), strict=True):
             drawn = {
                 "run": number,
-                "judging": "" if asked.judging == DEFAULT else asked.judging,
+                "judging": "" if filters.judging == DEFAULT else filters.judging,
                 "case": case,
                 "rule": rule,
                 "side": "follow-up",
                 "w": 480,
             }
-            severity = float(held.severity[row, column])
+            severity = float(severities.severity[row, column])
             sides.append(
                 {
                     "severity": severity,
@@ -140,7 +140,7 @@ def _pairs(
             )
         facts = indexes[0].rule(rule)
         assert facts is not None
-        found.append({"case": case, "rule": rule, "name": facts.name, "unit": facts.unit, "sides": sides})
+        pairs.append({"case": case, "rule": rule, "name": facts.name, "unit": facts.unit, "sides": sides})
     for number in numbers:
-        viewer.pictures.expect(viewer.run(number).store, [each["case"] for each in found])
-    return found
+        viewer.pictures.expect(viewer.run(number).store, [each["case"] for each in pairs])
+    return pairs

@@ -14,6 +14,7 @@ import polars as pl
 
 from instar.analysis import Run, Severities, noise, rates
 from instar.engine import DEFAULT, bound_rules, judge, make_plan
+from instar.relations import Rule
 from instar.store import Manifest, Store
 
 __all__ = ["FAILED", "Group", "Index", "Pairs", "RuleFacts", "Slice", "build"]
@@ -121,7 +122,7 @@ class Index:
     _lock: RLock = field(default_factory=RLock)
 
     def group(self, name: str = "") -> Group:
-        """The pairs, by their worst target; with a name only targets of that landmark group count."""
+        """The pairs, by their worst target; with a name only targets of that part of a subject count."""
         with self._lock:
             if name not in self._groups:
                 self._groups[name] = self._grouped(name)
@@ -131,11 +132,11 @@ class Index:
         rows = self.verdicts
         if name:
             of_group = np.array([target.rpartition("/")[2] == name for target in self.targets] or [False])
-            mine = of_group[rows.target]
+            members = of_group[rows.target]
             if self.group().pairs is rows:  # one target each: the order of all of them is that of some of them
                 order = self.group().by_severity
-                return Group(rows.at(mine), (np.cumsum(mine) - 1)[order[mine[order]]])
-            rows = rows.at(mine)
+                return Group(rows.at(members), (np.cumsum(members) - 1)[order[members[order]]])
+            rows = rows.at(members)
         pairs = _worst(rows)
         limits = np.array([rule.threshold or 1.0 for rule in self.rules] or [1.0])
         return Group(pairs, _by_severity(pairs.case, pairs.severity / limits[pairs.rule]))
@@ -157,7 +158,7 @@ class Index:
         return Severities(tuple(rule.id for rule in self.rules), self.cases, severity, status, kind, tuple(self.kinds))
 
     def thresholds(self, threshold: float | None = None) -> dict[str, float]:
-        """Each rule's threshold: the one given, else its own. A rule over many cases keeps its own."""
+        """Each rule's threshold: this one for all, or without one its own. A rule over many cases keeps its own."""
         return {
             rule.id: rule.threshold if threshold is None or rule.over == "cases" else threshold for rule in self.rules
         }
@@ -184,8 +185,8 @@ class Index:
         return int(place) if place < len(self.cases) and self.cases[int(place)] == case else None
 
     def case_facts(self, case: str) -> dict[str, Any] | None:
-        found = self.facts.filter(pl.col("case") == case)
-        return None if found.is_empty() else found.row(0, named=True)
+        rows = self.facts.filter(pl.col("case") == case)
+        return None if rows.is_empty() else rows.row(0, named=True)
 
 
 class Rejudged(OSError):
@@ -195,22 +196,17 @@ class Rejudged(OSError):
 def build(store: Store, judging: str = DEFAULT) -> Index:
     """Judge what is not judged yet, and read it. Raises `NoRun` where there is nothing to read."""
     manifest = store.manifest()
-    held = store.judging_info(judging)
+    info = store.judging_info(judging)
     try:
-        judge(store, held.options if held else {})
+        judge(store, info.options if info else {})
     except PermissionError:
-        if held is None:
+        if info is None:
             raise
     run = Run(store)
     judged = store.judging_info(judging)
     first, end = judged.parts if judged else (0, 0)
-    limits = run.thresholds()
     bound = bound_rules(manifest.rules, manifest.system.kind)
-    about = {one.id: one.relation.relation.help.partition(" ⚠")[0] for one in bound if one.relation}
-    rules = tuple(
-        RuleFacts(id=row.pop("rule"), **row, threshold=limits[one.id], help=about[one.id])
-        for one, row in zip(bound, run.rules().to_dicts(), strict=True)
-    )
+    rules = _rule_facts(run, bound)
     facts = store.cases()
     facts = facts.select(name for name in _SHOWN if name in facts.columns)
     numbers = {
@@ -221,14 +217,9 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
         "status": _Numbers(STATUSES),
         "reason": _Numbers([""]),
     }
-    parts = []
-    for part in store.verdict_parts(judging, (*COLUMNS, DRAW)):
-        kept = part.filter(pl.col("case").is_not_null()) if part["case"].null_count() else part
-        parts.append(_coded(kept, numbers))
-    many = any(rule.over == "cases" for rule in rules)
-    over = [part.filter(pl.col("case").is_null()) for part in store.verdict_parts(judging)] if many else []
+    parts = [_coded(part, numbers) for part in store.verdict_parts(judging, (*COLUMNS, DRAW))]
     cases, rows = _sorted_cases(numbers["case"].known, facts["case"], parts)
-    about_cases = run.described() if facts.height else pl.DataFrame({"case": pl.Series([], dtype=pl.String)})
+    described = run.described() if facts.height else pl.DataFrame({"case": pl.Series([], dtype=pl.String)})
     counted = store.predictions(["status"], query=lambda lazy: lazy.group_by("status").agg(pl.len()))
     keys = make_plan(bound, seed=0, deterministic=manifest.system.deterministic).keys()
     targets = numbers["target"].known
@@ -246,9 +237,9 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
         statuses=numbers["status"].known,
         reasons=numbers["reason"].known,
         groups=tuple(sorted({target.rpartition("/")[2] for target in targets if "/" in target})),
-        slices=dict(_slices(about_cases, cases)),
-        described=about_cases,
-        over_cases=pl.concat(over, how="diagonal") if over else pl.DataFrame(),
+        slices=dict(_slices(described, cases)),
+        described=described,
+        over_cases=_over_cases(store, judging, rules),
         predictions=dict(counted.iter_rows()),
         planned=len(keys) * facts.filter(pl.col("status") == "ok").height,
         judgings=tuple(store.judgings()),
@@ -260,6 +251,23 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
     for name in made.groups:
         made.group(name)
     return made
+
+
+def _rule_facts(run: Run, bound: Sequence[Rule]) -> tuple[RuleFacts, ...]:
+    limits = run.thresholds()
+    helps = {one.id: one.relation.relation.help.partition(" ⚠")[0] for one in bound if one.relation}
+    return tuple(
+        RuleFacts(id=row.pop("rule"), **row, threshold=limits[one.id], help=helps[one.id])
+        for one, row in zip(bound, run.rules().to_dicts(), strict=True)
+    )
+
+
+def _over_cases(store: Store, judging: str, rules: Sequence[RuleFacts]) -> pl.DataFrame:
+    """The verdicts of rules over many cases."""
+    if not any(rule.over == "cases" for rule in rules):
+        return pl.DataFrame()
+    parts = [part.filter(pl.col("case").is_null()) for part in store.verdict_parts(judging)]
+    return pl.concat(parts, how="diagonal") if parts else pl.DataFrame()
 
 
 def _digest(*what: object) -> str:
@@ -284,6 +292,8 @@ class _Numbers:
 
 
 def _coded(part: pl.DataFrame, numbers: Mapping[str, _Numbers]) -> Pairs:
+    """Verdicts of cases in numbers; those over many cases have no case, and are left out."""
+    part = part.filter(pl.col("case").is_not_null()) if part["case"].null_count() else part
     columns = {
         name: numbers[name](part[name].fill_null("")) if name in part.columns else np.zeros(len(part), np.int32)
         for name in COLUMNS
@@ -298,9 +308,9 @@ def _coded(part: pl.DataFrame, numbers: Mapping[str, _Numbers]) -> Pairs:
 
 def _sorted_cases(known: Sequence[str], stored: pl.Series, parts: list[Pairs]) -> tuple[pl.Series, Pairs]:
     """All cases by id, also those without a verdict, and the verdicts with their numbers, by case and rule."""
-    found = pl.Series("case", known, dtype=pl.String)
-    cases = pl.concat([found, stored.cast(pl.String)]).unique().sort()
-    place = cases.search_sorted(found).to_numpy() if len(found) else np.empty(0, np.int64)
+    judged = pl.Series("case", known, dtype=pl.String)
+    cases = pl.concat([judged, stored.cast(pl.String)]).unique().sort()
+    place = cases.search_sorted(judged).to_numpy() if len(judged) else np.empty(0, np.int64)
     rows = {
         name: np.concatenate([getattr(part, name) for part in parts] or [np.empty(0, np.int32)])
         for name in (*COLUMNS, DRAW)
@@ -337,9 +347,9 @@ def _by_severity(case: Codes, severity: npt.NDArray[np.float64]) -> npt.NDArray[
     return np.asarray(order[np.argsort(np.cumsum(fresh) * (int(turn.max()) + 1) + turn, kind="stable")])
 
 
-def _slices(about: pl.DataFrame, cases: pl.Series) -> Iterator[tuple[str, Slice]]:
+def _slices(described: pl.DataFrame, cases: pl.Series) -> Iterator[tuple[str, Slice]]:
     """Parts of the cases by what is known of them: numbers by median and quartiles, texts by value."""
-    known = pl.DataFrame({"case": cases}).join(about, on="case", how="left", maintain_order="left")
+    known = pl.DataFrame({"case": cases}).join(described, on="case", how="left", maintain_order="left")
     for name in known.columns[1:]:
         column = known[name]
         if column.dtype.is_numeric():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from instar.analysis import any_rule, group_rates
 from instar.engine import DEFAULT
 from instar.report.marks import marked_pairs
-from instar.report.rebuild import severity_text
+from instar.report.words import distinct_names, severity_text
 from instar.store import Store
 from instar.viewer import charts
 from instar.viewer.index import COLUMNS, OK, Index, Pairs, RuleFacts
@@ -24,7 +24,7 @@ from instar.viewer.pictures import Picture, Pictures, Side
 from instar.viewer.query import SORTS, STATES, Filters, Matches, address, matches
 from instar.viewer.watch import Unavailable, Watched
 
-__all__ = ["Viewer", "card", "case", "gallery", "neighbours", "overview", "picture", "unknown_rule"]
+__all__ = ["Viewer", "card", "case", "gallery", "known_rule", "neighbours", "overview", "picture"]
 
 PAGE = 48
 SHARED = ("run", "judging", "threshold", "group")
@@ -33,7 +33,7 @@ SHARED = ("run", "judging", "threshold", "group")
 
 @dataclass(frozen=True, eq=False)
 class Viewer:
-    """The runs that are looked at, by their number on the command line, the pictures drawn of them, tasks' pages."""
+    """The runs that are looked at, by their number on the command line, and the pictures drawn of them."""
 
     runs: tuple[Watched, ...]
     pictures: Pictures = field(default_factory=Pictures)
@@ -44,16 +44,12 @@ class Viewer:
             raise HTTPException(404, f"there is no run {number}; they are numbered 0 to {len(self.runs) - 1}")
         return self.runs[number]
 
-    def index(self, asked: Filters) -> Index:
-        return self.run(asked.run).index(asked.judging)
+    def index(self, filters: Filters) -> Index:
+        return self.run(filters.run).index(filters.judging)
 
     def names(self) -> list[str]:
         """What runs are called: by their system, and by their folder where that is not enough."""
-        systems = [run.system[0] for run in self.runs]
-        return [
-            name if systems.count(name) == 1 and name else f"{name} {run.store.folder.name}".strip()
-            for name, run in zip(systems, self.runs, strict=True)
-        ]
+        return distinct_names([run.system[0] for run in self.runs], [run.store.folder.name for run in self.runs])
 
     def common(self) -> dict[str, Any]:
         """What every page needs."""
@@ -68,16 +64,16 @@ class Viewer:
         }
 
 
-def picture(viewer: Viewer, asked: Filters, name: str, side: Side, width: int) -> Picture:
+def picture(viewer: Viewer, filters: Filters, name: str, side: Side, width: int) -> Picture:
     """One side of a pair; the case and the rule must be among the run's own."""
-    run, index = viewer.run(asked.run), viewer.index(asked)
+    run, index = viewer.run(filters.run), viewer.index(filters)
     number = index.case_number(name)
     if number is None:
         raise HTTPException(404, "there is no such case in this run")
     verdict = None
-    if asked.rule:
-        known = unknown_rule(index, asked.rule)
-        verdict = _verdict(index, asked.group, number, known)
+    if filters.rule:
+        known = known_rule(index, filters.rule)
+        verdict = _verdict(index, filters.group, number, known)
         if verdict is None:
             raise HTTPException(404, "this case has no verdict under this rule")
         if verdict["severity"] is None and side == "source":
@@ -92,26 +88,27 @@ def picture(viewer: Viewer, asked: Filters, name: str, side: Side, width: int) -
         side=side,
         width=width,
         verdict=verdict,
+        judging=index.judging,
         dataset=run.dataset,
     )
 
 
-def unknown_rule(index: Index, name: str) -> RuleFacts:
+def known_rule(index: Index, name: str) -> RuleFacts:
     """The rule of that id."""
-    found = index.rule(name)
-    if found is None:
+    rule = index.rule(name)
+    if rule is None:
         raise HTTPException(404, f"this run has no rule {name!r}")
-    return found
+    return rule
 
 
 def _verdict(index: Index, group: str, number: int, rule: RuleFacts) -> dict[str, Any] | None:
     pairs = index.group(group).pairs
     first, last = np.searchsorted(pairs.case, [number, number + 1])
     at = first + np.flatnonzero(pairs.rule[first:last] == index.rules.index(rule))
-    return _told(index, pairs, int(at[0])) if len(at) else None
+    return _verdict_at(index, pairs, int(at[0])) if len(at) else None
 
 
-def _told(index: Index, pairs: Pairs, at: int) -> dict[str, Any]:
+def _verdict_at(index: Index, pairs: Pairs, at: int) -> dict[str, Any]:
     """A verdict in words."""
     severity = float(pairs.severity[at])
     return {
@@ -126,69 +123,71 @@ def _told(index: Index, pairs: Pairs, at: int) -> dict[str, Any]:
     }
 
 
-def card(index: Index, asked: Filters, pairs: Pairs, at: int, *, width: int = 480) -> dict[str, Any]:
+def card(index: Index, filters: Filters, pairs: Pairs, at: int, *, width: int = 480) -> dict[str, Any]:
     """A pair with its addresses."""
-    told = _told(index, pairs, at)
+    verdict = _verdict_at(index, pairs, at)
     rule = index.rules[int(pairs.rule[at])]
-    limit = index.thresholds(asked.threshold)[rule.id]
-    mine = {**asked.query(*SHARED), "case": told["case"], "rule": rule.id}
-    drawn = {**asked.query("run", "judging", "group"), "case": told["case"], "rule": rule.id, "w": width}
+    limit = index.thresholds(filters.threshold)[rule.id]
+    drawn = {**filters.query("run", "judging", "group"), "case": verdict["case"], "rule": rule.id, "w": width}
     judged = pairs.status[at] == OK
     return {
-        **told,
+        **verdict,
         "marked": None,
         "name": rule.name,
         "unit": rule.unit,
         "judged": bool(judged),
         "limit": limit,
-        "violated": bool(judged and told["severity"] >= limit and told["severity"] > 0),
+        "violated": bool(judged and verdict["severity"] >= limit and verdict["severity"] > 0),
         "source": address("/picture", {**drawn, "side": "source"}),
         "follow_up": address("/picture", {**drawn, "side": "follow-up"}) if judged else "",
-        "open": address("/case", {**asked.query(), "case": told["case"], "shown": rule.id}),
-        "rule_page": address("/rule", {name: value for name, value in mine.items() if name != "case"}),
+        "open": address("/case", {**filters.query(), "case": verdict["case"], "shown": rule.id}),
+        "rule_page": address("/rule", {**filters.query(*SHARED), "rule": rule.id}),
     }
 
 
-def _worded(viewer: Viewer, asked: Filters, index: Index, cards: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Cards with the marked words of their pairs, where a relation marks words."""
-    pairs = marked_pairs(viewer.run(asked.run).store, cards, index.judging)
+def _worded(viewer: Viewer, filters: Filters, index: Index, cards: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Cards with the captions of their pairs, where a system answers in words."""
+    pairs = marked_pairs(viewer.run(filters.run).store, cards, index.judging)
     return [{**each, "marked": pair} for each, pair in zip(cards, pairs, strict=True)]
 
 
 # --- the gallery -----------------------------------------------------------------------------------
 
 
-def gallery(viewer: Viewer, asked: Filters) -> dict[str, Any]:
+def gallery(viewer: Viewer, filters: Filters) -> dict[str, Any]:
     """Pairs as cards, filtered."""
-    index = viewer.index(asked)
-    found = matches(index, asked)
-    pages = max(1, -(-len(found) // PAGE))
-    asked = replace(asked, page=min(asked.page, pages))
-    first = (asked.page - 1) * PAGE
+    index = viewer.index(filters)
+    matching = matches(index, filters)
+    pages = max(1, -(-len(matching) // PAGE))
+    filters = replace(filters, page=min(filters.page, pages))
+    first = (filters.page - 1) * PAGE
     cards = _worded(
-        viewer, asked, index, [card(index, asked, found.pairs, int(at)) for at in found.order[first : first + PAGE]]
+        viewer,
+        filters,
+        index,
+        [card(index, filters, matching.pairs, int(at)) for at in matching.order[first : first + PAGE]],
     )
-    viewer.pictures.expect(viewer.run(asked.run).store, [each["case"] for each in cards])
+    viewer.pictures.expect(viewer.run(filters.run).store, [each["case"] for each in cards])
     return {
-        "asked": asked,
-        "canonical": address("/gallery", asked.query()),
+        "filters": filters,
+        "canonical": address("/gallery", filters.query()),
         "index": index,
         "cards": cards,
-        "total": len(found),
+        "total": len(matching),
         "first": first + 1,
         "pages": pages,
-        "cases": len(found.cases()),
+        "cases": len(matching.cases()),
         "form": _form(index),
-        "chips": _chips(index, asked),
-        "states": _states(asked, found),
-        "loosened": _loosened(index, asked) if not len(found) else [],
+        "chips": _chips(index, filters),
+        "states": _states(filters, matching),
+        "loosened": _loosened(index, filters) if not len(matching) else [],
         "waiting": False,
         "links": {
-            number: address("/gallery", replace(asked, page=number).query())
-            for number in (1, asked.page - 1, asked.page + 1, pages)
+            number: address("/gallery", replace(filters, page=number).query())
+            for number in (1, filters.page - 1, filters.page + 1, pages)
             if 1 <= number <= pages
         },
-        "mixed": len({index.rules[r].threshold for r in np.unique(found.pairs.rule[found.order])}) > 1,
+        "mixed": len({index.rules[r].threshold for r in np.unique(matching.pairs.rule[matching.order])}) > 1,
     }
 
 
@@ -200,8 +199,8 @@ def _form(index: Index) -> dict[str, Any]:
         slices.setdefault(one.property, []).append((name, one.part))
     return {
         "rules": [(rule.id, rule.name) for rule in per_case],
-        "families": _sorted(r.family for r in per_case),
-        "relations": _sorted(rule.relation for rule in per_case),
+        "families": sorted({rule.family for rule in per_case}),
+        "relations": sorted({rule.relation for rule in per_case}),
         "groups": index.groups,
         "kinds": [kind for kind in index.kinds if kind],
         "slices": slices,
@@ -212,65 +211,61 @@ def _form(index: Index) -> dict[str, Any]:
     }
 
 
-def _sorted(names: Iterable[str]) -> list[str]:
-    return sorted(set(names))
-
-
-def _chips(index: Index, asked: Filters) -> list[tuple[str, str, str]]:
+def _chips(index: Index, filters: Filters) -> list[tuple[str, str, str]]:
     """The filters that are on, each with the address without it."""
-    words = {"q": "case contains", "group": "landmark group"}
+    words = {"q": "case contains", "group": "part"}
     chips = [
-        (words.get(name, name), value, address("/gallery", asked.without(name).query()))
-        for name, value in asked.active().items()
+        (words.get(name, name), value, address("/gallery", filters.without(name).query()))
+        for name, value in filters.active().items()
     ]
-    if asked.threshold is not None:
+    if filters.threshold is not None:
         chips.append(
-            ("threshold", severity_text(asked.threshold), address("/gallery", asked.without("threshold").query()))
+            ("threshold", severity_text(filters.threshold), address("/gallery", filters.without("threshold").query()))
         )
-    if asked.judging != DEFAULT:
-        chips.append(("judging", asked.judging, address("/gallery", asked.without("judging").query())))
+    if filters.judging != DEFAULT:
+        chips.append(("judging", filters.judging, address("/gallery", filters.without("judging").query())))
     return chips
 
 
-def _states(asked: Filters, found: Matches) -> list[dict[str, Any]]:
+def _states(filters: Filters, matching: Matches) -> list[dict[str, Any]]:
     """The states with how many pairs have them, and the address of each."""
-    counts = {"": sum(found.states.values()), **found.states}
+    counts = {"": sum(matching.states.values()), **matching.states}
     return [
         {
             "name": name or "all",
             "count": count,
-            "on": asked.status == name,
-            "address": address("/gallery", replace(asked, status=name, page=1).query()),
+            "on": filters.status == name,
+            "address": address("/gallery", replace(filters, status=name, page=1).query()),
         }
         for name, count in counts.items()
     ]
 
 
-def _loosened(index: Index, asked: Filters) -> list[tuple[str, str, int, str]]:
+def _loosened(index: Index, filters: Filters) -> list[tuple[str, str, int, str]]:
     """Which filter, left out alone, would let something match."""
-    found = []
-    for name, value in asked.active().items():
-        less = asked.without(name)
-        found.append((name, value, len(matches(index, less)), address("/gallery", less.query())))
-    return sorted((row for row in found if row[2]), key=lambda row: -row[2])
+    rows = []
+    for name, value in filters.active().items():
+        less = filters.without(name)
+        rows.append((name, value, len(matches(index, less)), address("/gallery", less.query())))
+    return sorted((row for row in rows if row[2]), key=lambda row: -row[2])
 
 
 # --- one case --------------------------------------------------------------------------------------
 
 
-def case(viewer: Viewer, asked: Filters, name: str, shown: str) -> dict[str, Any]:
+def case(viewer: Viewer, filters: Filters, name: str, shown: str) -> dict[str, Any]:
     """One case under all rules, and its neighbours among what the gallery shows."""
-    index = viewer.index(asked)
+    index = viewer.index(filters)
     number, facts = index.case_number(name), index.case_facts(name)
     if number is None:
         raise HTTPException(404, f"there is no case {name!r} in this run")
-    held = index.group(asked.group)
-    first, last = np.searchsorted(held.pairs.case, [number, number + 1])
-    mine = held.by_severity[(held.by_severity >= first) & (held.by_severity < last)]
-    cards = _worded(viewer, asked, index, [card(index, asked, held.pairs, int(at)) for at in mine])
-    viewer.pictures.expect(viewer.run(asked.run).store, [name])
+    group = index.group(filters.group)
+    first, last = np.searchsorted(group.pairs.case, [number, number + 1])
+    of_case = group.by_severity[(group.by_severity >= first) & (group.by_severity < last)]
+    cards = _worded(viewer, filters, index, [card(index, filters, group.pairs, int(at)) for at in of_case])
+    viewer.pictures.expect(viewer.run(filters.run).store, [name])
     chosen = next((each for each in cards if each["rule"] == shown), None)
-    drawn = {**asked.query("run", "judging", "group"), "case": name, "w": 960}
+    drawn = {**filters.query("run", "judging", "group"), "case": name, "w": 960}
     large = None
     if chosen is not None:
         pair = {**drawn, "rule": chosen["rule"]}
@@ -280,7 +275,7 @@ def case(viewer: Viewer, asked: Filters, name: str, shown: str) -> dict[str, Any
             "follow_up": address("/picture", {**pair, "side": "follow-up"}) if chosen["judged"] else "",
         }
     return {
-        "asked": asked,
+        "filters": filters,
         "index": index,
         "case": name,
         "facts": facts,
@@ -288,13 +283,13 @@ def case(viewer: Viewer, asked: Filters, name: str, shown: str) -> dict[str, Any
         "cards": cards,
         "large": large,
         "waiting": False,
-        "canonical": address("/case", {**asked.query(), "case": name, "shown": chosen["rule"] if chosen else ""}),
-        "alone": address("/case", {**asked.query(), "case": name}),
+        "canonical": address("/case", {**filters.query(), "case": name, "shown": chosen["rule"] if chosen else ""}),
+        "alone": address("/case", {**filters.query(), "case": name}),
         "source": address("/picture", {**drawn, "side": "source"}),
-        "measures": _measures(viewer.run(asked.run).store, index, chosen) if chosen else [],
-        "links": case_links(viewer.pages, ShownCase(index, asked, name, *_rule_and_target(chosen))),
-        "back": address("/gallery", asked.query()),
-        **neighbours(index, asked, number, "/case", chosen is not None),
+        "measures": _measures(viewer.run(filters.run).store, index, chosen) if chosen else [],
+        "links": case_links(viewer.pages, ShownCase(index, filters, name, *_rule_and_target(chosen))),
+        "back": address("/gallery", filters.query()),
+        **neighbours(index, filters, number, "/case", chosen is not None),
     }
 
 
@@ -318,20 +313,20 @@ def _properties(facts: Mapping[str, Any] | None) -> list[tuple[str, str]]:
 
 def _measures(store: Store, index: Index, shown: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What else was measured for a verdict, with the words of its relation."""
-    mine = pl.all_horizontal(pl.col(name) == shown[name] for name in ("case", "rule", "target"))
-    rows = store.read(store.verdict_table(index.judging), dict.fromkeys(COLUMNS, pl.String), where=mine)
-    found = rows.row(-1, named=True) if rows.height else {}
+    same = pl.all_horizontal(pl.col(name) == shown[name] for name in ("case", "rule", "target"))
+    rows = store.read(store.verdict_table(index.judging), dict.fromkeys(COLUMNS, pl.String), where=same)
+    measured = rows.row(-1, named=True) if rows.height else {}
     return [
         (name, f"{value:.4g}" if isinstance(value, float) else str(value))
-        for name, value in found.items()
+        for name, value in measured.items()
         if name not in COLUMNS and value is not None
     ]
 
 
-def neighbours(index: Index, asked: Filters, number: int, path: str, shown: bool) -> dict[str, Any]:
+def neighbours(index: Index, filters: Filters, number: int, path: str, shown: bool) -> dict[str, Any]:
     """The cases before and after this one among what matches; where a pair is shown, each with its first that does."""
-    found = matches(index, asked)
-    order = found.cases()
+    matching = matches(index, filters)
+    order = matching.cases()
     at = np.flatnonzero(order == number)
     if not len(at):
         return {"place": None, "among": len(order), "previous": "", "next": ""}
@@ -340,14 +335,14 @@ def neighbours(index: Index, asked: Filters, number: int, path: str, shown: bool
         if not 0 <= place < len(order):
             links.append("")
             continue
-        first = found.order[np.argmax(found.pairs.case[found.order] == order[place])]
+        first = matching.order[np.argmax(matching.pairs.case[matching.order] == order[place])]
         links.append(
             address(
                 path,
                 {
-                    **asked.query(),
+                    **filters.query(),
                     "case": index.cases[int(order[place])],
-                    "shown": index.rules[int(found.pairs.rule[first])].id if shown else "",
+                    "shown": index.rules[int(matching.pairs.rule[first])].id if shown else "",
                 },
             )
         )
@@ -357,13 +352,13 @@ def neighbours(index: Index, asked: Filters, number: int, path: str, shown: bool
 # --- the overview ----------------------------------------------------------------------------------
 
 
-def overview(viewer: Viewer, asked: Filters) -> dict[str, Any]:
+def overview(viewer: Viewer, filters: Filters) -> dict[str, Any]:
     """All runs: how far they are, and what they found."""
-    shown = [_run_card(viewer, replace(asked, run=number)) for number in range(len(viewer.runs))]
+    shown = [_run_card(viewer, replace(filters, run=number)) for number in range(len(viewer.runs))]
     grid = sorted({value for one in shown if one["index"] for value in _form(one["index"])["grid"]})
-    chosen = {name: value for name, value in asked.query("judging", "threshold").items() if name != "run"}
+    chosen = {name: value for name, value in filters.query("judging", "threshold").items() if name != "run"}
     return {
-        "asked": asked,
+        "filters": filters,
         "canonical": address("/", chosen),
         "shown": shown,
         "grid": grid,
@@ -371,90 +366,91 @@ def overview(viewer: Viewer, asked: Filters) -> dict[str, Any]:
     }
 
 
-def _run_card(viewer: Viewer, asked: Filters) -> dict[str, Any]:
-    run = viewer.run(asked.run)
+def _run_card(viewer: Viewer, filters: Filters) -> dict[str, Any]:
+    run = viewer.run(filters.run)
     plain: dict[str, Any] = {
-        "number": asked.run,
-        "name": viewer.names()[asked.run],
+        "number": filters.run,
+        "name": viewer.names()[filters.run],
         "folder": str(run.store.folder),
         "live": run.live,
         "index": None,
         "problem": run.problem,
     }
     try:
-        index = run.index(asked.judging if asked.judging in run.store.judgings() else DEFAULT)
+        index = run.index(filters.judging if filters.judging in run.store.judgings() else DEFAULT)
     except Unavailable as error:
         return {**plain, "problem": str(error)}
     limits = {
-        rule.id: index.thresholds(asked.threshold)[rule.id]
+        rule.id: index.thresholds(filters.threshold)[rule.id]
         for rule in index.rules
         if rule.over == "case" and rule.family != "identity"
     }
-    found = index.rates(asked.threshold).sort(["rate", "median"], descending=True, nulls_last=True)
-    names = {rule.id: rule for rule in index.rules}
-    floors = {row["relation"]: row for row in index.noise().iter_rows(named=True)}
-    rows = []
-    for row in found.iter_rows(named=True):
-        rule = names[row["rule"]]
-        mine = replace(asked, rule=rule.id)
-        links = {state: address("/gallery", replace(mine, status=state).query()) for state in STATES}
-        floor = floors.get(rule.relation, {}).get("floor")
+    noise = index.noise().to_dicts()
+    unreadable = index.facts.filter(pl.col("status") != "ok")
+    chosen = filters.query("run", "judging", "threshold")
+    return {
+        **plain,
+        "index": index,
+        "manifest": index.manifest,
+        "rows": _rate_rows(index, filters, {row["relation"]: row["floor"] for row in noise}),
+        "noise": noise,
+        "whole": any_rule(index.matrix(), limits),
+        "over_cases": index.over_cases.to_dicts(),
+        "curves": charts.curves(index),
+        "cases": index.facts.height,
+        "unreadable": unreadable.head(3).to_dicts(),
+        "unreadable_count": unreadable.height,
+        "updated": run.updated,
+        "families": _families(index, filters, limits),
+        "units": {rule.relation: rule.unit for rule in index.rules if rule.over == "case"},
+        "gallery": address("/gallery", chosen),
+        "violated": address("/gallery", {**chosen, "status": "violated"}),
+        "others": [
+            (number, name)
+            for number, name in enumerate(viewer.names())
+            if number != filters.run and viewer.run(number).system[1] == run.system[1]
+        ],
+        "predictions": sorted(index.predictions.items(), key=lambda item: (item[0] != "ok", item[0])),
+        "reasons": _reasons(index),
+    }
+
+
+def _rate_rows(index: Index, filters: Filters, floors: Mapping[str, float | None]) -> list[dict[str, Any]]:
+    """The rates of rules, most violated first, with the addresses of their pairs and pages."""
+    rules, rows = {rule.id: rule for rule in index.rules}, []
+    for row in (
+        index.rates(filters.threshold).sort(["rate", "median"], descending=True, nulls_last=True).iter_rows(named=True)
+    ):
+        rule = rules[row["rule"]]
+        of_rule = replace(filters, rule=rule.id)
+        floor = floors.get(rule.relation)
         rows.append(
             {
                 **row,
                 "name": rule.name,
                 "unit": rule.unit,
-                "links": links,
+                "links": {state: address("/gallery", replace(of_rule, status=state).query()) for state in STATES},
                 "noisy": bool(floor) and row["threshold"] <= (floor or 0),
-                "page": address("/rule", mine.query(*SHARED, "rule")),
+                "page": address("/rule", of_rule.query(*SHARED, "rule")),
             }
         )
-    bad = index.facts.filter(pl.col("status") != "ok")
-    return {
-        **plain,
-        "index": index,
-        "manifest": index.manifest,
-        "rows": rows,
-        "noise": list(floors.values()),
-        "whole": any_rule(index.matrix(), limits),
-        "over_cases": index.over_cases.to_dicts(),
-        "curves": charts.curves(index),
-        "cases": index.facts.height,
-        "unreadable": bad.head(3).to_dicts(),
-        "unreadable_count": bad.height,
-        "updated": run.updated,
-        "families": _families(index, asked, limits),
-        "units": {rule.relation: rule.unit for rule in index.rules if rule.over == "case"},
-        "gallery": address("/gallery", asked.query("run", "judging", "threshold")),
-        "violated": address("/gallery", {**asked.query("run", "judging", "threshold"), "status": "violated"}),
-        "others": [
-            (number, name)
-            for number, name in enumerate(viewer.names())
-            if number != asked.run and viewer.run(number).system[1] == run.system[1]
-        ],
-        "predictions": _predictions(index),
-        "reasons": _reasons(index, asked),
-    }
+    return rows
 
 
-def _families(index: Index, asked: Filters, limits: Mapping[str, float]) -> list[dict[str, Any]]:
+def _families(index: Index, filters: Filters, limits: Mapping[str, float]) -> list[dict[str, Any]]:
     """Per family the share of cases that violate at least one of its rules, highest first."""
     families: dict[str, list[str]] = {}
     for rule in index.rules:
         if rule.id in limits:
             families.setdefault(rule.family, []).append(rule.id)
-    found = group_rates(index.matrix(), families, limits).sort("rate", descending=True, nulls_last=True)
+    rates = group_rates(index.matrix(), families, limits).sort("rate", descending=True, nulls_last=True)
     return [
-        {**row, "address": address("/gallery", replace(asked, family=row["group"], status="violated").query())}
-        for row in found.iter_rows(named=True)
+        {**row, "address": address("/gallery", replace(filters, family=row["group"], status="violated").query())}
+        for row in rates.iter_rows(named=True)
     ]
 
 
-def _predictions(index: Index) -> list[tuple[str, int]]:
-    return sorted(index.predictions.items(), key=lambda item: (item[0] != "ok", item[0]))
-
-
-def _reasons(index: Index, asked: Filters) -> Sequence[dict[str, Any]]:
+def _reasons(index: Index) -> list[dict[str, Any]]:
     """Why pairs have no severity, most frequent first."""
     pairs = index.group().pairs
     bare = pairs.at(pairs.status != OK)

@@ -14,14 +14,16 @@ from xml.sax.saxutils import escape
 import cv2
 import polars as pl
 
-from instar.report.picture import Panel, encoded, panel_picture
+from instar.analysis import Run
+from instar.engine import DEFAULT
+from instar.report.picture import Annotated, encoded, panel_picture
 from instar.report.rebuild import CannotDraw, load_pair, load_source
 from instar.store import CASE, NEED, Manifest, Store
 
 __all__ = ["WIDTHS", "Picture", "Pictures", "Side", "Sides", "plate"]
 
 Side = Literal["source", "follow-up"]
-Sides = dict[Side, Panel | str]
+Sides = dict[Side, Annotated | str]
 """What there is to draw of a pair; a text says why there is none."""
 WIDTHS = (240, 480, 960)
 HELD_BYTES = 96 << 20
@@ -71,9 +73,9 @@ class _OneCase(Store):
     ) -> pl.DataFrame:
         if table not in self._frames or query is not None:
             return super().read(table, schema, columns, where, query)
-        found = self._frames[table]
-        found = found if where is None else found.filter(where)
-        return found if columns is None else found.select(columns)
+        rows = self._frames[table]
+        rows = rows if where is None else rows.filter(where)
+        return rows if columns is None else rows.select(columns)
 
 
 class Pictures:
@@ -101,19 +103,20 @@ class Pictures:
         side: Side,
         width: int,
         verdict: Mapping[str, Any] | None = None,
+        judging: str = DEFAULT,
         dataset: str | Path | None = None,
     ) -> Picture:
         """One side of a verdict's pair, at most `width` pixels wide and high; without a verdict the case's source."""
-        about = () if verdict is None else (verdict["rule"], verdict["target"], verdict["draw"])
+        key = () if verdict is None else (verdict["rule"], verdict["target"], verdict["draw"])
         return self.of_case(
             store,
             manifest,
             version,
             case,
-            about,
+            key,
             side,
             width,
-            lambda rows: _pair_sides(rows, manifest, case, verdict, dataset),
+            lambda rows: _pair_sides(Run(rows), case, verdict, judging, dataset),
         )
 
     def of_case(
@@ -132,19 +135,19 @@ class Pictures:
         with self._lock:
             busy = self._busy.setdefault((*key, width), threading.Lock())
         with busy:
-            found = self._held((*key, width, side))
-            if found is None:
+            picture = self._held((*key, width, side))
+            if picture is None:
                 try:
                     sides = make(self._rows(store, manifest, version, case))
                 except _NOT_DRAWN as error:
                     sides = {"source": _reason(error), "follow-up": _reason(error)}
                 for name, made in sides.items():
-                    picture = plate(made, width) if isinstance(made, str) else _encoded(made, name, width)
-                    self._hold((*key, width, name), picture)
-                    found = picture if name == side else found
+                    fresh = plate(made, width) if isinstance(made, str) else _encoded(made, name, width)
+                    self._hold((*key, width, name), fresh)
+                    picture = fresh if name == side else picture
         with self._lock:
             self._busy.pop((*key, width), None)
-        return found or plate("there is no follow-up", width)
+        return picture or plate("there is no follow-up", width)
 
     def _rows(self, store: Store, manifest: Manifest, version: str, case: str) -> _OneCase:
         folder = str(store.folder)
@@ -156,9 +159,9 @@ class Pictures:
                     for name in (expected if case in expected else (case,))
                     if (folder, version, name) not in self._cases
                 ]
-                mine = pl.col("case").is_in(wanted)
+                of_cases = pl.col("case").is_in(wanted)
                 schemas = {"cases": CASE, "needs": NEED, "predictions": store.prediction_schema(manifest.system.kind)}
-                tables = {name: store.read(name, schema, where=mine) for name, schema in schemas.items()}
+                tables = {name: store.read(name, schema, where=of_cases) for name, schema in schemas.items()}
                 for one in wanted:
                     frames = {name: table.filter(pl.col("case") == one) for name, table in tables.items()}
                     self._cases[folder, version, one] = _OneCase(store, manifest, frames)
@@ -169,10 +172,10 @@ class Pictures:
 
     def _held(self, key: tuple[Any, ...]) -> Picture | None:
         with self._lock:
-            found = self._drawn.get(key)
-            if found is not None:
+            picture = self._drawn.get(key)
+            if picture is not None:
                 self._drawn.move_to_end(key)
-            return found
+            return picture
 
     def _hold(self, key: tuple[Any, ...], picture: Picture) -> None:
         with self._lock:
@@ -184,21 +187,21 @@ class Pictures:
 
 
 def _pair_sides(
-    rows: Store, manifest: Manifest, case: str, verdict: Mapping[str, Any] | None, dataset: str | Path | None
+    run: Run, case: str, verdict: Mapping[str, Any] | None, judging: str, dataset: str | Path | None
 ) -> Sides:
     """Both panels of a pair; its source alone where there is no verdict, or the follow-up cannot be made."""
-    said: str | None = None
+    reason: str | None = None
     if verdict is not None:
         try:
-            pair = load_pair(rows, manifest, verdict, dataset=dataset)
+            pair = load_pair(run, verdict, judging=judging, dataset=dataset)
             return {"source": pair.source, "follow-up": pair.follow_up}
         except _NOT_DRAWN as error:
-            said = _reason(error)
-    source = load_source(rows, manifest, case, dataset=dataset)
-    return {"source": source} if said is None else {"source": source, "follow-up": said}
+            reason = _reason(error)
+    source = load_source(run, case, judging=judging, dataset=dataset)
+    return {"source": source} if reason is None else {"source": source, "follow-up": reason}
 
 
-def _encoded(panel: Panel, side: Side, width: int) -> Picture:
+def _encoded(panel: Annotated, side: Side, width: int) -> Picture:
     try:
         # lines stay clear at twice the size of a thumbnail, and cost little
         content = encoded(panel_picture(panel, side=side, wide=width, high=width), "jpeg", 85)

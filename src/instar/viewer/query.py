@@ -42,18 +42,18 @@ class Filters:
     page: int = 1
 
     @classmethod
-    def read(cls, asked: Mapping[str, str]) -> Filters:
+    def read(cls, query: Mapping[str, str]) -> Filters:
         """From a query string; what cannot be understood is as if it were not there."""
         texts = {
-            name: asked.get(name, "").strip()
+            name: query.get(name, "").strip()
             for name in ("rule", "family", "relation", "group", "status", "kind", "slice", "q", "sort")
         }
         texts["sort"] = texts["sort"] if texts["sort"] in SORTS else ""
         return cls(
-            run=whole(asked.get("run"), 0),
-            judging=asked.get("judging") or DEFAULT,
-            threshold=_threshold(asked.get("threshold", "")),
-            page=max(1, whole(asked.get("page"), 1)),
+            run=whole(query.get("run"), 0),
+            judging=query.get("judging") or DEFAULT,
+            threshold=_threshold(query.get("threshold", "")),
+            page=max(1, whole(query.get("page"), 1)),
             **texts,
         )
 
@@ -63,12 +63,12 @@ class Filters:
 
     def query(self, *names: str) -> dict[str, str]:
         """What differs from the default, of the fields named or of all; the run always."""
-        found = {}
+        texts = {}
         for each in fields(self):
             value = getattr(self, each.name)
             if (not names or each.name in names) and (value != each.default or each.name == "run"):
-                found[each.name] = f"{value:g}" if isinstance(value, float) else str(value)
-        return found
+                texts[each.name] = f"{value:g}" if isinstance(value, float) else str(value)
+        return texts
 
     def active(self) -> dict[str, str]:
         """The filters that narrow what matches."""
@@ -95,7 +95,7 @@ def _threshold(text: str) -> float | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matches:
-    """The pairs that match, in the order asked for, and how many there are of each state whatever the state asked."""
+    """The pairs that match, in the chosen order, and how many there are of each state, whichever state is chosen."""
 
     pairs: Pairs
     order: npt.NDArray[np.int64]
@@ -109,24 +109,24 @@ class Matches:
         return np.asarray(pl.Series(self.pairs.case[self.order]).unique(maintain_order=True).to_numpy())
 
 
-def matches(index: Index, asked: Filters) -> Matches:
+def matches(index: Index, filters: Filters) -> Matches:
     """The pairs of an index that filters ask for."""
-    held = index.group(asked.group)
-    pairs = held.pairs
-    there = _mask(index, pairs, asked)
-    states = state_masks(index, pairs, asked.threshold)
+    group = index.group(filters.group)
+    pairs = group.pairs
+    there = _mask(index, pairs, filters)
+    states = state_masks(index, pairs, filters.threshold)
     counts = {name: int((there & mask).sum()) for name, mask in states.items()}
-    if asked.status:
-        wanted = states.get(asked.status)
-        there = there & (_status(index, pairs, asked.status) if wanted is None else wanted)
-    if asked.sort == "case":
+    if filters.status:
+        wanted = states.get(filters.status)
+        there = there & (_status(index, pairs, filters.status) if wanted is None else wanted)
+    if filters.sort == "case":
         order = np.flatnonzero(there)
-    elif asked.sort == "rule":
-        found = np.flatnonzero(there)
-        order = found[np.argsort(pairs.rule[found], kind="stable")]
+    elif filters.sort == "rule":
+        places = np.flatnonzero(there)
+        order = places[np.argsort(pairs.rule[places], kind="stable")]
     else:
-        order = held.by_severity[there[held.by_severity]]
-        if asked.sort == "least":
+        order = group.by_severity[there[group.by_severity]]
+        if filters.sort == "least":
             bare = np.isnan(pairs.severity[order])
             order = np.concatenate([order[~bare][::-1], order[bare]])
     return Matches(pairs, order, counts)
@@ -151,28 +151,28 @@ def _status(index: Index, pairs: Pairs, status: str) -> Bools:
     return np.asarray(pairs.status == index.statuses.index(status))
 
 
-def _mask(index: Index, pairs: Pairs, asked: Filters) -> Bools:
+def _mask(index: Index, pairs: Pairs, filters: Filters) -> Bools:
     rules = np.array(
         [
-            (not asked.rule or asked.rule in (rule.id, rule.name))
-            and (not asked.family or rule.family == asked.family)
-            and (not asked.relation or rule.relation == asked.relation)
+            (not filters.rule or filters.rule in (rule.id, rule.name))
+            and (not filters.family or rule.family == filters.family)
+            and (not filters.relation or rule.relation == filters.relation)
             for rule in index.rules
         ],
         bool,
     )
     cases = np.ones(len(index.cases), bool)
-    if asked.slice:
-        found = index.slices.get(asked.slice)
-        cases = cases & (found.cases if found else False)
-    if asked.q:
-        text = index.cases.str.to_lowercase().str.contains(asked.q.lower(), literal=True)
+    if filters.slice:
+        chosen = index.slices.get(filters.slice)
+        cases = cases & (chosen.cases if chosen else False)
+    if filters.q:
+        text = index.cases.str.to_lowercase().str.contains(filters.q.lower(), literal=True)
         cases = cases & text.to_numpy()
     there = np.ones(len(pairs), bool)
     if not rules.all():
         there &= rules[pairs.rule]
     if not cases.all():
         there &= cases[pairs.case]
-    if asked.kind:
-        there &= pairs.kind == (index.kinds.index(asked.kind) if asked.kind in index.kinds else -1)
+    if filters.kind:
+        there &= pairs.kind == (index.kinds.index(filters.kind) if filters.kind in index.kinds else -1)
     return there

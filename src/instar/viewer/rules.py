@@ -10,7 +10,7 @@ import numpy as np
 from instar.analysis import curve, rates, slices
 from instar.viewer import charts
 from instar.viewer.index import OK, Index, RuleFacts
-from instar.viewer.pages import SHARED, Viewer, card, unknown_rule
+from instar.viewer.pages import SHARED, Viewer, card, known_rule
 from instar.viewer.query import STATES, Filters, address
 
 __all__ = ["rule"]
@@ -19,74 +19,76 @@ EXAMPLES = 9
 MOST_SLICES = 8
 
 
-def rule(viewer: Viewer, asked: Filters) -> dict[str, Any]:
+def rule(viewer: Viewer, filters: Filters) -> dict[str, Any]:
     """One rule: its rates over the grid, how severities are spread, examples along them, and slices."""
-    index = viewer.index(asked)
-    facts = unknown_rule(index, asked.rule)
-    asked = Filters(**{name: getattr(asked, name) for name in (*SHARED, "rule")})
+    index = viewer.index(filters)
+    facts = known_rule(index, filters.rule)
+    filters = Filters(**{name: getattr(filters, name) for name in (*SHARED, "rule")})
     here = {
-        "asked": asked,
-        "canonical": address("/rule", asked.query()),
+        "filters": filters,
+        "canonical": address("/rule", filters.query()),
         "index": index,
         "rule": facts,
         "waiting": False,
         "others": [(one.id, one.name) for one in index.rules],
     }
     if facts.over == "cases":
-        mine = index.over_cases.filter(index.over_cases["rule"] == facts.id) if index.over_cases.width else None
-        return {**here, "over": mine.to_dicts() if mine is not None else [], "rate": None}
-    held = index.group(asked.group)
-    limit = index.thresholds(asked.threshold)[facts.id]
-    matrix = index.matrix(asked.group).only([facts.id])
+        rows = (
+            index.over_cases.filter(index.over_cases["rule"] == facts.id).to_dicts() if index.over_cases.width else []
+        )
+        return {**here, "over": rows, "rate": None}
+    pairs = index.group(filters.group).pairs
+    limit = index.thresholds(filters.threshold)[facts.id]
+    matrix = index.matrix(filters.group).only([facts.id])
     number = index.rules.index(facts)
-    own = np.flatnonzero((held.pairs.rule == number) & (held.pairs.status == OK))
-    severity = held.pairs.severity[own]
+    own = np.flatnonzero((pairs.rule == number) & (pairs.status == OK))
+    severity = pairs.severity[own]
     floors = {row["relation"]: row for row in index.noise().iter_rows(named=True)}
     floor = floors.get(facts.relation)
     order = own[np.argsort(-severity, kind="stable")]
     places = sorted({round(place) for place in np.linspace(0, len(order) - 1, EXAMPLES).tolist()}) if len(order) else []
     examples = [
         {
-            **card(index, asked, held.pairs, int(order[place])),
+            **card(index, filters, pairs, int(order[place])),
             "quantile": 100 - round(100 * place / max(1, len(order) - 1)),
         }
         for place in places
     ]
-    viewer.pictures.expect(viewer.run(asked.run).store, [each["case"] for each in examples])
+    viewer.pictures.expect(viewer.run(filters.run).store, [each["case"] for each in examples])
     grid = index.grids[facts.relation]
-    links = {state: address("/gallery", replace(asked, status=state).query()) for state in STATES}
+    links = {state: address("/gallery", replace(filters, status=state).query()) for state in STATES}
     return {
         **here,
         "over": [],
         "rate": rates(matrix, {facts.id: limit}).row(0, named=True),
         "limit": limit,
         "grid": [
-            {**row, "address": address("/rule", replace(asked, threshold=row["threshold"]).query())}
+            {**row, "address": address("/rule", replace(filters, threshold=row["threshold"]).query())}
             for row in curve(matrix, grid).iter_rows(named=True)
         ],
         "links": links,
         "histogram": charts.histogram(severity, limit, facts.unit, (floor or {}).get("floor")),
         "noise": floor,
         "examples": examples,
-        "slices": _slices(index, asked, facts, limit),
+        "slices": _slices(index, filters, facts, limit),
     }
 
 
-def _slices(index: Index, asked: Filters, facts: RuleFacts, limit: float) -> list[dict[str, Any]]:
+def _slices(index: Index, filters: Filters, facts: RuleFacts, limit: float) -> list[dict[str, Any]]:
     """How cases that violate the rule differ from the others, each with the pairs of that slice."""
     if index.described.width < 2:
         return []
-    found = []
-    table = slices(index.described, index.matrix(asked.group).only([facts.id]), {facts.id: limit})
+    rows = []
+    table = slices(index.described, index.matrix(filters.group).only([facts.id]), {facts.id: limit})
     for row in table.head(MOST_SLICES).iter_rows(named=True):
         number = row["value"].startswith("above ") and f"{row['property']} > median" in index.slices
         name = f"{row['property']} > median" if number else f"{row['property']} = {row['value']}"
-        found.append(
+        rows.append(
             {
                 **row,
                 "judged": row["cases"],
                 "number": number,
-                "address": address("/gallery", replace(asked, slice=name, status="violated").query()),
+                "address": address("/gallery", replace(filters, slice=name, status="violated").query()),
             }
         )
-    return found
+    return rows

@@ -40,7 +40,7 @@ def serve(
     except OSError as error:
         bound.close()
         raise OSError(
-            f"port {port} of 127.0.0.1 cannot be had ({error.strerror}); leave out --port for a free one"
+            f"port {port} of 127.0.0.1 cannot be used ({error.strerror}); port 0 takes any that is free"
         ) from None
     with bound:
         port = bound.getsockname()[1]

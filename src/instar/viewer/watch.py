@@ -56,9 +56,9 @@ class Watched:
     @property
     def system(self) -> tuple[str, str]:
         """The name of the system, and what kind of output it answers with; empty where that is not known."""
-        held = self._indexes.get(DEFAULT)
+        index = self._indexes.get(DEFAULT)
         try:
-            system = (held.manifest if held else self.store.manifest()).system
+            system = (index.manifest if index else self.store.manifest()).system
             return system.name, system.kind
         except (OSError, KeyError):
             return "", ""
@@ -114,9 +114,9 @@ class Watched:
         self._ready.wait(PATIENCE)
         if judging not in self._indexes and judging != DEFAULT and judging in self.store.judgings():
             self._another(judging)
-        found = self._indexes.get(judging)
-        if found is not None:
-            return found
+        index = self._indexes.get(judging)
+        if index is not None:
+            return index
         if judging != DEFAULT and judging not in self._asked:
             raise Unavailable(
                 f"{self.store.folder} has no judging {judging!r}; it has {', '.join(self.store.judgings()) or 'none'}",
@@ -142,8 +142,8 @@ class Watched:
                 self._failed(f"{self.store.folder} cannot be read: {type(error).__name__}: {error}")
                 return
             kept = [name for name in self._indexes if name != DEFAULT][-(MOST_JUDGINGS - 2) :]
-            held = {name: self._indexes[name] for name in (DEFAULT, *kept) if name in self._indexes}
-            self._indexes = {**held, judging: made}
+            before = {name: self._indexes[name] for name in (DEFAULT, *kept) if name in self._indexes}
+            self._indexes = {**before, judging: made}
         self._swapped()
 
 

@@ -12,8 +12,8 @@ from instar.analysis import Run, classic_table, has_comparable_truth
 from instar.outputs.poses import Poses
 from instar.relations import own_equivariance
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
-from instar.report.section import Section, threshold_text
-from instar.report.words import interval, percent
+from instar.report.section import Section
+from instar.report.words import interval, percent, threshold_text
 from instar.tasks.met_pose.figures import classic_bars, classic_shares, skeleton, worst_landmarks
 from instar.tasks.met_pose.landmarks import landmark_table, typical_pose
 from instar.tasks.met_pose.suite import PAPER_BINS

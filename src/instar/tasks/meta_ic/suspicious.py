@@ -183,7 +183,7 @@ def _images(run: Run, verdict: Row, folder: Path, dataset: Path | None) -> tuple
     name = xxhash.xxh3_64_hexdigest(key.encode())
     names = f"images/{name}-source.png", f"images/{name}-follow-up.png"
     if not all((folder / name).is_file() for name in names):
-        pair = load_pair(run.store, run.manifest, verdict, dataset=dataset)
+        pair = load_pair(run, verdict, dataset=dataset)
         (folder / "images").mkdir(parents=True, exist_ok=True)
         for name, side in zip(names, (pair.source, pair.follow_up), strict=True):
             place_file(folder / name, encoded(side.image, "png"))

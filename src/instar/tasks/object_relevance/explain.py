@@ -16,7 +16,7 @@ from instar.engine import DEFAULT, SOURCE, bound_rules, evidence, stored_judging
 from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.relations import Evidence, rule
-from instar.report.picture import Panel, contact_sheet, panel_picture
+from instar.report.picture import Annotated, contact_sheet, panel_picture
 from instar.report.rebuild import load_pair, load_source
 from instar.report.words import count_of
 from instar.shapes import Shape
@@ -227,7 +227,7 @@ def object_panels(
     judging: str = DEFAULT,
     dataset: str | Path | None = None,
     near: bool = False,
-) -> tuple[Panel, Panel | str]:
+) -> tuple[Annotated, Annotated | str]:
     """Source and follow-up with an object's box hollow and the answer about it; others are grey. Raises `CannotDraw`.
 
     `near` shows the part around the object. A text says why there is no follow-up.
@@ -235,10 +235,10 @@ def object_panels(
     views = object_views(run, case, target, name, judging=judging)
     chosen = next((view for view in views.follow_ups if view.draw == draw), None)
     if chosen is None:
-        image = load_source(run.store, run.manifest, case, dataset=dataset).image
+        image = load_source(run, case, judging=judging, dataset=dataset).image
         return _object_panel(image, views.source, views.confidence, near), views.why or f"there is no follow-up {draw}"
     verdict = {"case": case, "rule": name, "target": target, "severity": None, "draw": draw}
-    pair = load_pair(run.store, run.manifest, verdict, dataset=dataset)
+    pair = load_pair(run, verdict, judging=judging, dataset=dataset)
     return (
         _object_panel(pair.source.image, views.source, views.confidence, near),
         _object_panel(pair.follow_up.image, chosen, views.confidence, near),
@@ -247,25 +247,25 @@ def object_panels(
 
 def object_alone(
     run: Run, case: str, target: str, name: str, *, judging: str = DEFAULT, dataset: str | Path | None = None
-) -> Panel:
+) -> Annotated:
     """The part of the source around an object, with nothing drawn on it. Raises `CannotDraw`."""
     judged_by, _ = _evidence(run, case, name, judging)
     box, _ = object_in(judged_by.sources.row(0, named=True), target, judged_by)
-    image = load_source(run.store, run.manifest, case, dataset=dataset).image
-    return Panel(_part(image, _around(box, image)), (), ())
+    image = load_source(run, case, judging=judging, dataset=dataset).image
+    return Annotated(_part(image, _around(box, image)), (), ())
 
 
-def _object_panel(image: Image, view: ObjectView, confidence: float, near: bool) -> Panel:
+def _object_panel(image: Image, view: ObjectView, confidence: float, near: bool) -> Annotated:
     answer, confident = view.answer, np.asarray(view.answer.scores >= confidence)
     others = [Shape("boxes", answer.boxes[confident & ~view.matching].astype(np.float64), colour=GREY)]
     kept = np.flatnonzero(confident & view.matching)
     actual = Detections.from_xyxy(answer.boxes[kept], [answer.labels[n] for n in kept], answer.scores[kept]).shapes()
     expected = [Shape("boxes", view.box[None])]
     if not near:
-        return Panel(image, others, actual, expected)
+        return Annotated(image, others, actual, expected)
     x0, y0, x1, y1 = _around(view.box, image)
     others, actual, expected = ([shape.moved(-x0, -y0) for shape in shapes] for shapes in (others, actual, expected))
-    return Panel(_part(image, (x0, y0, x1, y1)), others, actual, expected)
+    return Annotated(_part(image, (x0, y0, x1, y1)), others, actual, expected)
 
 
 def _part(image: Image, place: tuple[int, int, int, int]) -> Image:
@@ -294,8 +294,8 @@ def explanation_picture(run: Run, case: str, *, judging: str = DEFAULT, dataset:
         .sort("severity", descending=True, nulls_last=True, maintain_order=True)
     )
     shown = list(verdicts.unique("rule", keep="first", maintain_order=True).head(PICTURES).iter_rows(named=True))
-    pairs = [load_pair(run.store, run.manifest, verdict, dataset=dataset) for verdict in shown]
-    source = pairs[0].source if pairs else load_source(run.store, run.manifest, case, dataset=dataset)
+    pairs = [load_pair(run, verdict, judging=judging, dataset=dataset) for verdict in shown]
+    source = pairs[0].source if pairs else load_source(run, case, judging=judging, dataset=dataset)
     tiles = [(panel_picture(source, side="source"), "source")]
     for verdict, pair in zip(shown, pairs, strict=True):
         outcome = f": {verdict['label']} {verdict['kind']}" if verdict["kind"] else ""

@@ -1,0 +1,232 @@
+"""The figures that are matrices: rates of rules over thresholds, and rules that cover each other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import polars as pl
+
+from instar.report.chart import (
+    AXES,
+    NAME_LABELS,
+    NARROW,
+    ROW,
+    Chart,
+    Spec,
+    counts,
+    drawn,
+    labelled,
+    threshold_title,
+    tooltip,
+)
+from instar.report.section import MANY, Section
+from instar.report.words import percent
+
+__all__ = ["covered", "heat"]
+
+_CELL: Spec = {"axis": {"title": None, "ticks": False, "domain": False, "grid": False}}
+_CELL_NAMES: Spec = {"axis": {**_CELL["axis"], **NAME_LABELS}}
+
+
+def _shade(field: str) -> Spec:
+    """From paper to blue: ordered for every eye, in every theme and in print."""
+    return {"field": field, "type": "quantitative", "scale": {"domain": [0, 1], "range": [0.04, 1]}, "legend": None}
+
+
+def _cells(x: Spec, y: Spec, field: str, tips: Sequence[Spec], known: str, text: str, wide: int) -> list[Spec]:
+    """Shaded cells with their percentage where there is room; grey where nothing is known."""
+    return [
+        {
+            "transform": [{"filter": known}],
+            "mark": {"type": "rect", "color": "var(--blue)", "stroke": "var(--line)", "strokeWidth": 0.5},
+            "encoding": {"x": x, "y": y, "fillOpacity": _shade(field), "tooltip": list(tips)},
+        },
+        {
+            "transform": [{"filter": f"!({known})"}],
+            "mark": {"type": "rect", "color": "var(--line)", "opacity": 0.6},
+            "encoding": {"x": x, "y": y, "tooltip": list(tips)},
+        },
+        {
+            "mark": {"type": "text", "fontSize": 10.5, "tooltip": None},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "text": {"field": text},
+                "opacity": {"condition": {"test": f"width > {wide}", "value": 1}, "value": 0},
+                "color": {
+                    "condition": {"test": f"({known}) && datum.{field} > 0.6", "value": "var(--paper)"},
+                    "value": "var(--ink)",
+                },
+            },
+        },
+    ]
+
+
+def _cell_text(column: str) -> pl.Expr:
+    """A share in per cent, as a cell has room for it."""
+    return pl.col(column).map_elements(
+        lambda share: percent(share, sign=False), return_dtype=pl.String, skip_nulls=False
+    )
+
+
+def heat(section: Section, *, whole: bool = False) -> Chart:
+    """The violation rate of each rule at each threshold."""
+    rated = section.rates.filter(pl.col("family") != "identity")
+    places = (
+        rated.group_by("name", maintain_order=True)
+        .agg(pl.col("rate").mean())
+        .sort("rate", descending=True, nulls_last=True, maintain_order=True)
+        .with_row_index("order")
+        .drop("rate")
+    )
+    shown = section.rules if whole else min(section.rules, MANY)
+    table = (
+        labelled(counts(rated.drop("order").join(places, on="name", maintain_order="left")), section)
+        .with_columns(text=_cell_text("rate"))
+        .select("name", "order", "t", "threshold", "rate", "count", "interval", "text")
+    )
+    x: Spec = {
+        "field": "threshold",
+        "type": "ordinal",
+        "sort": {"field": "t", "op": "min"},
+        "axis": {**_CELL["axis"], "title": threshold_title(section), "labelAngle": 0, "labelOverlap": True},
+    }
+    y: Spec = {"field": "name", "type": "nominal", "sort": {"field": "order", "op": "min"}, **_CELL_NAMES}
+    tips = tooltip(
+        ("name", "rule"),
+        ("threshold", "threshold"),
+        ("count", "violated"),
+        ("rate", "rate"),
+        ("interval", "95 % interval"),
+    )
+    step = ROW if shown <= MANY else 14
+    if shown > MANY:
+        y = {**y, "axis": {**y["axis"], "labelFontSize": 10}}
+    layers = _cells(x, y, "rate", tips, "datum.rate !== null", "text", 26 * len(section.grid))
+    layers = [*(layers if shown <= MANY else layers[:2]), *_threshold_marks(section, x)]
+    caption = "Violated cases in % of the judged ones. The frame marks the current threshold; grey: not judged."
+    if shown < section.rules:
+        caption += f" The {shown} most violated of {section.rules} rules over all thresholds."
+    return Chart(
+        "heat-all" if whole else "heat",
+        "Rules and thresholds",
+        caption,
+        drawn(
+            step * shown, section.start, layers, data={"name": "heat"}, transform=[{"filter": f"datum.order < {shown}"}]
+        ),
+        {"heat": table},
+        step * shown + AXES,
+        details=f"All {section.rules} rules" if whole else "",
+    )
+
+
+def _threshold_marks(section: Section, x: Spec) -> list[Spec]:
+    """A frame around the current threshold, and a line over those that are not above the noise floor."""
+    frame: Spec = {
+        "transform": [{"filter": "datum.t === t && datum.order === 0"}],
+        "mark": {
+            "type": "rect",
+            "fill": None,
+            "stroke": "var(--orange)",
+            "strokeWidth": 2.5,
+            "y": 0,
+            "y2": {"expr": "height"},
+            "tooltip": None,
+        },
+        "encoding": {"x": x},
+    }
+    if not section.below_noise:
+        return [frame]
+    below = f"indexof({json.dumps(section.below_noise)}, datum.t) >= 0 && datum.order === 0"
+    return [
+        frame,
+        {
+            "transform": [{"filter": below}],
+            "mark": {"type": "rect", "color": "var(--warn)", "y": -7, "y2": -3, "tooltip": None},
+            "encoding": {"x": x},
+        },
+        {
+            "transform": [{"filter": "datum.t === 0 && datum.order === 0"}],
+            "mark": {
+                "type": "text",
+                "align": "left",
+                "baseline": "bottom",
+                "y": -9,
+                "color": "var(--warn)",
+                "text": "below the noise floor",
+            },
+            "encoding": {"x": {**x, "bandPosition": 0}},
+        },
+    ]
+
+
+def covered(section: Section) -> Chart:
+    """How far rules cover each other at the current threshold."""
+    table = _coverage_table(section)
+    size = table["of"].n_unique()
+    x: Spec = {
+        "field": "by",
+        "type": "nominal",
+        "sort": {"field": "across", "op": "min"},
+        "scale": {"range": [0, {"expr": "max(40, width - 52)"}]},
+        "axis": {
+            **_CELL["axis"],
+            "labelAngle": -90,
+            "labelLimit": 150,
+            "orient": "top",
+            "labelBaseline": "middle",
+            "labelExpr": f"containerSize()[0] < {max(NARROW, 13 * size + 200)} ? '' : datum.label",
+        },
+    }
+    y: Spec = {"field": "of", "type": "nominal", "sort": {"field": "order", "op": "min"}, **_CELL_NAMES}
+    tips = tooltip(
+        ("of", "of the cases that violate"), ("by", "violate also"), ("count", "cases"), ("covered", "share")
+    )
+    right: Spec = {"type": "text", "align": "right", "fontSize": 11.5, "color": "var(--faint)", "tooltip": None}
+    edge: Spec = {"value": {"expr": "width"}}
+    layers = [
+        *_cells(x, y, "covered", tips, "datum.covered !== null", "text", 24 * size + 52),
+        {
+            "transform": [{"filter": "datum.of === datum.by"}],
+            "mark": right,
+            "encoding": {"x": edge, "y": y, "text": {"field": "n"}},
+        },
+        {
+            "transform": [{"filter": "datum.order === 0 && datum.across === 0"}],
+            "mark": {**right, "y": -8, "text": "cases"},
+            "encoding": {"x": edge},
+        },
+    ]
+    kind = "family" if section.by_family else "rule"
+    some = "at least one rule of the row's family" if section.by_family else "the row's rule"
+    also = "at least one rule of the column's family" if section.by_family else "the column's rule too"
+    return Chart(
+        "coverage",
+        f"Which {kind} covers which",
+        f"Of the cases that violate {some} (their number is at the right), the share in % that violate {also}. "
+        "Columns are in the order of the rows. A dark row is covered by others; a dark column covers them.",
+        drawn(ROW * size, section.start, layers, data={"name": "coverage"}, transform=[{"filter": "datum.t === t"}]),
+        {"coverage": table},
+        ROW * size + 170,
+    )
+
+
+def _coverage_table(section: Section) -> pl.DataFrame:
+    places = section.at(section.start)["name"].to_list()
+    if section.by_family:
+        there = section.curves.filter(t=section.start)
+        places = there.sort("rate", descending=True, nulls_last=True, maintain_order=True)["group"].to_list()
+    order = {name: number for number, name in enumerate(places)}
+    own = section.coverage.filter(pl.col("of") == pl.col("by")).select("of", "t", n="violated")
+    return (
+        section.coverage.join(own, on=["of", "t"], maintain_order="left")
+        .with_columns(
+            order=pl.col("of").replace_strict(order, return_dtype=pl.Int32),
+            across=pl.col("by").replace_strict(order, return_dtype=pl.Int32),
+            covered=pl.when((pl.col("n") > 0) & (pl.col("of") != pl.col("by"))).then("covered"),
+            count=pl.format("{}/{}", "both", "violated"),
+        )
+        .with_columns(text=pl.when(pl.col("of") == pl.col("by")).then(pl.lit("")).otherwise(_cell_text("covered")))
+        .select("of", "by", "t", "order", "across", "covered", "count", "text", "n")
+    )

@@ -1,0 +1,81 @@
+"""Pictures and the commands that reproduce them follow the judging that a report is made of."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import instar
+from instar.cli import app
+from instar.engine import stored_judging
+from instar.outputs.detections import Detections
+from instar.relations import relations
+from instar.report import load_pair, load_source
+from instar.report.page import make_report
+from instar.viewer.index import build
+from instar.viewer.pictures import Pictures
+from tests.toys import rectangles, write_scenes
+
+
+def unsure(pixels: np.ndarray) -> Detections:
+    """Finds every rectangle, each with another score."""
+    sure = rectangles(pixels)
+    return Detections.from_xyxy(sure.boxes, sure.labels, np.linspace(0.9, 0.6, len(sure.boxes)))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> instar.Run:
+    base = tmp_path_factory.mktemp("judging")
+    suite = instar.Suite("looks", tuple(map(instar.rule, ("identity", "mirror(h)"))))
+    return instar.run(unsure, suite, write_scenes(base / "images", 2), out=base / "run", workers=0)
+
+
+def boxes(shapes: Any) -> int:
+    return sum(len(shape.xy.reshape(-1, 4)) for shape in shapes if shape.form == "boxes")
+
+
+def test_another_confidence_draws_another_set_of_boxes(finished: instar.Run) -> None:
+    case, rule = str(finished.cases()["case"][0]), "mirror(h) => detections"
+    verdict = {"case": case, "rule": rule, "target": "whole", "severity": 0.0}
+    counts = []
+    for judging in ("default", finished.judge(confidence=0.7)):
+        confidence = stored_judging(finished.store, judging).of(relations()["detections"])["confidence"]
+        pair = load_pair(finished, verdict, judging=judging)
+        scores = unsure(pair.source.image.pixels).scores
+        counts.append(int((scores >= confidence).sum()))
+        assert boxes(pair.source.actual) == boxes(pair.follow_up.expected) == counts[-1]
+        assert boxes(pair.follow_up.actual) == (unsure(pair.follow_up.image.pixels).scores >= confidence).sum()
+        assert boxes(load_source(finished, case, judging=judging).actual) == counts[-1]
+    assert counts[0] > counts[1] > 0
+
+
+def test_the_viewer_draws_what_its_judging_notices(finished: instar.Run) -> None:
+    pictures, case, drawn = Pictures(), str(finished.cases()["case"][0]), []
+    for judging in ("default", finished.judge(confidence=0.7)):
+        index = build(finished.store, judging)
+        picture = pictures.picture(
+            finished.store, index.manifest, index.version, case=case, side="source", width=240, judging=judging
+        )
+        assert picture.drawn
+        drawn.append(picture.content)
+    assert drawn[0] != drawn[1]
+
+
+def test_the_commands_of_a_page_name_the_choices_of_its_judging(finished: instar.Run) -> None:
+    judging = finished.judge(confidence=0.7)
+    run, judge, report = map(shlex.split, make_report([finished], judging=judging, images=0).runs[0].commands)
+    assert run[:2] == ["instar", "run"]
+    assert judge == ["instar", "judge", finished.folder.name, "--set", "confidence=0.7"]
+    assert report[:5] == ["instar", "report", finished.folder.name, "--judging", judging]
+
+
+def test_the_command_line_reads_the_commands_of_a_page(finished: instar.Run) -> None:
+    judging = finished.judge(confidence=0.7)
+    _, judge, _ = map(shlex.split, make_report([finished], judging=judging, images=0).runs[0].commands)
+    result = CliRunner().invoke(app, ["judge", str(finished.folder), *judge[3:]])
+    assert result.exit_code == 0, result.output
+    assert f"judging {judging}" in result.output
