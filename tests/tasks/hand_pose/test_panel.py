@@ -222,7 +222,7 @@ def test_tables_as_json(fearful: instar.Run, other: instar.Run, command: Typed) 
         status, printed, _ = command("tables", *(run.folder for run in runs), "--json")
         assert status == 0
         tables = json.loads(printed)
-        of_hands: dict[str, list[dict[str, Any]]] = tables.get("hands", tables)
+        of_hands: dict[str, list[dict[str, Any]]] = tables["hands"]
         return of_hands
 
     of_one, of_both = frames(fearful), frames(fearful, other)

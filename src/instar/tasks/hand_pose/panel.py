@@ -6,15 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from rich.console import Console
 
 from instar.analysis import Run
-from instar.engine import DEFAULT, SOURCE
+from instar.engine import SOURCE
 from instar.report.compared import run_names
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
-from instar.report.tables import show_tables
-from instar.report.words import interval
+from instar.report.words import interval, percent
 from instar.tasks.hand_pose.analysis import HandCounts, hand_comparison, hand_counts, hand_frames
 from instar.tasks.hand_pose.figures import (
     SERIES,
@@ -27,7 +25,7 @@ from instar.tasks.hand_pose.figures import (
 )
 from instar.tasks.hand_pose.follow_ups import GROUPS, RESPONSE
 
-__all__ = ["PANELS", "hand_json", "show_hands"]
+__all__ = ["PANELS"]
 
 Frames = Mapping[str, pl.DataFrame]
 Row = Mapping[str, Any]
@@ -130,7 +128,7 @@ def _percent(row: Row | None) -> str:
     """A share in per cent with its interval."""
     if row is None or row["value"] is None:
         return "–"
-    share = "100" if row["value"] == 1 else f"{100 * row['value']:.1f}"
+    share = percent(row["value"], digits=int(row["value"] < 1), sign=False)  # 100, not 100.0: tables are wide
     return f"{share} ({interval(row['low'], row['high'])})"
 
 
@@ -257,22 +255,3 @@ def _crucial(table: pl.DataFrame) -> Table:
 
 
 PANELS: Mapping[str, Panel] = {"hands": Panel(_of_relation, of_runs=_of_runs, tables=_printed, several=True)}
-
-
-# the command line still asks for hands by these names
-
-
-def hand_json(runs: Sequence[Run], *, judging: str = DEFAULT) -> dict[str, list[dict[str, Any]]]:
-    printed = _printed(runs, judging, 0.05)
-    return {name: frame.to_dicts() for name, frame in printed.frames.items()} if printed else {}
-
-
-def show_hands(console: Console, runs: Sequence[Run], *, judging: str = DEFAULT, markdown: bool = False) -> None:
-    printed = _printed(runs, judging, 0.05)
-    assert printed is not None
-    for line in (*printed.before, ""):
-        console.print(line, highlight=False, markup=False, soft_wrap=markdown)
-    tables = [(table.caption, list(table.heads), [list(row) for row in table.rows]) for table in printed.tables]
-    show_tables(console, tables, markdown=markdown)
-    for sentence in printed.after:
-        console.print(sentence, highlight=False, markup=False, soft_wrap=markdown)
