@@ -9,16 +9,7 @@ from instar.engine import DEFAULT
 from instar.tasks.hand_pose.advice import advice_frame, advice_of
 from instar.tasks.hand_pose.comparison import hand_comparison
 from instar.tasks.hand_pose.counts import HandCounts, hand_counts
-from instar.tasks.hand_pose.measures import (
-    baselines_frame,
-    chosen_hands,
-    fingers_frame,
-    groups_frame,
-    landmarks_frame,
-    measures_frame,
-    pck_frame,
-    sums_of,
-)
+from instar.tasks.hand_pose.measures import baselines_frame, chosen_hands, measure_frames, sums_of
 from instar.tasks.hand_pose.response import crucial_frame, response_frame
 
 __all__ = ["HandCounts", "hand_comparison", "hand_counts", "hand_frames"]
@@ -47,11 +38,7 @@ def hand_frames(run: Run, *, judging: str = DEFAULT, objects: bool | None = Fals
         sums = sums_of(chosen_hands(counts, objects))
         return {
             "baselines": baselines_frame(counts),
-            "measures": measures_frame(sums),
-            "groups": groups_frame(sums),
-            "pck": pck_frame(sums),
-            "fingers": fingers_frame(sums),
-            "landmarks": landmarks_frame(sums),
+            **measure_frames(sums),
             "response": response_frame(sums),
             "crucial": crucial_frame(sums),
             "advice": advice_frame(advice_of(sums)),

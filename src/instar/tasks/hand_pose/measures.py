@@ -28,13 +28,11 @@ __all__ = [
     "Sums",
     "baselines_frame",
     "chosen_hands",
-    "fingers_frame",
     "groups_frame",
     "interval_columns",
-    "landmarks_frame",
+    "measure_frames",
     "measures_frame",
     "parts_of",
-    "pck_frame",
     "right_share",
     "sets_of",
     "sums_of",
@@ -241,7 +239,7 @@ def groups_frame(sums: Sums) -> pl.DataFrame:
     return pl.DataFrame([{"group": name, **row} for name, row in _rows(sums, sets_of(sums))], schema=_MEASURED)
 
 
-def pck_frame(sums: Sums) -> pl.DataFrame:
+def _pck_frame(sums: Sums) -> pl.DataFrame:
     """The share of landmarks within each distance of the grid, per group."""
     rows: list[Row] = []
     for name, which in sets_of(sums).items():
@@ -287,9 +285,13 @@ def _frame_by_landmarks(sums: Sums, parts: Mapping[str, Sequence[int]], head: st
     )
 
 
-def fingers_frame(sums: Sums) -> pl.DataFrame:
-    return _frame_by_landmarks(sums, parts_of(sums.counts), "finger")
-
-
-def landmarks_frame(sums: Sums) -> pl.DataFrame:
-    return _frame_by_landmarks(sums, {name: [place] for place, name in enumerate(sums.counts.landmarks)}, "landmark")
+def measure_frames(sums: Sums) -> dict[str, pl.DataFrame]:
+    """All measures: per test case, per group, as PCK curves, finger by finger and landmark by landmark."""
+    landmarks = {name: [place] for place, name in enumerate(sums.counts.landmarks)}
+    return {
+        "measures": measures_frame(sums),
+        "groups": groups_frame(sums),
+        "pck": _pck_frame(sums),
+        "fingers": _frame_by_landmarks(sums, parts_of(sums.counts), "finger"),
+        "landmarks": _frame_by_landmarks(sums, landmarks, "landmark"),
+    }
