@@ -21,9 +21,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from instar import __version__
 from instar.analysis import open_run
-from instar.store import Store
+from instar.store import JudgingInfo, Store
 from instar.suites import suite
+from tests.manifests import manifest_of
 
 PART = 400_000
 
@@ -32,27 +34,8 @@ def made(folder: Path, cases: int, seed: int = 0) -> Store:
     """A run folder with verdicts only: severities of every size, some not applicable, some failed, two targets."""
     store = Store(folder)
     rules = [f"{one.id} => poses" for one in suite("met-pose").rules]
-    store.write_manifest(
-        {
-            "instar": "0",
-            "created": "2026-01-01T00:00:00+00:00",
-            "updated": "2026-01-01T00:00:00+00:00",
-            "machine": {},
-            "packages": {},
-            "system": {"name": "synthetic", "kind": "poses", "fingerprint": "0"},
-            "providers": {},
-            "output": None,
-            "truth": None,
-            "seed": 0,
-            "suites": ["met-pose"],
-            "rules": rules,
-            "options": {},
-            "thresholds": {},
-            "panels": [],
-            "datasets": [],
-        }
-    )
-    state = {"options": {}, "rules": rules, "predictions": [], "cases": []}
+    store.write_manifest(manifest_of(suites=("bench",), rules=tuple(rules)))
+    state = JudgingInfo(__version__, {}, tuple(rules), (), ())
     store.replace_verdicts("default", _verdicts(rules, cases, np.random.default_rng(seed)), state)
     return store
 

@@ -1,6 +1,6 @@
 """How many pose verdicts a second the judge makes, from stored predictions to stored verdicts.
 
-    python benchmarks/judge.py [--cases 4000]
+    python -m benchmarks.judge [--cases 4000]
 
 The last line is one JSON object.
 """
@@ -21,6 +21,7 @@ from instar.skeleton import skeleton
 from instar.store import Store
 from instar.suites import suite
 from instar.warp import Warp
+from tests.manifests import manifest_of
 
 SIZE = (720, 480)
 WARPS = {"mirror(h)": Warp.mirror(SIZE, "h"), "rotation(5)": Warp.rotation(SIZE, 5)}
@@ -33,20 +34,7 @@ def made(folder: Path, cases: int, subjects: int) -> tuple[Store, int]:
     rules = bound_rules(suite("met-pose/sub").rules, "poses")
     store = Store(folder)
     header = instar.Poses.from_array(np.zeros((1, 33, 2)), skeleton=bones).header()
-    store.write_manifest(
-        {
-            "instar": instar.__version__,
-            "output": header,
-            "truth": None,
-            "seed": 0,
-            "suites": ["bench"],
-            "rules": [r.id for r in rules],
-            "options": {},
-            "thresholds": {},
-            "providers": {},
-            "system": {"name": "bench", "kind": "poses", "fingerprint": "", "deterministic": True, "seedable": True},
-        }
-    )
+    store.write_manifest(manifest_of(output=header, suites=("bench",), rules=tuple(r.id for r in rules)))
     store.append_cases(
         [
             {"case": f"{i:06d}", "status": "ok", "width": SIZE[0], "height": SIZE[1], "hash": str(i)}
@@ -99,12 +87,12 @@ def measured(cases: int, subjects: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=4000)
-    asked = parser.parse_args()
-    found = {
-        "verdicts_per_second": round(measured(asked.cases, 1)),
-        "verdicts_per_second_three_subjects": round(measured(asked.cases // 4, 3)),
+    arguments = parser.parse_args()
+    rates = {
+        "verdicts_per_second": round(measured(arguments.cases, 1)),
+        "verdicts_per_second_three_subjects": round(measured(arguments.cases // 4, 3)),
     }
-    print(json.dumps({"benchmark": "judge", "cases": asked.cases, "rules": 19, "landmarks": 33, **found}))
+    print(json.dumps({"benchmark": "judge", "cases": arguments.cases, "rules": 19, "landmarks": 33, **rates}))
 
 
 if __name__ == "__main__":

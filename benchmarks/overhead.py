@@ -28,7 +28,7 @@ import numpy as np
 
 import instar
 from instar.datasets import dataset
-from instar.engine import default_workers, worker
+from instar.engine import cases, default_workers
 from instar.engine.coordinator import WORKER_ENVIRONMENT
 from instar.image import read_image
 from instar.systems import system
@@ -55,7 +55,7 @@ def timed(function: Callable[..., Any], total: ctypes.c_double) -> Callable[...,
 if TIMES in os.environ:  # in a worker of this benchmark
     with Path(os.environ[TIMES]).open("r+b") as _file:
         _total = ctypes.c_double.from_buffer(mmap.mmap(_file.fileno(), 8))
-    worker.read_input = timed(worker.read_input, _total)
+    cases.read_input = timed(cases.read_input, _total)
     instar.Transformation.__call__ = timed(instar.Transformation.__call__, _total)  # type: ignore[method-assign]
 
 
@@ -138,7 +138,7 @@ def nothing_overhead(folder: Path, out: Path, repeats: int = 3) -> dict[str, obj
     pairs = (many - few) * (len(transformations()) + 1)
     times = out / "times"
     os.environ[TIMES] = str(times)
-    found = []
+    measured = []
     for attempt in range(repeats):
         outside, inside = [], []
         for count in (few, many):
@@ -146,13 +146,13 @@ def nothing_overhead(folder: Path, out: Path, repeats: int = 3) -> dict[str, obj
             wall = run_seconds("benchmarks.overhead:nothing", folder, out / f"{attempt}-{count}", 1, count)
             inside.append(float(np.fromfile(times)[0]))
             outside.append(wall - inside[-1])
-        found.append((1000 * (outside[1] - outside[0]) / pairs, 1000 * (inside[1] - inside[0]) / pairs))
+        measured.append((1000 * (outside[1] - outside[0]) / pairs, 1000 * (inside[1] - inside[0]) / pairs))
     del os.environ[TIMES]
     return {
         "pairs": pairs,
-        "overhead_ms_per_pair": round(statistics.median(o for o, _ in found), 4),
-        "overheads": [round(o, 4) for o, _ in found],
-        "read_and_transform_ms_per_pair": round(statistics.median(t for _, t in found), 4),
+        "overhead_ms_per_pair": round(statistics.median(o for o, _ in measured), 4),
+        "overheads": [round(o, 4) for o, _ in measured],
+        "read_and_transform_ms_per_pair": round(statistics.median(t for _, t in measured), 4),
     }
 
 
@@ -160,14 +160,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=240)
     parser.add_argument("--no-holistic", action="store_true")
-    asked = parser.parse_args()
-    found: dict[str, object] = {"benchmark": "overhead", "size": "720x480", "rules": len(transformations())}
+    arguments = parser.parse_args()
+    measured: dict[str, object] = {"benchmark": "overhead", "size": "720x480", "rules": len(transformations())}
     with tempfile.TemporaryDirectory() as temporary:
-        folder = photos(Path(temporary) / "photos", asked.cases)
+        folder = photos(Path(temporary) / "photos", arguments.cases)
         paths = sorted(folder.iterdir())
-        found |= nothing_overhead(folder, Path(temporary))
-        print(json.dumps(found))
-        if not asked.no_holistic:
+        measured |= nothing_overhead(folder, Path(temporary))
+        print(json.dumps(measured))
+        if not arguments.no_holistic:
             workers = default_workers()
             few, many = workers * 4, workers * 16
             names = [t.id for t in transformations()]
@@ -178,12 +178,12 @@ def main() -> None:
             ]
             whole = seconds[1] - seconds[0]
             rate = (many - few) * (len(names) + 1) / whole
-            found |= {
+            measured |= {
                 "holistic_workers": workers,
                 "holistic_pairs_per_second": round(rate, 2),
                 "holistic_share_of_bare_throughput": round(alone / whole, 3),
             }
-    print(json.dumps(found))
+    print(json.dumps(measured))
 
 
 if __name__ == "__main__":

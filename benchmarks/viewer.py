@@ -1,6 +1,6 @@
 """How long the viewer takes over a large run: to start, for its first page, and for every filter.
 
-    python benchmarks/viewer.py [--cases 10000] [--rules 100]
+    python -m benchmarks.viewer [--cases 10000] [--rules 100]
 
 The last line is one JSON object. Times are whole answers of the application, in seconds; no network lies between.
 """
@@ -22,9 +22,10 @@ from starlette.testclient import TestClient
 import instar
 from instar.engine import bound_rules
 from instar.skeleton import skeleton
-from instar.store import Store
+from instar.store import DatasetInfo, JudgingInfo, Store
 from instar.suites import suite
 from instar.viewer import application
+from tests.manifests import manifest_of
 
 PORT = 8000
 PART = 400_000
@@ -59,19 +60,7 @@ def made(folder: Path, cases: int, rules: int) -> tuple[Store, list[str], int]:
     store = Store(folder)
     header = instar.Poses.from_array(np.zeros((1, 33, 2)), skeleton=skeleton("mediapipe-pose-33")).header()
     store.write_manifest(
-        {
-            "instar": instar.__version__,
-            "output": header,
-            "truth": None,
-            "seed": 0,
-            "suites": ["bench"],
-            "rules": names,
-            "options": {},
-            "thresholds": {},
-            "providers": {},
-            "datasets": [{"name": "bench", "root": ""}],
-            "system": {"name": "bench", "kind": "poses", "fingerprint": "", "deterministic": True, "seedable": True},
-        }
+        manifest_of(output=header, datasets=(DatasetInfo("bench", ""),), suites=("bench",), rules=tuple(names))
     )
     ids = [f"{number:06d}.jpg" for number in range(cases)]
     places = ("street", "park", "room", "shop")
@@ -137,7 +126,7 @@ def made(folder: Path, cases: int, rules: int) -> tuple[Store, list[str], int]:
                 }
             )
 
-    state = {"options": {}, "rules": names, "predictions": store.state("predictions"), "cases": store.state("cases")}
+    state = JudgingInfo(instar.__version__, {}, tuple(names), store.state("predictions"), store.state("cases"))
     store.replace_verdicts("default", parts(), state)
     return store, names, total
 

@@ -10,7 +10,7 @@ from typing import Any
 from instar.analysis import Run, open_run
 from instar.case import Case, Input, read_input
 from instar.datasets import Dataset, dataset
-from instar.engine import Estimate, Outcome, Progress, predict, provided, provider
+from instar.engine import Estimate, Need, Outcome, Progress, make_follow_up, predict, provided, provider
 from instar.engine import estimate as _estimate
 from instar.exchange import export_inputs as _export_inputs
 from instar.exchange import import_outputs as _import_outputs
@@ -23,7 +23,7 @@ from instar.suites import Suite, suite
 from instar.systems import System, default_objects, default_zones, from_function, system_name
 from instar.systems import system as _system
 from instar.systems.check import Finding, check_system
-from instar.transforms import NotApplicable, draw_seed
+from instar.transforms import NotApplicable
 
 __all__ = ["Run", "check", "estimate", "export_inputs", "import_outputs", "open_run", "preview", "providers_of", "run"]
 
@@ -36,28 +36,30 @@ def providers_of(
     `none` is nobody. A detector is taken without being asked for only where something is to be inserted.
     """
     needs = {need for rule in suite.rules for t in rule.transformations for need in t.needs}
-    if objects not in (None, "auto", "none") and any(
-        rule.relation and rule.relation.relation.name == "presence" for rule in suite.rules
-    ):
-        raise ValueError(
-            "presence is about annotated objects or what the system itself finds in the source; leave out --objects"
-        )
-    held = store.manifest().providers if store.exists else {}
+    wanted = {"zones": zones, "objects": objects, "pool": None if pool is None else str(pool)}
+    for relation in (rule.relation.relation for rule in suite.rules if rule.relation):
+        for need in relation.own_needs:
+            if wanted[need] not in (None, "auto", "none"):
+                raise ValueError(
+                    f"{relation.name} is about annotated {need} or what the system itself finds in the source; "
+                    f"leave out `{need}`"
+                )
+    stored = store.manifest().providers if store.exists else {}
     best: dict[str, Callable[[], str | None]] = {}
     if "zones" in needs:
         best["zones"] = default_zones
     if "pool" in needs:
         best["objects"] = default_objects
-    found: dict[str, str] = {}
-    for need, asked in (("zones", zones), ("objects", objects), ("pool", None if pool is None else str(pool))):
-        if asked not in (None, "auto", "none"):
-            assert asked is not None
-            found[need] = asked if need == "pool" or asked in ("masks", "boxes") else system_name(asked)
-        elif asked != "none" and need in held:
-            found[need] = held[need].name
-        elif asked != "none" and need in best and (name := best[need]()):
-            found[need] = name
-    return found
+    names: dict[str, str] = {}
+    for need, name in wanted.items():
+        if name not in (None, "auto", "none"):
+            assert name is not None
+            names[need] = name if need == "pool" or name in ("masks", "boxes") else system_name(name)
+        elif name != "none" and need in stored:
+            names[need] = stored[need].name
+        elif name != "none" and need in best and (installed := best[need]()):
+            names[need] = installed
+    return names
 
 
 def run(
@@ -251,15 +253,12 @@ def preview(
     wanted = frozenset().union(*(t.needs for t in chosen))
     named = providers_of(asked, Store("no run folder"), zones=zones, objects=objects, pool=pool)
     providers = {need: provider(need, name) for need, name in named.items() if need in wanted}
-    held: dict[str, Any] = {}
+    needs: dict[str, Need | NotApplicable] = {}
     for transformation in chosen:
+        for need in transformation.needs - needs.keys():
+            needs[need] = provided(need, providers.get(need), case, given)
         try:
-            for need in transformation.needs - held.keys():
-                held[need] = provided(need, providers.get(need), case, given)
-            for need in transformation.needs:
-                if isinstance(held[need], NotApplicable):
-                    raise held[need]
-            follow_up, _ = transformation(given, needs=held, seed=draw_seed(seed, case.id, transformation, 0))
+            follow_up, _ = make_follow_up(seed, case.id, given, transformation, 0, needs)
             tiles.append((_shown(follow_up), transformation.id))
         except NotApplicable as error:
             missing.append((transformation.id, str(error)))

@@ -5,34 +5,22 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
-import cv2
 import numpy as np
 import numpy.typing as npt
-import xxhash
 
-from instar.image import (
-    MOST_PIXELS,
-    Crop,
-    Unreadable,
-    decode_image,
-    encoded_size,
-    file_bytes,
-    quiet_opencv,
-    video_frame,
-)
-from instar.scene import Classes, Scene, Track, decode_classes
+from instar.image import Crop, Image, Unreadable, read_encoded
+from instar.scene import Scene, Track
 from instar.shapes import Shape
 from instar.warp import Resampling, Size, Warp
 
-__all__ = ["Case", "Input", "case_id", "read_input"]
+__all__ = ["Case", "Input", "blank_input", "case_id", "read_input"]
 
 
 class Input(Protocol):
-    """What a system is given: a picture, a scene, or an input of another package."""
+    """What a system is given: an image, a scene, or an input of another package."""
 
     kind: ClassVar[str]
 
@@ -44,7 +32,16 @@ class Input(Protocol):
     @property
     def nbytes(self) -> int: ...
 
-    def warped(self, warp: Warp, resampling: Resampling = ...) -> Input: ...
+    @property
+    def track(self) -> Track | None:
+        """What is stored with a case besides the path, where that alone does not say what the input is."""
+        ...
+
+    def check(self) -> None:
+        """Raises ValueError, saying why, where no system can answer it."""
+        ...
+
+    def warped(self, warp: Warp, resampling: Resampling = ...) -> Self: ...
 
     def content_hash(self) -> str: ...
 
@@ -60,13 +57,37 @@ class Input(Protocol):
         """What is drawn of the input besides its picture."""
         ...
 
+    def plain(self) -> object:
+        """What a user's own function is given: the pixels of an image, a scene as it is."""
+        ...
+
+    def to_json(self) -> bytes:
+        """What a program is given: a JSON object in ASCII, described in docs/process-systems.md."""
+        ...
+
+    def encoded(self) -> tuple[str, bytes]:
+        """Its file in an export: how the name ends, and the content."""
+        ...
+
+    @classmethod
+    def blank(cls, size: Size) -> Self:
+        """An input of a size that shows nothing, to try transformations on."""
+        ...
+
+
+_INPUTS: Mapping[str, type[Input]] = {Image.kind: Image, Scene.kind: Scene}
+
+
+def blank_input(kind: str, size: Size) -> Input:
+    return _INPUTS[kind].blank(size)
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """One source input.
 
     `path` is where it is read from (`frame` numbers a video's frames, `crop` is the part that is taken of the
-    picture, `track` is what a scene adds to the map that lies there); `input` holds it instead when it exists only in
+    image, `track` is what a scene adds to the map that lies there); `input` holds it instead when it exists only in
     memory. `truth` is an output of the kind the dataset annotates, in the same pixel coordinates as the image once its
     EXIF orientation and the crop are applied; `attributes` are the user's own columns.
     """
@@ -86,7 +107,17 @@ class Case:
         if self.path is None and self.input is None:
             raise ValueError(f"case {self.id!r} has neither a path nor an input")
         if self.crop is not None and (self.input is not None or self.track is not None):
-            raise ValueError(f"case {self.id!r} has a crop, which is of a picture at a path, and an input or a track")
+            raise ValueError(f"case {self.id!r} has a crop, which is of an image at a path, and an input or a track")
+
+    @property
+    def kind(self) -> str:
+        """The kind of its input."""
+        return self.input.kind if self.input is not None else Scene.kind if self.track is not None else Image.kind
+
+    @property
+    def stored_track(self) -> Track | None:
+        """What a run stores of its input besides the path."""
+        return self.track if self.input is None else self.input.track
 
 
 def case_id(path: Path, root: Path) -> str:
@@ -96,66 +127,17 @@ def case_id(path: Path, root: Path) -> str:
 
 def read_input(case: Case) -> tuple[Input, str]:
     """A case's input and the hash of its content: of the file's bytes, with the crop; without a file, of the pixels."""
-    if case.input is not None:
-        if isinstance(case.input, Scene):
-            _refuse_off_map(case, case.input)
-        return case.input, case.input.content_hash()
-    if case.track is not None:
-        return _read_scene(case, case.track)
-    assert case.path is not None
-    if case.frame is not None:
-        image = video_frame(case.path, case.frame)
-        digest = image.content_hash()
-    else:
-        data = file_bytes(case.path)
-        image, digest = decode_image(data, case.path), str(xxhash.xxh3_128_hexdigest(data))
-    if case.crop is None:
-        return image, digest
     try:
-        return case.crop.of(image), str(xxhash.xxh3_128_hexdigest((digest + repr(tuple(case.crop))).encode()))
-    except ValueError as error:
-        raise Unreadable(f"{case.path}: {error}") from None
-
-
-def _read_scene(case: Case, track: Track) -> tuple[Scene, str]:
-    assert case.path is not None
-    classes, digest = (None, "") if track.size else _class_map(case.path)
-    try:
-        scene = track.on(classes)
+        if case.input is not None:
+            input, digest = case.input, case.input.content_hash()
+        else:
+            assert case.path is not None
+            input, digest = (
+                read_encoded(case.path, case.frame, case.crop) if case.track is None else case.track.read(case.path)
+            )
+        input.check()
+    except Unreadable:
+        raise
     except ValueError as error:
         raise Unreadable(f"{case.id}: {error}") from None
-    _refuse_off_map(case, scene)
-    return scene, str(xxhash.xxh3_128_hexdigest((digest + track.json()).encode()))
-
-
-def _refuse_off_map(case: Case, scene: Scene) -> None:
-    if not scene.on_map().all():
-        x, y = scene.past[np.flatnonzero(~scene.on_map())[0]]
-        raise Unreadable(
-            f"{case.id}: the position ({x:g}, {y:g}) of the past is off the map of "
-            f"{scene.size[0]} × {scene.size[1]} pixels"
-        )
-
-
-def _class_map(path: str) -> tuple[Classes, str]:
-    """Many cases share a map: the last ones are kept, for as long as their files do not change."""
-    try:
-        status = Path(path).stat()
-    except (OSError, ValueError) as error:
-        raise Unreadable(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-    return _decoded_map(path, status.st_mtime_ns, status.st_size)
-
-
-@lru_cache(maxsize=32)
-def _decoded_map(path: str, *changed: int) -> tuple[Classes, str]:
-    data = file_bytes(path)
-    size = encoded_size(data)
-    if size and size[0] * size[1] > MOST_PIXELS:
-        raise Unreadable(f"{path}: {size[0]:,} × {size[1]:,} cells; at most {MOST_PIXELS:,} are read")
-    try:
-        with quiet_opencv:
-            classes = decode_classes(data)
-    except (ValueError, cv2.error) as error:
-        raise Unreadable(f"{path}: {error}") from None
-    classes.setflags(write=False)
-    return classes, str(xxhash.xxh3_128_hexdigest(data))
+    return input, digest

@@ -1,11 +1,14 @@
-"""Image: a picture, and how pictures and frames of videos are read from files."""
+"""Image: pixels, and how they are read from image files and frames of videos."""
 
 from __future__ import annotations
 
 import os
 import stat
+import struct
 import tempfile
 import threading
+import zlib
+from base64 import b64encode
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -15,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from instar.json_values import PNG
 from instar.shapes import Shape
 from instar.warp import Resampling, Size, Warp, warp_pixels
 
@@ -26,11 +30,14 @@ __all__ = [
     "count_frames",
     "decode_image",
     "encoded_size",
+    "fast_png",
     "file_bytes",
     "image_properties",
     "picture_size",
     "quiet_opencv",
+    "read_encoded",
     "read_image",
+    "small_png",
     "video_frame",
 ]
 
@@ -46,7 +53,7 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Image:
-    """A picture: `uint8`, RGB, (H, W, 3), read-only."""
+    """An image: `uint8`, RGB, (H, W, 3), read-only."""
 
     pixels: Pixels
 
@@ -88,6 +95,52 @@ class Image:
     def shapes(self) -> list[Shape]:
         """What is drawn of the input besides its picture: nothing."""
         return []
+
+    @classmethod
+    def blank(cls, size: Size) -> Image:
+        return cls(np.zeros((size[1], size[0], 3), np.uint8))
+
+    @property
+    def track(self) -> None:
+        """An image is its pixels alone."""
+
+    def check(self) -> None:
+        """Every image can be answered."""
+
+    def plain(self) -> Pixels:
+        return self.pixels
+
+    def to_json(self) -> bytes:
+        # put together by hand: json would look for quotes in megabytes of base64
+        png = b64encode(fast_png(self.pixels, 0))
+        return b'{"kind": "image", "width": %d, "height": %d, "png": "%s"}' % (*self.size, png)
+
+    def encoded(self) -> tuple[str, bytes]:
+        return "png", small_png(self.pixels)
+
+
+def fast_png(pixels: Pixels, level: int) -> bytes:
+    """RGB or grey, without the filters that make files small and slow.
+
+    Photos are not compressed (level 0): 1 ms for 640×480 where OpenCV takes 15, and they are read five times as fast.
+    A class map (level 1) shrinks to a thirtieth in the time that OpenCV takes, and is read as much faster.
+    """
+    height, width = pixels.shape[:2]
+    rows = np.zeros((height, 1 + pixels.size // height), np.uint8)  # each begins with its filter, 0 for none
+    rows[:, 1:] = pixels.reshape(height, -1)
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(data, zlib.crc32(name)))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2 if pixels.ndim == 3 else 0, 0, 0, 0)
+    data = chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows.data, level)), chunk(b"IEND", b"")
+    return PNG + b"".join(data)
+
+
+def small_png(pixels: Pixels) -> bytes:
+    """RGB or grey, lossless; pressed hard enough for photographs and no longer than that takes."""
+    bgr = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR) if pixels.ndim == 3 else pixels
+    return cv2.imencode(".png", bgr, [cv2.IMWRITE_PNG_COMPRESSION, 1])[1].tobytes()
 
 
 class Crop(NamedTuple):
@@ -185,7 +238,7 @@ class _Header:
 def _header(data: bytes) -> _Header:
     if data.startswith(b"\xff\xd8"):
         return _jpeg(data)
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+    if data.startswith(PNG):
         return _png(data)
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         lack = "" if len(data) >= int.from_bytes(data[4:8], "little") + 8 else "its end is missing"
@@ -221,8 +274,8 @@ def _jpeg(data: bytes) -> _Header:
             size = (int.from_bytes(data[at + 7 : at + 9], "big"), int.from_bytes(data[at + 5 : at + 7], "big"))
         elif marker == 0xDA:
             # The end is almost always within the last bytes; only then is the whole file searched.
-            found = data.find(b"\xff\xd9", max(at, len(data) - 64)) >= 0 or data.rfind(b"\xff\xd9", at) >= 0
-            return _Header("jpeg", size, orientation, "" if found else "its end is missing")
+            ends = data.find(b"\xff\xd9", max(at, len(data) - 64)) >= 0 or data.rfind(b"\xff\xd9", at) >= 0
+            return _Header("jpeg", size, orientation, "" if ends else "its end is missing")
         at += 2 + length
     return _Header("jpeg", size, orientation, "it ends before the pixels begin")
 
@@ -358,8 +411,24 @@ quiet_opencv = _Quiet()
 
 
 def read_image(path: str | Path) -> Image:
-    """Read a picture file; raises Unreadable with the path and the reason."""
+    """Read an image file; raises Unreadable with the path and the reason."""
     return decode_image(file_bytes(path), str(path))
+
+
+def read_encoded(path: str, frame: int | None, crop: Crop | None) -> tuple[Image, str]:
+    """An image file, or a frame of a video, or a part of it; and the hash of its content, with the crop."""
+    if frame is not None:
+        image = video_frame(path, frame)
+        digest = image.content_hash()
+    else:
+        data = file_bytes(path)
+        image, digest = decode_image(data, path), str(xxhash.xxh3_128_hexdigest(data))
+    if crop is None:
+        return image, digest
+    try:
+        return crop.of(image), str(xxhash.xxh3_128_hexdigest((digest + repr(tuple(crop))).encode()))
+    except ValueError as error:
+        raise Unreadable(f"{path}: {error}") from None
 
 
 def file_bytes(path: str | Path) -> bytes:
@@ -406,12 +475,12 @@ def video_frame(path: str, frame: int) -> Image:
     if frame < 0:
         raise Unreadable(f"{path}: there is no frame {frame}")
     try:
-        about = Path(path).stat()
+        status = Path(path).stat()
     except (OSError, ValueError) as error:
         raise Unreadable(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-    if not stat.S_ISREG(about.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise Unreadable(f"{path}: not a regular file")
-    key = (path, about.st_mtime_ns, about.st_size, os.getpid())
+    key = (path, status.st_mtime_ns, status.st_size, os.getpid())
     capture: _Capture | None = getattr(_last, "capture", None)
     if capture is not None and capture.key[-1] != os.getpid():
         # A forked process shares its parent's file offset, so must not go on with the parent's capture; nor

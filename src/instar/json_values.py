@@ -1,17 +1,34 @@
-"""Told: values as JSON has them, from programs and tables that may say anything, checked one by one."""
+"""JSON values: what programs, services and tables may say, checked one by one."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from instar.spelling import nearest
 
-__all__ = ["as_list", "as_numbers", "as_text", "one_of", "short"]
+__all__ = [
+    "PNG",
+    "as_bool",
+    "as_list",
+    "as_number",
+    "as_numbers",
+    "as_object",
+    "as_png",
+    "as_text",
+    "as_texts",
+    "as_whole",
+    "depth",
+    "one_of",
+    "short",
+]
+
+PNG = b"\x89PNG\r\n\x1a\n"
+"""How every PNG file begins."""
 
 
 def as_text(value: object, what: str) -> str:
@@ -24,10 +41,28 @@ def as_text(value: object, what: str) -> str:
     return value
 
 
-def as_list(value: object, what: str, form: str) -> list[Any]:
+def as_list(value: object, what: str, form: str) -> list[object]:
     if not isinstance(value, list):
         raise ValueError(f"{what} is {short(value)}; it takes a list of {form}")
     return value
+
+
+def as_texts(value: object, what: str) -> list[str]:
+    return [as_text(one, f"one of {what}") for one in as_list(value, what, "texts")]
+
+
+def as_object(value: object, what: str, fields: Mapping[str, bool]) -> dict[str, object]:
+    """All fields of an object, None where one is absent. `fields` says of each name whether it must be there."""
+    known = ", ".join(fields)
+    if not isinstance(value, dict):
+        raise ValueError(f"{what} is an object with {known}; got {short(value)}")
+    for name in value:
+        if name not in fields:
+            raise ValueError(f"{what} has no field {name!r}{nearest(name, fields)}; there are {known}")
+    lacking = [name for name, needed in fields.items() if needed and value.get(name) is None]
+    if lacking:
+        raise ValueError(f"{what} needs {' and '.join(lacking)}; got {short(value)}")
+    return {name: value.get(name) for name in fields}
 
 
 def one_of(value: object, what: str, allowed: Sequence[str]) -> str:
@@ -37,12 +72,29 @@ def one_of(value: object, what: str, allowed: Sequence[str]) -> str:
     return value
 
 
-def as_numbers(
-    value: object, what: str, shape: tuple[int | None, ...], form: str, *, absent: bool = False
-) -> npt.NDArray[np.float64]:
-    """Finite numbers in nested lists. Of `shape`, what is None may be anything; NaN only where some may be absent."""
+def as_bool(value: object, what: str) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{what} is {short(value)}; it takes true or false")
+    return value
+
+
+def as_whole(value: object, what: str, low: int) -> int:
+    """A whole number, also one that a program wrote as 1.0."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value < 1 << 31:
+        raise ValueError(f"{what} is {short(value)}; it takes a whole number from {low}")
+    return value
+
+
+def as_number(value: object, what: str) -> float:
+    return float(as_numbers(value, what, (), "a number"))
+
+
+def as_numbers(value: object, what: str, shape: tuple[int | None, ...], form: str) -> npt.NDArray[np.float64]:
+    """Finite numbers in nested lists. Of `shape`, what is None may be anything."""
     try:
-        array = np.array(value)  # of no given type: a text or a null must not become a number
+        array = np.array(value)  # of no chosen type: a text or a null must not become a number
     except ValueError:  # lists of different lengths
         array = np.array(None)
     if array.shape == (0,):
@@ -51,12 +103,28 @@ def as_numbers(
     if array.dtype.kind not in "iuf" or not fits:
         sides = f" ({' × '.join('any number' if side is None else str(side) for side in shape)})" if shape else ""
         raise ValueError(f"{what} is {short(value)}; it takes {form}{sides}")
-    if not absent and not np.isfinite(array).all():
-        raise ValueError(f"{what} holds a number that is too large")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{what} holds {'NaN' if np.isnan(array).any() else 'a number that is too large'}")
     return array.astype(np.float64)
+
+
+def as_png(value: object, what: str) -> bytes:
+    """A PNG file in base64."""
+    try:
+        content = b64decode(as_text(value, what), validate=True)
+    except ValueError as error:
+        raise ValueError(f"{what} is a PNG in base64; this is none: {error}") from None
+    if not content.startswith(PNG):
+        raise ValueError(f"{what} is a PNG in base64; this is something else in base64")
+    return content
+
+
+def depth(value: object) -> int:
+    """How many lists lie in one another."""
+    return 1 + max((depth(one) for one in value), default=0) if isinstance(value, list) else 0
 
 
 def short(value: object) -> str:
     """A value as a message quotes it; what no file could hold is escaped."""
-    said = json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace").decode()
-    return said if len(said) <= 80 else f"{said[:80]}…"
+    text = json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= 80 else f"{text[:80]}…"

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import colorsys
 import json
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import ClassVar
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from instar.image import MOST_PIXELS, Unreadable, encoded_size, fast_png, file_bytes, quiet_opencv
 from instar.shapes import Shape
 from instar.warp import Resampling, Size, Warp, inside, warp_pixels
 
@@ -150,6 +153,45 @@ class Scene:
         lines = np.concatenate([self.past[:-1], self.past[1:]], 1)
         return [Shape("lines", lines, colour=_PAST), Shape("points", np.asarray(self.past), colour=_PAST)]
 
+    @classmethod
+    def blank(cls, size: Size) -> Scene:
+        return cls(np.zeros(size[::-1], np.uint8), (BACKGROUND,), np.array([[size[0] / 2, size[1] / 2]]), 1)
+
+    @property
+    def track(self) -> Track:
+        return Track.of(self)
+
+    def check(self) -> None:
+        """The person must be on the map all the time."""
+        if not self.on_map().all():
+            x, y = self.past[np.flatnonzero(~self.on_map())[0]]
+            raise ValueError(
+                f"the position ({x:g}, {y:g}) of the past is off the map of {self.size[0]} × {self.size[1]} pixels"
+            )
+
+    def plain(self) -> Scene:
+        return self
+
+    def to_json(self) -> bytes:
+        width, height = self.size
+        return json.dumps(
+            {
+                "kind": self.kind,
+                "width": width,
+                "height": height,
+                "classes": b64encode(fast_png(self.classes, 1)).decode("ascii"),
+                "names": list(self.names),
+                "past": self.past.tolist(),
+                "steps": self.steps,
+                "rate": self.rate,
+                "metres_per_pixel": self.metres_per_pixel,
+            },
+            allow_nan=False,
+        ).encode("ascii")
+
+    def encoded(self) -> tuple[str, bytes]:
+        return "json", self.to_json()
+
 
 @lru_cache(maxsize=16)
 def _palette(names: tuple[str, ...]) -> npt.NDArray[np.uint8]:
@@ -191,16 +233,21 @@ class Track:
         past = np.array(self.past, np.float64).reshape(-1, 2)
         return Scene(classes, self.names, past, self.steps, self.rate, self.metres_per_pixel)
 
+    def read(self, path: str) -> tuple[Scene, str]:
+        """The scene on the map that lies at a path, and the hash of their content."""
+        classes, digest = (None, "") if self.size else _class_map(path)
+        return self.on(classes), str(xxhash.xxh3_128_hexdigest((digest + self.json()).encode()))
+
     def json(self) -> str:
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Track:
-        held: dict[str, Any] = json.loads(text)
-        held["past"] = tuple((x, y) for x, y in held["past"])
-        held["names"] = tuple(held["names"])
-        held["size"] = tuple(held["size"]) if held["size"] else None
-        return cls(**held)
+        fields = json.loads(text)
+        fields["past"] = tuple((x, y) for x, y in fields["past"])
+        fields["names"] = tuple(fields["names"])
+        fields["size"] = tuple(fields["size"]) if fields["size"] else None
+        return cls(**fields)
 
 
 def decode_classes(data: bytes) -> Classes:
@@ -214,3 +261,27 @@ def decode_classes(data: bytes) -> Classes:
             f"this one has {cells.shape[2] if cells.ndim == 3 else 1} of {cells.dtype}"
         )
     return np.asarray(cells, np.uint8)
+
+
+def _class_map(path: str) -> tuple[Classes, str]:
+    """Many cases share a map: the last ones are kept, for as long as their files do not change."""
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError) as error:
+        raise Unreadable(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    return _decoded_map(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=32)
+def _decoded_map(path: str, *changed: int) -> tuple[Classes, str]:
+    data = file_bytes(path)
+    size = encoded_size(data)
+    if size and size[0] * size[1] > MOST_PIXELS:
+        raise Unreadable(f"{path}: {size[0]:,} × {size[1]:,} cells; at most {MOST_PIXELS:,} are read")
+    try:
+        with quiet_opencv:
+            classes = decode_classes(data)
+    except (ValueError, cv2.error) as error:
+        raise Unreadable(f"{path}: {error}") from None
+    classes.setflags(write=False)
+    return classes, str(xxhash.xxh3_128_hexdigest(data))

@@ -77,5 +77,5 @@ def test_the_hash_is_that_of_the_file_and_the_crop(tmp_path: Path) -> None:
 
 
 def test_only_pictures_at_a_path_have_crops() -> None:
-    with pytest.raises(ValueError, match="a crop, which is of a picture at a path"):
+    with pytest.raises(ValueError, match="a crop, which is of an image at a path"):
         Case("a", input=ramp(), crop=Crop(0, 0, 9, 9, 9, 9))

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from instar.case import Case, _set_log_level, case_id, read_input
-from instar.image import Image, Unreadable, decode_image, image_properties, read_image
+from instar.case import Case, case_id, read_input
+from instar.image import Image, Unreadable, _set_log_level, decode_image, image_properties, read_image
 from tests.missing import not_as_root
 
 # An 8×8 JPEG in CMYK, of one colour: (200, 30, 40).

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
-import instar.case
+import instar.image
 from instar.case import Case, read_input
 from instar.image import Unreadable, count_frames, decode_image
 from tests.missing import unsuited
@@ -39,9 +39,9 @@ def test_any_order_gives_the_same_frames(clip: Path) -> None:
 
 def test_frames_in_order_open_the_video_once(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = []
-    real = instar.case._open_video
-    monkeypatch.setattr(instar.case, "_open_video", lambda path: opened.append(path) or real(path))
-    monkeypatch.setattr(instar.case._last, "capture", None, raising=False)
+    real = instar.image._open_video
+    monkeypatch.setattr(instar.image, "_open_video", lambda path: opened.append(path) or real(path))
+    monkeypatch.setattr(instar.image._last, "capture", None, raising=False)
     assert [level(clip, i) for i in range(0, 40, 10)] == [0, 10, 20, 30]
     assert len(opened) == 1
 
@@ -109,6 +109,6 @@ def test_the_decoder_without_rgb_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """OpenCV before 4.11 decodes to BGR only."""
     data = cv2.imencode(".jpg", np.full((8, 8, 3), (0, 0, 200), np.uint8))[1].tobytes()
     now = decode_image(data, "red").pixels
-    monkeypatch.setattr(instar.case, "_RGB", None)
+    monkeypatch.setattr(instar.image, "_RGB", None)
     np.testing.assert_array_equal(decode_image(data, "red").pixels, now)
     assert now[0, 0, 0] > 190

@@ -193,7 +193,7 @@ def test_the_rules_of_a_suite() -> None:
         (["run", "tests.toys:steady", "gamma(1)", "PHOTOS"], "--out runs/first"),
         (["run", "tests.toys:stedy", "gamma(1)", "PHOTOS", "--out", "TMP/x"], "did you mean 'steady'?"),
         (["run", "tests.toys:rectangles", "gamma(1) => poses", "PHOTOS", "--out", "TMP/x"], "answers with detections"),
-        (["run", "tests.toys:steady", "gamma(1)", "PHOTOS", "--out", "RUN"], "give another --out"),
+        (["run", "tests.toys:steady", "gamma(1)", "PHOTOS", "--out", "RUN"], "give another folder"),
         (["show", "no/run"], "holds no run"),
         (["show", "RUN", "--judging", "nobody"], "has no judging 'nobody'"),
         (["judge", "RUN", "--landmarks", "hands"], "there is no judging option 'landmarks' for this run"),

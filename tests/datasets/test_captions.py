@@ -27,7 +27,7 @@ def said(path: Path) -> dict[str, tuple[str, ...]]:
     for case in dataset(path).cases():
         assert isinstance(case.truth, Caption)
         assert Path(str(case.path)).is_file()
-        found[case.id] = case.truth.said
+        found[case.id] = case.truth.texts
     return found
 
 

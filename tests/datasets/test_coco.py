@@ -271,7 +271,7 @@ def test_real_files(shared: Path) -> None:
     )
     captions = dataset(annotations / "captions_train2017.json")
     assert captions.truth == "caption"
-    assert {len(case.truth.said) for case in captions.cases() if isinstance(case.truth, Caption)} == {5}
+    assert {len(case.truth.texts) for case in captions.cases() if isinstance(case.truth, Caption)} == {5}
 
 
 @pytest.mark.parametrize(("name", "count"), [("freihand", 8), ("onehand10k", 4), ("panoptic", 4), ("rhd", 3)])

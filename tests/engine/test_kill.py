@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -16,6 +17,7 @@ import pytest
 
 import instar
 from instar.engine import SystemFailed
+from instar.files import place_file
 from instar.image import read_image
 from instar.store import KEY, Store
 from tests.toys import content, write_scenes
@@ -23,7 +25,7 @@ from tests.toys import content, write_scenes
 ROOT = Path(__file__).parents[2]
 RULES = [f"gamma({g})" for g in (0.4, 0.5, 0.6, 0.7, 0.8, 1.2, 1.4, 1.6)]
 SCRIPT = """
-import sys, instar, instar.engine.predict as p
+import sys, instar, instar.engine.keeper as p
 p.COMMIT_SECONDS, p.COMMIT_ROWS = 0.15, 20
 instar.run("tests.toys:counting", instar.Suite("s", tuple(map(instar.rule, sys.argv[3].split(";")))),
            sys.argv[1], out=sys.argv[2], workers=2, zones="none")
@@ -196,14 +198,13 @@ def test_a_full_disk_is_said_and_what_was_committed_stays(tmp_path: Path, monkey
     photos, out = write_scenes(tmp_path / "photos", 6), tmp_path / "run"
     instar.run("tests.toys:steady", "gamma(0.5)", photos, out=out, workers=0, limit=3)
     before = committed(out)
-    real = Store._place
 
-    def full(self: Store, path: Path, write: object) -> None:
+    def full(path: Path, content: bytes | Callable[[Path], object]) -> Path:
         if "predictions" in str(path):
             raise OSError(28, "No space left on device")
-        real(self, path, write)  # type: ignore[arg-type]
+        return place_file(path, content)
 
-    monkeypatch.setattr(Store, "_place", full)
+    monkeypatch.setattr("instar.store.store.place_file", full)
     with pytest.raises(OSError, match="No space left"):
         instar.run("tests.toys:steady", "gamma(0.5)", photos, out=out, workers=0)
     monkeypatch.undo()

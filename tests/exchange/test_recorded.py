@@ -522,7 +522,7 @@ def test_other_outputs_do_not_go_into_a_run(tmp_path: Path) -> None:
     with pytest.raises(Conflict, match="which was asked itself"):
         imported(jsonl(tmp_path / "t", *PAIR), tmp_path / "asked")
     imported(jsonl(tmp_path / "t", *PAIR), tmp_path / "run")
-    with pytest.raises(Conflict, match="--kind says caption, the run says detections"):
+    with pytest.raises(Conflict, match="kind says caption, the run says detections"):
         imported(jsonl(tmp_path / "t", said("b", "source", "a dog")), tmp_path / "run", kind="caption")
     with pytest.raises(Conflict, match="is a run of t, not of"):
         instar.run(rectangles, "mirror(h)", photos, out=tmp_path / "run", workers=0)

@@ -16,7 +16,7 @@ from tests.missing import absent
 SOURCE = Path(instar.__file__).parent
 LAYERS = [
     {"__init__"},
-    {"spelling", "task"},
+    {"files", "spelling", "task"},
     {"registry"},
     {"json_values", "shapes", "warp"},
     {"skeleton", "stats", "scene", "image"},

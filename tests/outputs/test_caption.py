@@ -1,4 +1,4 @@
-"""Captions: words, where the captioner looked, and what stood behind the words."""
+"""Captions: words, where the captioner looked, and what the words were made of."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def test_words_alone() -> None:
     assert said.shapes() == []
 
 
-def test_what_stood_behind_the_words_is_stored_drawn_and_carried() -> None:
+def test_what_the_words_were_made_of_is_stored_drawn_and_carried() -> None:
     found = Detections.from_xyxy([[0, 0, 10, 20]], ["dog"], [0.75])
-    back = stored(Caption.from_text("a dog", score=0.5, behind=found))
+    back = stored(Caption.from_text("a dog", score=0.5, detections=found))
     assert back.score == 0.5
-    assert back.behind is not None and back.behind.labels == ("dog",)
+    assert back.detections is not None and back.detections.labels == ("dog",)
     assert [shape.text for shape in back.shapes() if shape.form == "text"] == ["dog 0.75"]
     mirrored = back.warped(Warp.mirror((40, 30), "h"))
     assert mirrored.text == "a dog"
-    assert mirrored.behind is not None and mirrored.behind.boxes[0].tolist() == [30, 0, 40, 20]
-    assert back.confident(0.9).behind is not None and len(back.confident(0.9).behind or ()) == 0
+    assert mirrored.detections is not None and mirrored.detections.boxes[0].tolist() == [30, 0, 40, 20]
+    assert back.confident(0.9).detections is not None and len(back.confident(0.9).detections or ()) == 0
 
 
 def test_attention_covers_the_frame() -> None:
@@ -64,4 +64,4 @@ def test_rubbish_beside_the_words(how: dict[str, object], told: str) -> None:
 
 
 def test_several_captions_of_people() -> None:
-    assert stored(Caption.from_texts(["a dog ", "one\ndog"])).said == ("a dog", "one dog")
+    assert stored(Caption.from_texts(["a dog ", "one\ndog"])).texts == ("a dog", "one dog")

@@ -285,6 +285,14 @@ def test_absent_landmarks_visibility_and_scores(told: Any) -> None:
     assert answer.visibility[0, 1] == 0.5 and answer.scores.tolist() == [0.25, 1]
 
 
+def test_landmarks_with_their_visibility_and_one_subject(told: Any) -> None:
+    answer = ask(
+        told("answer({'skeleton': 'coco-17', 'points': [[1, 2, 0.5], [None, None, 1], None] + [[3, 4, 1]] * 14})")
+    )
+    assert answer.points[0, 0].tolist() == [1, 2] and answer.visibility[0, 0] == 0.5
+    assert np.isnan(answer.points[0, 1:3]).all() and len(answer) == 1
+
+
 def test_nobody_is_an_answer(told: Any) -> None:
     assert len(ask(told("answer({'skeleton': 'coco-17', 'points': []})"))) == 0
 
@@ -311,7 +319,7 @@ def png(array: np.ndarray) -> str:
 CELLS = png(np.ones((40, 60), np.uint8))
 
 RUBBISH: list[tuple[str, Any, str]] = [
-    ("poses", "a person, I guess", 'poses is an object with skeleton, points, visibility, scores; got "a person'),
+    ("poses", "a person, I guess", 'poses is an object with points, skeleton, visibility, scores; got "a person'),
     ("poses", None, "poses is an object with .* got null"),
     ("poses", {"points": []}, "poses needs skeleton"),
     ("poses", {**POSE, "score": [1]}, "no field 'score'; did you mean 'scores'"),
@@ -322,7 +330,8 @@ RUBBISH: list[tuple[str, Any, str]] = [
     ("poses", {**POSE, "points": [[[1, 2]] * 16]}, "subject 0 of points has 16 landmarks; coco-17 has 17"),
     ("poses", {**POSE, "points": [[[1, 2]] * 16 + [[1, "2"]]]}, "points is .* it takes landmarks"),
     ("poses", {**POSE, "points": [[[1, 2]] * 16 + [[]]]}, "points is .* it takes landmarks"),
-    ("poses", {**POSE, "points": [[[1, 2]] * 16 + [[None, 2]]]}, "points is .* null where one is absent"),
+    ("poses", {**POSE, "points": [[[1, 2]] * 16 + [[1, 2, 3, 4]]]}, "points is .* null where one is absent"),
+    ("poses", {**POSE, "points": [[[1, 2]] * 16 + [[1, 2, 0.5]]]}, "points is .* null where one is absent"),
     ("poses", {**POSE, "points": {"nose": [1, 2]}}, "points is .* it takes a list"),
     ("poses", {**POSE, "points": [5]}, "subject 0 of points is 5"),
     ("poses", {**POSE, "visibility": [[1] * 16]}, r"visibility is .* \(1 × 17\)"),
@@ -332,12 +341,12 @@ RUBBISH: list[tuple[str, Any, str]] = [
     ("detections", POSE, "no field 'skeleton'"),
     ("detections", {"boxes": [[1, 2, 3]], "labels": ["a"]}, "boxes is .*x0, y0, x1, y1"),
     ("detections", {"boxes": [[5, 5, 1, 1]], "labels": ["a"]}, "x1 < x0"),
-    ("detections", {"boxes": [[1, 2, 3, 4]], "labels": [3]}, "a label is 3; it takes a text"),
+    ("detections", {"boxes": [[1, 2, 3, 4]], "labels": [3]}, "one of labels is 3; it takes a text"),
     ("detections", {"boxes": [[1, 2, 3, 4]], "labels": ["\ud83d"]}, "no text in Unicode"),
     ("detections", {"boxes": [[1, 2, 3, 4]], "labels": []}, "1 boxes need as many labels"),
     ("detections", {"boxes": [[1, 2, 3, 4], [1, 2]], "labels": ["a", "b"]}, "boxes is"),
     ("caption", {"text": " "}, "empty"),
-    ("caption", {"text": 3}, "text is 3; it takes a text"),
+    ("caption", {"text": 3}, "the text of a caption is 3; it takes a text"),
     ("caption", {"text": "a dog", "score": "high"}, 'score is "high"'),
     ("caption", {"caption": "a dog"}, "no field 'caption'"),
     ("zones", {"labels": "???", "names": {}}, "labels is a PNG in base64"),
@@ -350,7 +359,9 @@ RUBBISH: list[tuple[str, Any, str]] = [
     ("zones", {"labels": CELLS, "names": {"skin": [256]}}, "from 0 to 255"),
     ("forecast", {"futures": []}, "at least one path"),
     ("forecast", {"futures": [[[1, 2]] * 3]}, "asks for 12 positions, its futures have 3"),
-    ("forecast", {"futures": [[1, 2]]}, "futures is .* it takes paths"),
+    ("forecast", {"futures": [[1, 2]]}, "asks for 12 positions, its futures have 1"),
+    ("forecast", {"futures": [[[1, 2, 3]]]}, "futures is .* it takes paths"),
+    ("forecast", {"futures": [1, 2]}, "futures is .* it takes paths"),
     ("forecast", {"futures": [[[1, 2]] * 12], "map": [[1]]}, "map is an object"),
     ("forecast", {"futures": [[[1, 2]] * 12], "map": {"probability": [1]}}, "rows of equally many"),
     ("forecast", {"futures": [[[1, 2]] * 12], "map": {"probability": [[-1]]}}, "from 0 up"),
@@ -437,7 +448,7 @@ def test_logs_after_an_answer_are_found_with_the_next(told: Any) -> None:
 
 
 def test_a_line_without_an_end(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("instar.systems.process._MOST_BYTES", 1 << 20)
+    monkeypatch.setattr("instar.systems.child._MOST_BYTES", 1 << 20)
     with pytest.raises(ValueError, match="a line of more than 1 MB, which starts with 'aaa"):
         ask(told("while True: sys.stdout.write('a' * 65536)"))
 
@@ -712,8 +723,8 @@ def test_a_run_in_this_process(start: Any, tmp_path: Path) -> None:
     done = instar.run(system, RULES, photos, out=tmp_path / "run", workers=0)
     assert done.predictions()["status"].unique().to_list() == ["ok"]
     assert {row["rule"]: row["rate"] for row in done.rates(0.05).to_dicts()}["mirror(h) => poses"] == 0
-    told = done.manifest.system
-    assert (told["name"], told["kind"], told["fingerprint"]) == (system.name, "poses", system.fingerprint)
+    stored = done.manifest.system
+    assert (stored.name, stored.kind, stored.fingerprint) == (system.name, "poses", system.fingerprint)
 
 
 def test_a_run_with_workers_records_deaths_and_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

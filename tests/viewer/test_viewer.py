@@ -129,7 +129,8 @@ def test_filters_count_as_rates_do(client: Any, base: Path, name: str, threshold
 def test_filters_by_landmark_group_count_as_rates_do(base: Path, tmp_path: Path) -> None:
     shutil.copytree(base / "steady", tmp_path / "run")
     store, rng = Store(tmp_path / "run"), np.random.default_rng(0)
-    info = {name: value for name, value in (store.judging_info("default") or {}).items() if name != "parts"}
+    info = store.judging_info("default")
+    assert info is not None
     whole = store.verdicts("default")
     parts = [
         whole.with_columns(target=pl.lit(target), severity=pl.Series(rng.choice(choices, len(whole))))

@@ -76,7 +76,7 @@ class Run:
     def _up_to_date(self, judging: str) -> None:
         held = self.store.judging_info(judging)
         if held is not None or judging == DEFAULT:
-            judge(self.store, held["options"] if held else {})
+            judge(self.store, held.options if held else {})
 
     def verdicts(self, judging: str = DEFAULT, **options: Any) -> pl.DataFrame:
         """Severities, one row per case, target and rule; judged first where they are not up to date."""
@@ -94,8 +94,8 @@ class Run:
         With `group` only the targets of that landmark group (`left_hand`) count.
         """
         self._up_to_date(judging)
-        info = self.store.judging_info(judging) or {}
-        key = judging, by, group, str(info.get("parts"))
+        info = self.store.judging_info(judging)
+        key = judging, by, group, str(info and info.parts)
         if key not in self._held:
             if group is not None and group not in self.groups(judging):
                 raise unknown("landmark group of this run", group, self.groups(judging))
@@ -300,7 +300,7 @@ class Run:
         relation = own_equivariance(Poses.kind).relation.name
         mine = self._changing(relation)
         return classic_vs_metamorphic(
-            classic(self.store, **(held["options"] if held else {})),
+            classic(self.store, **(held.options if held else {})),
             self.severities(judging).only(mine),
             grid or self.grids()[relation],
         )
@@ -346,7 +346,7 @@ class Run:
         """How often each landmark violates each rule, per threshold; rows without a rule are all rules together."""
         held = self.store.judging_info(judging)
         relation = own_equivariance(Poses.kind).relation.name
-        return landmark_table(self.store, grid or self.grids()[relation], **(held["options"] if held else {}))
+        return landmark_table(self.store, grid or self.grids()[relation], **(held.options if held else {}))
 
     def figures(self) -> tuple[Figure, ...]:
         """How the run's subjects typically look, one figure per part of the skeleton: to draw landmarks on."""
@@ -443,7 +443,7 @@ class Run:
             told = self.store.judging_info(judging)
             known = described(self.cases())
             objects = known.select("case", "object" if "object" in known.columns else pl.lit(None).alias("object"))
-            self._held[key] = hand_counts(self.store, objects, **(told["options"] if told else {}))
+            self._held[key] = hand_counts(self.store, objects, **(told.options if told else {}))
         found: HandCounts = self._held[key]
         return found
 

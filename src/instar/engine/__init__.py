@@ -1,11 +1,15 @@
 """Who predicts what, where, and what is left to do; and how verdicts come of it."""
 
-from instar.engine.coordinator import SystemFailed
+from instar.engine.cases import case_row, read_case
+from instar.engine.coordinator import SystemFailed, default_workers
+from instar.engine.follow_up import NoFollowUp, make_follow_up
 from instar.engine.judge import check_options, chunks, evidence, judge
 from instar.engine.judging import DEFAULT, Judging, judging_id, stored_judging
+from instar.engine.manifest import Conflict
 from instar.engine.needs import Need, Provider, provided, provider
 from instar.engine.plan import SOURCE, Plan, bound_rules, make_plan
-from instar.engine.predict import Conflict, Estimate, Outcome, Progress, default_workers, estimate, predict
+from instar.engine.predict import Estimate, estimate, predict
+from instar.engine.progress import Outcome, Progress
 
 __all__ = [
     "DEFAULT",
@@ -14,12 +18,14 @@ __all__ = [
     "Estimate",
     "Judging",
     "Need",
+    "NoFollowUp",
     "Outcome",
     "Plan",
     "Progress",
     "Provider",
     "SystemFailed",
     "bound_rules",
+    "case_row",
     "check_options",
     "chunks",
     "default_workers",
@@ -27,9 +33,11 @@ __all__ = [
     "evidence",
     "judge",
     "judging_id",
+    "make_follow_up",
     "make_plan",
     "predict",
     "provided",
     "provider",
+    "read_case",
     "stored_judging",
 ]

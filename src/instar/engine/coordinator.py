@@ -10,20 +10,36 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, Pipe, wait
 from queue import SimpleQueue
 from threading import Thread
 from types import FrameType
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
+from instar.engine.messages import (
+    Begin,
+    CaseTask,
+    Done,
+    Failed,
+    InputRead,
+    InputUnreadable,
+    Message,
+    NeedProvided,
+    Ready,
+    Rows,
+    Setup,
+    Stored,
+    WorkerInfo,
+)
 from instar.engine.plan import Key
-from instar.engine.worker import Packer, Setup, Task, Worker, WorkerInfo, pickled, received
+from instar.engine.worker import Worker, pickled, received
+from instar.store import KEY
 from instar.transforms import NotApplicable
 
-__all__ = ["Interrupted", "Sink", "SystemFailed", "execute", "start"]
+__all__ = ["Interrupted", "Sink", "SystemFailed", "default_workers", "execute", "greeted", "start"]
 
 LOAD_SECONDS = 600.0
 WORKER_ENVIRONMENT = {
@@ -48,30 +64,35 @@ class Interrupted(Exception):
     """The user asked to stop. Everything received has been committed."""
 
 
-@dataclass(slots=True)
-class Sink:
-    """Where the coordinator puts what workers say; the engine gives the functions."""
+class Sink(Protocol):
+    """Where the coordinator puts what workers send."""
 
-    case: Callable[[Task, dict[str, Any]], bool]
-    """A case was read; returns False where it is not the input that the run knows."""
-    unreadable: Callable[[Task, str], None]
-    need: Callable[[Task, dict[str, Any]], None]
-    rows: Callable[[Task, list[dict[str, Any]], dict[str, dict[str, Any]]], None]
-    """Rows, and the output headers among theirs that are new, by name."""
-    apart: Callable[[dict[str, bytes]], None]
-    """Contents that rows name by their hash. They come once, whatever becomes of the rows they came with."""
-    resumed: Callable[[Task], Task]
-    """The task with the needs and the source output that are known by now."""
-    tick: Callable[[], None]
+    def on_input(self, task: CaseTask, message: InputRead) -> bool:
+        """A case was read; returns False where it is not the input that the run knows."""
+        ...
+
+    def on_unreadable(self, task: CaseTask, message: InputUnreadable) -> None: ...
+    def on_need(self, task: CaseTask, message: NeedProvided) -> None: ...
+    def on_rows(self, task: CaseTask, message: Rows) -> None:
+        """Rows that are new. Headers and contents come once, whatever becomes of the rows they came with."""
+        ...
+
+    def resumed(self, task: CaseTask) -> CaseTask:
+        """The task with the needs and the source output that are known by now."""
+        ...
+
+    def tick(self) -> None:
+        """Called every now and then."""
+        ...
 
 
 @dataclass(slots=True)
 class _Work:
     """A task under way, and what is known of its fate."""
 
-    task: Task
+    task: CaseTask
     left: set[Key]
-    in_hand: Any = None
+    in_hand: Begin | None = None
 
 
 @dataclass(slots=True)
@@ -144,22 +165,27 @@ class _Process:
         return ""
 
 
+def default_workers() -> int:
+    """One per core that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def start(setup: Setup) -> _Process:
     """A new worker process. It never imports the caller's main module, so scripts need no guard."""
-    ours, theirs = Pipe()
+    here, there = Pipe()
     log = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the process)
     environment = {**WORKER_ENVIRONMENT, **os.environ}
-    code = f"from instar.engine.worker import serve; serve({theirs.fileno()})"
+    code = f"from instar.engine.worker import serve; serve({there.fileno()})"
     child = subprocess.Popen(
         [sys.executable, "-c", code],
-        pass_fds=[theirs.fileno()],
+        pass_fds=[there.fileno()],
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,
         env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    theirs.close()
-    process = _Process(child, ours, log)
+    there.close()
+    process = _Process(child, here, log)
     process.tell(replace(setup, path=tuple(sys.path)))
     return process
 
@@ -170,7 +196,7 @@ def greeted(process: _Process) -> WorkerInfo:
         process.kill()
         raise SystemFailed(f"the system did not load within {LOAD_SECONDS:.0f} s")
     try:
-        ((what, content),) = received(process.connection)
+        (message,) = received(process.connection)
     except (EOFError, OSError):
         process.child.wait()
         words = process.last_words()
@@ -178,13 +204,13 @@ def greeted(process: _Process) -> WorkerInfo:
         raise SystemFailed(
             f"the worker died while it loaded the system ({_exit(process)}){': ' * bool(words)}{words}"
         ) from None
-    if what == "failed":
+    if isinstance(message, Failed):
         process.kill()
-        raise SystemFailed(content)
-    assert isinstance(content, WorkerInfo)
-    process.ready, process.batch = True, content.batch
+        raise SystemFailed(message.reason)
+    assert isinstance(message, Ready)
+    process.ready, process.batch = True, message.info.batch
     process.heard = time.monotonic()
-    return content
+    return message.info
 
 
 def _exit(process: _Process) -> str:
@@ -196,7 +222,7 @@ def _exit(process: _Process) -> str:
 
 
 def execute(
-    tasks: Iterable[Task],
+    tasks: Iterable[CaseTask],
     sink: Sink,
     *,
     setup: Setup,
@@ -213,32 +239,37 @@ def execute(
             _Coordinator(tasks, sink, setup, workers, timeout, stop, ready).run()
 
 
-def _inline(tasks: Iterable[Task], sink: Sink, worker: Worker, stop: _StopSignals) -> None:
-    pack = Packer()
+def _deliver(sink: Sink, task: CaseTask, message: Message) -> bool:
+    """Put a message where it belongs; False where nothing more is to come of the case."""
+    match message:
+        case InputRead():
+            return sink.on_input(task, message)
+        case InputUnreadable():
+            sink.on_unreadable(task, message)
+            return False
+        case NeedProvided():
+            sink.on_need(task, message)
+        case Rows():
+            sink.on_rows(task, message)
+    return True
+
+
+def _inline(tasks: Iterable[CaseTask], sink: Sink, worker: Worker, stop: _StopSignals) -> None:
     for task in tasks:
         for message in worker.work(task):
-            what, content = pack(message)
-            if what == "unreadable":
-                sink.unreadable(task, content)
-            elif what == "input":
-                if not sink.case(task, content):
-                    break
-            elif what == "need":
-                sink.need(task, content)
-            elif what == "rows":
-                rows, headers, contents = content
-                sink.apart(contents)
-                sink.rows(task, rows, headers)
+            goes_on = _deliver(sink, task, message)
             sink.tick()
-            if stop.asked:
+            if stop.requested:
                 raise Interrupted
+            if not goes_on:
+                break
 
 
 class _StopSignals:
     """Ctrl-C and SIGTERM ask to stop; a second one stops at once."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
         self._old: dict[int, Any] = {}
 
     def __enter__(self) -> _StopSignals:
@@ -248,9 +279,9 @@ class _StopSignals:
         return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
+        if self.requested:
             raise KeyboardInterrupt
-        self.asked = True
+        self.requested = True
 
     def __exit__(self, *_: object) -> None:
         for number, old in self._old.items():
@@ -262,7 +293,7 @@ class _Coordinator:
 
     def __init__(
         self,
-        tasks: Iterable[Task],
+        tasks: Iterable[CaseTask],
         sink: Sink,
         setup: Setup,
         workers: int,
@@ -270,7 +301,7 @@ class _Coordinator:
         stop: _StopSignals,
         ready: Sequence[_Process],
     ) -> None:
-        self.tasks: Iterator[Task] = iter(tasks)
+        self.tasks: Iterator[CaseTask] = iter(tasks)
         self.again: deque[_Work] = deque()
         self.sink, self.setup, self.timeout, self.stop = sink, setup, timeout, stop
         self.wanted = workers
@@ -281,7 +312,7 @@ class _Coordinator:
 
     def run(self) -> None:
         try:
-            while not self.stop.asked:
+            while not self.stop.requested:
                 self._hand_out()
                 busy = [p for p in self.processes if p.queue]
                 if not busy and self.exhausted and not self.again:
@@ -325,46 +356,44 @@ class _Coordinator:
 
     def _hear(self, process: _Process) -> None:
         try:
-            messages = received(process.connection)
+            messages: list[Message] = received(process.connection)
         except (EOFError, OSError):
             process.child.wait()
             words = process.last_words()
             self._bury(process, "crashed", f"the worker process died ({_exit(process)}){': ' * bool(words)}{words}")
             return
         process.heard = time.monotonic()
-        for what, content in messages:
-            self._note(process, what, content)
+        for message in messages:
+            self._note(process, message)
 
-    def _note(self, process: _Process, what: str, content: Any) -> None:
-        if what == "ready":
-            process.ready, process.batch, self.load_failures = True, content.batch, 0
+    def _note(self, process: _Process, message: Message) -> None:
+        if isinstance(message, Failed):
+            raise SystemFailed(message.reason)
+        if isinstance(message, Ready):
+            process.ready, process.batch, self.load_failures = True, message.info.batch, 0
             return
-        if what == "failed":
-            raise SystemFailed(content)
         work = process.current
         assert work is not None
-        if what == "begin":
-            work.in_hand = content
-        elif what == "input":
-            if not self.sink.case(work.task, content):
-                work.left.clear()
-        elif what == "unreadable":
-            work.left.clear()
-            self.sink.unreadable(work.task, content)
-        elif what == "need":
-            self.sink.need(work.task, content)
-            process.tell("stored")
-        elif what == "rows":
-            rows, headers, contents = content
-            self.sink.apart(contents)
-            rows = [r for r in rows if (r["follow_up"], r["draw"], r["repeat"]) in work.left]
-            work.left -= {(r["follow_up"], r["draw"], r["repeat"]) for r in rows}
-            spent = [r["seconds"] for r in rows if r.get("seconds")]
-            if spent:
-                self.mean = max(self.mean * 0.9, sum(spent) / len(spent))
-            self.sink.rows(work.task, rows, headers)
-        elif what == "done":
+        if isinstance(message, Done):
             process.finished()
+        elif isinstance(message, Begin):
+            work.in_hand = message
+        else:
+            if isinstance(message, Rows):
+                message = self._unseen(work, message)
+            if not _deliver(self.sink, work.task, message):
+                work.left.clear()
+            if isinstance(message, NeedProvided):
+                process.tell(Stored())
+
+    def _unseen(self, work: _Work, message: Rows) -> Rows:
+        """The rows that are still wanted; what they took says how long others may take."""
+        rows = [r for r in message.rows if (r["follow_up"], r["draw"], r["repeat"]) in work.left]
+        work.left -= {(r["follow_up"], r["draw"], r["repeat"]) for r in rows}
+        spent = [r["seconds"] for r in rows if r.get("seconds")]
+        if spent:
+            self.mean = max(self.mean * 0.9, sum(spent) / len(spent))
+        return replace(message, rows=rows)
 
     def _look_for_hangs(self) -> None:
         """Silent for longer than a prediction may take, or than such a batch usually takes: the worker hangs.
@@ -404,28 +433,15 @@ class _Coordinator:
 
     def _record(self, work: _Work, status: str, message: str) -> None:
         """Write down whose fault the death was; the next input's, where the worker did not come to say."""
-        hand = work.in_hand or next(key for key in work.task.keys if key in work.left)
-        if hand == "input":
-            self.sink.unreadable(work.task, f"reading it: {message}")
+        task = work.task
+        begun = work.in_hand or Begin(next(key for key in task.keys if key in work.left))
+        if begun.need is not None:
+            self.sink.on_need(task, NeedProvided(begun.need, "not applicable", message, provider=""))
+            work.task = replace(task, needs={**task.needs, begun.need: NotApplicable(message)})
+        elif begun.key is None:
+            self.sink.on_unreadable(task, InputUnreadable(f"reading it: {message}"))
             work.left.clear()
-        elif isinstance(hand, str):
-            need = hand.removeprefix("need ")
-            self.sink.need(work.task, {"need": need, "status": "not applicable", "provider": "", "message": message})
-            work.task = replace(work.task, needs={**work.task.needs, need: NotApplicable(message)})
-        elif hand in work.left:
-            name, draw, repeat = hand
-            work.left.discard(hand)
-            self.sink.rows(
-                work.task,
-                [
-                    {
-                        "case": work.task.case.id,
-                        "follow_up": name,
-                        "draw": draw,
-                        "repeat": repeat,
-                        "status": status,
-                        "message": message,
-                    }
-                ],
-                {},
-            )
+        elif begun.key in work.left:
+            work.left.discard(begun.key)
+            values = (task.case.id, *begun.key, status, message)
+            self.sink.on_rows(task, Rows([dict(zip((*KEY, "status", "message"), values, strict=True))]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -12,11 +13,12 @@ from instar.engine.plan import SOURCE, bound_rules
 from instar.outputs import output_kind
 from instar.relations import BoundRelation, Evidence, Relation, Rule, levels_of
 from instar.spelling import nearest
-from instar.store import Manifest, NoRun, Store
+from instar.store import JudgingInfo, Manifest, NoRun, Store
 
 __all__ = ["check_options", "chunks", "evidence", "judge"]
 
 CHUNK_ROWS = 400_000
+_STATUS = pl.when(pl.col("severity").is_null()).then(pl.lit("not applicable")).otherwise(pl.lit("ok"))
 
 
 def judge(store: Store, options: Mapping[str, Any] | None = None) -> str:
@@ -24,38 +26,31 @@ def judge(store: Store, options: Mapping[str, Any] | None = None) -> str:
 
     Nothing is done where the verdicts are up to date with the predictions.
     """
-    given = dict(options or {})
     manifest = store.manifest()
+    judging = Judging(dict(options or {}), manifest.options)
     rules = bound_rules(manifest.rules, manifest.system.kind)
-    check_options(given, rules)
-    name = Judging(given).id
-    if _is_judged(store, name, _state(store, manifest, given)):
-        return name
+    check_options(judging.options, rules)
+    if _is_judged(store, judging, _state(store, manifest, judging)):
+        return judging.id
     if manifest.output is None and not store.state("predictions"):
         raise NoRun(f"{store.folder} holds no predictions yet; run it first")
-    with store.judging_lock(name):
-        state = _state(store, manifest, given)
-        if not _is_judged(store, name, state):
-            store.replace_verdicts(name, _verdicts(store, manifest, rules, given), state)
-    return name
+    with store.judging_lock(judging.id):
+        state = _state(store, manifest, judging)
+        if not _is_judged(store, judging, state):
+            store.replace_verdicts(judging.id, _verdicts(store, manifest, rules, judging), state)
+    return judging.id
 
 
-def _state(store: Store, manifest: Manifest, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What verdicts were made of and by: they are up to date while it is the same."""
+def _state(store: Store, manifest: Manifest, judging: Judging) -> JudgingInfo:
+    """What verdicts would be made of and by now."""
     from instar import __version__
 
-    return {
-        "instar": __version__,
-        "options": dict(options),
-        "rules": list(manifest.rules),
-        "predictions": store.state("predictions"),
-        "cases": store.state("cases"),
-    }
+    return JudgingInfo(__version__, judging.options, manifest.rules, store.state("predictions"), store.state("cases"))
 
 
-def _is_judged(store: Store, judging: str, state: Mapping[str, Any]) -> bool:
-    held = store.judging_info(judging)
-    return held is not None and {key: held.get(key) for key in state} == state
+def _is_judged(store: Store, judging: Judging, state: JudgingInfo) -> bool:
+    info = store.judging_info(judging.id)
+    return info is not None and replace(info, parts=state.parts) == state
 
 
 def check_options(options: Mapping[str, Any], rules: tuple[Rule, ...]) -> None:
@@ -70,9 +65,7 @@ def check_options(options: Mapping[str, Any], rules: tuple[Rule, ...]) -> None:
         known[name].check(value, "judging")
 
 
-def _verdicts(
-    store: Store, manifest: Manifest, rules: tuple[Rule, ...], given: Mapping[str, Any]
-) -> Iterator[pl.DataFrame]:
+def _verdicts(store: Store, manifest: Manifest, rules: tuple[Rule, ...], judging: Judging) -> Iterator[pl.DataFrame]:
     groups: dict[str, list[Rule]] = {}
     over_cases: list[Rule] = []
     for rule in rules:
@@ -89,10 +82,10 @@ def _verdicts(
         cases = store.cases(where=part)
         predictions = store.whole(store.predictions(where=part))
         for members in groups.values():
-            found = _judged(members, predictions, cases, manifest, given)
+            verdicts = _judged(members, predictions, cases, manifest, judging)
             if wanted:
-                levels.append(found.filter(pl.col("rule").is_in(wanted)))
-            yield found.drop("follow_up")
+                levels.append(verdicts.filter(pl.col("rule").is_in(wanted)))
+            yield verdicts.drop("follow_up")
     for rule in over_cases:
         yield _over_cases(rule, pl.concat(levels, how="diagonal") if levels else pl.DataFrame(), manifest)
 
@@ -108,30 +101,29 @@ def chunks(store: Store, most: int = CHUNK_ROWS) -> Iterator[pl.Expr]:
 
 
 def _judged(
-    rules: list[Rule], predictions: pl.DataFrame, cases: pl.DataFrame, manifest: Manifest, given: Mapping[str, Any]
+    rules: list[Rule], predictions: pl.DataFrame, cases: pl.DataFrame, manifest: Manifest, judging: Judging
 ) -> pl.DataFrame:
     """The verdicts of all rules that share one relation."""
     bound = rules[0].relation
     assert bound is not None
     names = pl.DataFrame({"follow_up": [r.transformations[0].id for r in rules], "rule": [r.id for r in rules]})
-    held, failed = evidence(rules, predictions, cases, manifest, given)
-    found = bound.relation.judge(held) if manifest.output is not None else pl.DataFrame()
-    if not found.is_empty():
-        status = pl.when(pl.col("severity").is_null()).then(pl.lit("not applicable")).otherwise(pl.lit("ok"))
-        found = found.with_columns(status=status)
+    seen, failed = evidence(rules, predictions, cases, manifest, judging)
+    verdicts = bound.relation.judge(seen) if manifest.output is not None else pl.DataFrame()
+    if not verdicts.is_empty():
+        verdicts = verdicts.with_columns(status=_STATUS)
     schema = _schema(bound.relation)
     typed = pl.DataFrame(schema={name: kind for name, kind in schema.items() if name != "rule"})
-    merged = pl.concat([typed, found, failed.filter(pl.col("follow_up") != SOURCE)], how="diagonal_relaxed")
+    merged = pl.concat([typed, verdicts, failed.filter(pl.col("follow_up") != SOURCE)], how="diagonal_relaxed")
     return merged.join(names, on="follow_up", maintain_order="left").select(list(schema)).cast(schema)  # type: ignore[arg-type]
 
 
 def evidence(
-    rules: Sequence[Rule], predictions: pl.DataFrame, cases: pl.DataFrame, manifest: Manifest, given: Mapping[str, Any]
+    rules: Sequence[Rule], predictions: pl.DataFrame, cases: pl.DataFrame, manifest: Manifest, judging: Judging
 ) -> tuple[Evidence, pl.DataFrame]:
     """What rules of one relation are judged by, and the pairs that have nothing to be judged by, with the reason."""
     bound = rules[0].relation
     assert bound is not None
-    keep = _asked(predictions, [r.transformations[0].id for r in rules], bound)
+    keep = _wanted(predictions, [r.transformations[0].id for r in rules], bound)
     failed = _failures(keep)
     fine = keep.join(failed.select("case", "follow_up"), on=["case", "follow_up"], how="anti")
     return Evidence(
@@ -140,7 +132,7 @@ def evidence(
         fine.filter(pl.col("follow_up") == SOURCE),
         fine.filter(pl.col("follow_up") != SOURCE),
         dict(bound.values),
-        Judging(given, manifest.options).of(bound.relation),
+        judging.of(bound.relation),
         truth=manifest.truth,
     ), failed
 
@@ -159,8 +151,8 @@ def _schema(relation: Relation) -> dict[str, Any]:
     }
 
 
-def _asked(predictions: pl.DataFrame, names: Sequence[str], bound: BoundRelation) -> pl.DataFrame:
-    """The rows this relation asked for: rules that share predictions may want different numbers of them."""
+def _wanted(predictions: pl.DataFrame, names: Sequence[str], bound: BoundRelation) -> pl.DataFrame:
+    """The rows this relation is judged by: rules that share predictions may want different numbers of them."""
     repeats = bound.count("repeats")
     sources = max(repeats, bound.count("sources"))
     source = (pl.col("follow_up") == SOURCE) & (pl.col("repeat") < sources)
@@ -199,7 +191,6 @@ def _over_cases(rule: Rule, levels: pl.DataFrame, manifest: Manifest) -> pl.Data
     empty = pl.DataFrame()
     names = tuple(t.id for t in rule.transformations)
     made_of = [level.id for level in levels_of(rule, manifest.system.kind)]
-    mine = levels.filter(pl.col("rule").is_in(made_of) & (pl.col("status") == "ok")) if levels.width else levels
-    found = bound.relation.judge(Evidence(manifest.header, empty, empty, empty, dict(bound.values), {}, mine, names))
-    status = pl.when(pl.col("severity").is_null()).then(pl.lit("not applicable")).otherwise(pl.lit("ok"))
-    return found.with_columns(rule=pl.lit(rule.id), status=status).drop("follow_up")
+    judged = levels.filter(pl.col("rule").is_in(made_of) & (pl.col("status") == "ok")) if levels.width else levels
+    seen = Evidence(manifest.header, empty, empty, empty, dict(bound.values), {}, judged, names)
+    return bound.relation.judge(seen).with_columns(rule=pl.lit(rule.id), status=_STATUS).drop("follow_up")

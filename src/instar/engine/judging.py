@@ -45,4 +45,4 @@ class Judging:
 def stored_judging(store: Store, judging: str = DEFAULT) -> Judging:
     """A judging of a run by its id; the default one where verdicts were not made yet."""
     info = store.judging_info(judging)
-    return Judging(info["options"] if info else {}, store.manifest().options)
+    return Judging(info.options if info else {}, store.manifest().options)

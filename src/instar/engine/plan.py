@@ -11,7 +11,7 @@ from instar.relations import Rule, levels_of, own_equivariance, rule
 from instar.store import KEY, Store
 from instar.transforms import Transformation
 
-__all__ = ["SOURCE", "FollowUp", "Key", "Plan", "Progressed", "bound_rules", "make_plan", "progressed"]
+__all__ = ["SOURCE", "Committed", "FollowUp", "Key", "Plan", "bound_rules", "committed", "make_plan"]
 
 SOURCE = "source"
 Key = tuple[str, int, int]
@@ -55,8 +55,8 @@ def bound_rules(rules: Iterable[Rule | str], output: str) -> tuple[Rule, ...]:
     A rule over many cases brings its levels along as ordinary rules: it is judged from their verdicts.
     """
     bound: dict[str, Rule] = {}
-    for given in rules:
-        one = rule(given) if isinstance(given, str) else given
+    for spelled in rules:
+        one = rule(spelled) if isinstance(spelled, str) else spelled
         if one.relation is not None and one.relation.relation.over == "cases":
             bound |= {level.id: level for level in levels_of(one, output) if level.id not in bound}
         one = one.for_output(own_equivariance(output)) if one.relation is None else one
@@ -84,7 +84,7 @@ def make_plan(rules: Sequence[Rule], *, seed: int, deterministic: bool) -> Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Progressed:
+class Committed:
     """What a run folder holds already of a plan."""
 
     keys: tuple[Key, ...]
@@ -96,11 +96,11 @@ class Progressed:
         """The keys of a case that are still to be predicted, in the plan's order."""
         if case in self.complete:
             return ()
-        there = set(self.partial.get(case, ()))
-        return tuple(key for number, key in enumerate(self.keys) if number not in there)
+        done = set(self.partial.get(case, ()))
+        return tuple(key for number, key in enumerate(self.keys) if number not in done)
 
 
-def progressed(store: Store, plan: Plan) -> Progressed:
+def committed(store: Store, plan: Plan) -> Committed:
     """What is committed. A case that cannot be read is complete: its row says so."""
     keys = tuple(plan.keys())
     numbered = pl.DataFrame(
@@ -119,7 +119,7 @@ def progressed(store: Store, plan: Plan) -> Progressed:
     )
     cases = store.cases(["case", "hash", "status"])
     unreadable = cases.filter(pl.col("status") != "ok")["case"]
-    return Progressed(
+    return Committed(
         keys,
         frozenset(counts.filter(full)["case"]).union(unreadable),
         dict(partial.select("case", "number").iter_rows()),

@@ -2,74 +2,50 @@
 
 from __future__ import annotations
 
-import json
-import os
 import pickle
 import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
 import cv2
-import numpy as np
-import xxhash
 
-from instar.case import Case, Input, read_input
-from instar.engine.needs import STORED, Need, Provider, provided, provider, with_source
+from instar.case import Input
+from instar.engine.cases import read_case
+from instar.engine.follow_up import NoFollowUp, error_text, make_follow_up
+from instar.engine.messages import (
+    Begin,
+    CaseTask,
+    Done,
+    Failed,
+    Message,
+    NeedProvided,
+    Ready,
+    Row,
+    Rows,
+    Setup,
+    Stored,
+    WorkerInfo,
+)
+from instar.engine.needs import Need, Provider, is_stored, provided, provider, with_source
+from instar.engine.packing import Packer, packed_need
 from instar.engine.plan import SOURCE, Key
-from instar.image import Unreadable
 from instar.outputs import Output
-from instar.outputs.zones import Zones
 from instar.pool import Pool
-from instar.store import ProviderInfo, SystemInfo, need_content
-from instar.systems import System, fingerprint_of, system
+from instar.store import ProviderInfo, SystemInfo
+from instar.systems import system
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed, transformation
 
-__all__ = ["BATCH_BYTES", "Packer", "Setup", "Task", "Worker", "WorkerInfo", "pickled", "received", "serve"]
+__all__ = ["BATCH_BYTES", "Worker", "pickled", "received", "serve"]
 
 BATCH_BYTES = 32 << 20
 HAND_OVER_ROWS = 64
 HAND_OVER_SECONDS = 0.25
-REMEMBERED = 4096
-Message = tuple[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What a worker is told once: spelled, so that it can be sent anywhere."""
-
-    system: str | System
-    providers: Mapping[str, str]
-    path: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerInfo:
-    """What a worker says of the system and the providers that it loaded."""
-
-    system: SystemInfo
-    providers: Mapping[str, ProviderInfo]
-    batch: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A case and the keys still missing; `needs` and `source` are what the run folder holds already.
-
-    `single` works one input at a time and says beforehand which, so that a death can be laid at its door.
-    """
-
-    case: Case
-    keys: tuple[Key, ...]
-    seed: int
-    needs: Mapping[str, Need | NotApplicable] = field(default_factory=dict)
-    source: Output | None = None
-    single: bool = False
 
 
 @dataclass(slots=True)
@@ -82,25 +58,27 @@ class _Pending:
 
 @dataclass(slots=True)
 class _Batch:
-    """What waits to be predicted together, and the rows made since the last were handed over."""
+    """A case under way: what waits to be predicted together, and the rows made since the last were handed over."""
 
-    task: Task
+    task: CaseTask
+    input: Input
+    needs: dict[str, Need | NotApplicable]
     pending: list[_Pending] = field(default_factory=list)
-    rows: list[tuple[Key, Change | None, dict[str, Any]]] = field(default_factory=list)
+    rows: list[tuple[Key, Change | None, Row]] = field(default_factory=list)
     size: int = 0
-    source: Output | None = None
+    source_output: Output | None = None
     handed: float = field(default_factory=time.monotonic)
 
-    def add(self, key: Key, followed: Input, change: Change, seed: int) -> None:
-        self.pending.append(_Pending(key, followed, change, seed))
-        self.size += followed.nbytes
+    def add(self, key: Key, follow_up: Input, change: Change, seed: int) -> None:
+        self.pending.append(_Pending(key, follow_up, change, seed))
+        self.size += follow_up.nbytes
 
     @property
     def due(self) -> bool:
         """Rows are handed over in handfuls: a message each would cost more than many a prediction."""
         return len(self.rows) >= HAND_OVER_ROWS or time.monotonic() - self.handed > HAND_OVER_SECONDS
 
-    def hand_over(self) -> Message:
+    def hand_over(self) -> list[Row]:
         """All rows at once: right after a picture was filtered, Python itself is not in the processor's cache."""
         case = self.task.case.id
         rows = [
@@ -115,7 +93,7 @@ class _Batch:
             for (name, draw, repeat), change, answered in self.rows
         ]
         self.rows, self.handed = [], time.monotonic()
-        return "rows", rows
+        return rows
 
 
 class Worker:
@@ -126,6 +104,7 @@ class Worker:
         self.system = system(setup.system)
         self.providers: dict[str, Provider] = {need: provider(need, name) for need, name in setup.providers.items()}
         self._parsed: dict[str, Transformation] = {}
+        self._pack = Packer()
 
     def info(self) -> WorkerInfo:
         """What the run's manifest says of the system and the providers."""
@@ -141,91 +120,73 @@ class Worker:
             self._parsed[name] = transformation(name)
         return self._parsed[name]
 
-    def work(self, task: Task) -> Iterator[Message]:
-        """Messages: input or unreadable, then needs (to be stored before it goes on) and rows.
-
-        A task that goes one input at a time also says `begin` before each.
-        """
+    def work(self, task: CaseTask) -> Iterator[Message]:
+        """The input or why it cannot be read, then needs (to be stored before it goes on) and rows."""
         if task.single:
-            yield "begin", "input"
-        try:
-            given, digest = read_input(task.case)
-        except Exception as error:
-            known = isinstance(error, Unreadable)
-            yield "unreadable", str(error) if known else f"{task.case.path}: {_said(error)}"
+            yield Begin()
+        source, reading = read_case(task.case)
+        yield reading
+        if source is None:
             return
-        yield (
-            "input",
-            {"hash": digest, "width": given.size[0], "height": given.size[1], "properties": given.properties() or None},
-        )
-        needs: dict[str, Need | NotApplicable] = dict(task.needs)
+        batch = _Batch(task, source, dict(task.needs))
         if task.source is not None:
-            needs["source"] = task.source
-        batch = _Batch(task)
-        made: tuple[Input, Change] | dict[str, Any] = (given, Change.none(given.size))
-        seed_of: Transformation | str = SOURCE
+            batch.needs["source"] = task.source
+        made: tuple[Input, Change] | NoFollowUp = (source, Change.none(source.size))
+        change: Transformation | str = SOURCE
         last = (SOURCE, 0)
         for key in task.keys:
             name, draw, repeat = key
             if task.single:
-                yield "begin", key
+                yield Begin(key)
             if (name, draw) != last:
-                last, seed_of = (name, draw), self.transformation(name)
-                if seed_of.needs:
-                    unprovided = seed_of.needs - self.providers.keys()
-                    if "source" not in needs and "source" in with_source(unprovided, task.case, self.system.kind):
-                        self._predict(batch)
-                        needs["source"] = batch.source or NotApplicable("the source could not be predicted")
-                    for need in sorted(seed_of.needs - needs.keys()):
-                        if task.single:
-                            yield "begin", f"need {need}"
-                        told = needs.get("source")
-                        assert not isinstance(told, Pool)
-                        needs[need] = provided(need, self.providers.get(need), task.case, given, told)
-                        if need in STORED and need in self.providers and needs[need] is not task.case.truth:
-                            yield "need", (need, self.providers[need], needs[need])
+                last, change = (name, draw), self.transformation(name)
+                if change.needs:
+                    yield from self._provide(change.needs, batch)
                     if task.single:
-                        yield "begin", key
-                made = self._followed(seed_of, draw, task, given, needs)
-            if isinstance(made, dict):
-                batch.rows.append((key, None, made))
+                        yield Begin(key)
+                try:
+                    made = make_follow_up(task.seed, task.case.id, source, change, draw, batch.needs)
+                except NoFollowUp as error:
+                    made = error
+            if isinstance(made, NoFollowUp):
+                batch.rows.append((key, None, {"status": made.status, "message": str(made)}))
                 continue
             # a deterministic system has no use for a seed
-            seed = 0 if self.system.deterministic else draw_seed(task.seed, task.case.id, seed_of, draw, repeat)
+            seed = 0 if self.system.deterministic else draw_seed(task.seed, task.case.id, change, draw, repeat)
             batch.add(key, *made, seed)
             if task.single or len(batch.pending) >= self.system.batch or batch.size >= BATCH_BYTES:
                 self._predict(batch)
                 if task.single or batch.due:
-                    yield batch.hand_over()
+                    yield self._pack(batch.hand_over())
         self._predict(batch)
         if batch.rows:
-            yield batch.hand_over()
+            yield self._pack(batch.hand_over())
 
-    def _followed(
-        self, wanted: Transformation, draw: int, task: Task, given: Input, needs: Mapping[str, Need | NotApplicable]
-    ) -> tuple[Input, Change] | dict[str, Any]:
-        """The follow-up and its change, or the row that says why there is none."""
-        have = {need: needs[need] for need in wanted.needs}
-        missing = next((value for value in have.values() if isinstance(value, NotApplicable)), None)
-        if missing is not None:
-            return {"status": "not applicable", "message": str(missing)}
-        try:
-            seed = draw_seed(task.seed, task.case.id, wanted, draw) if wanted.random else 0
-            return wanted(given, needs=have, seed=seed)
-        except NotApplicable as error:
-            return {"status": "not applicable", "message": str(error)}
-        except Exception as error:
-            return {"status": "error", "message": f"the transformation failed: {_said(error)}"}
+    def _provide(self, wanted: frozenset[str], batch: _Batch) -> Iterator[Message]:
+        """Provide what is missing; what the source's answer stands in for waits until it is predicted."""
+        task, needs = batch.task, batch.needs
+        unprovided = wanted - self.providers.keys()
+        if "source" not in needs and "source" in with_source(unprovided, task.case, self.system.kind):
+            self._predict(batch)
+            needs["source"] = batch.source_output or NotApplicable("the source could not be predicted")
+        for need in sorted(wanted - needs.keys()):
+            if task.single:
+                yield Begin(need=need)
+            answer, who = needs.get("source"), self.providers.get(need)
+            assert not isinstance(answer, Pool)
+            value = needs[need] = provided(need, who, task.case, batch.input, answer)
+            if who is not None and is_stored(who, value, task.case):
+                yield packed_need(need, who, value)
 
     def _predict(self, batch: _Batch) -> None:
         """Predict what is pending."""
         for pending, answered in zip(batch.pending, self._predicted(batch.pending), strict=True):
             batch.rows.append((pending.key, pending.change, answered))
             if pending.key == (SOURCE, 0, 0):
-                batch.source = answered.get("output")
+                batch.source_output = answered.get("output")
         batch.pending, batch.size = [], 0
 
-    def _predicted(self, pending: Sequence[_Pending]) -> list[dict[str, Any]]:
+    def _predicted(self, pending: Sequence[_Pending]) -> list[Row]:
         """Rows of answers. Where a batch raises, its inputs go one by one, and each answers for itself."""
         if not pending:
             return []
@@ -238,7 +199,7 @@ class Worker:
             answers = [error]
         seconds = (time.perf_counter() - begun) / len(pending)
         return [
-            {"status": _status(answer), "message": _said(answer), "seconds": seconds}
+            {"status": _status(answer), "message": error_text(answer), "seconds": seconds}
             if isinstance(answer, Exception)
             else {"status": "ok", "seconds": seconds, "output": answer}
             for answer in answers
@@ -247,16 +208,8 @@ class Worker:
 
 def _status(error: Exception) -> str:
     """Ours where the exception says so; the `status` of others, such as an HTTP error's 503, is something else."""
-    told = getattr(error, "status", None)
-    return told if told in ("crashed", "timeout") else "error"
-
-
-def _said(error: Exception) -> str:
-    """An exception in one line, with where it was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""  # noqa: PTH119
-    text = " ".join(str(error).split())[:500]
-    return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"
+    status = getattr(error, "status", None)
+    return status if status in ("crashed", "timeout") else "error"
 
 
 def pickled(message: object) -> bytes:
@@ -282,92 +235,27 @@ def serve(descriptor: int) -> None:
         worker = Worker(setup)
     except BaseException as error:
         traceback.print_exc()
-        send(connection, [("failed", f"{type(error).__name__}: {error}")])
+        send(connection, [Failed(f"{type(error).__name__}: {error}")])
         return
-    send(connection, [("ready", worker.info())])
-    pack = Packer()
-    waiting: deque[Task] = deque()
+    send(connection, [Ready(worker.info())])
+    waiting: deque[CaseTask] = deque()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
-            task: Task = waiting.popleft() if waiting else received(connection)
-            held: list[Message] = []  # sending costs more than a message: the input goes with the first rows
+            task: CaseTask = waiting.popleft() if waiting else received(connection)
+            unsent: list[Message] = []  # sending costs more than a message: the input goes with the first rows
             for message in worker.work(task):
-                if held and held[-1][0] == "rows":
-                    send(connection, held)
-                    held = []
-                held.append(pack(message))
-                if message[0] == "need" or task.single:
-                    send(connection, held)
-                    held = []
-                if message[0] == "need":
+                if unsent and isinstance(unsent[-1], Rows):
+                    send(connection, unsent)
+                    unsent = []
+                unsent.append(message)
+                if task.single or isinstance(message, NeedProvided):
+                    send(connection, unsent)
+                    unsent = []
+                if isinstance(message, NeedProvided):
                     # the next task may have been sent before the word that the need is stored
-                    while (heard := received(connection)) != "stored":
-                        waiting.append(heard)
-            send(connection, [*held, ("done", None)])
-
-
-class Packer:
-    """Outputs as plain columns. What they have in common is sent when it is new, and named by its hash after that:
-    a skeleton in every message would cost more than the poses."""
-
-    def __init__(self) -> None:
-        self._last: dict[str, Any] | None = None
-        self._name = ""
-        self._sent: dict[str, None] = {}
-
-    def __call__(self, message: Message) -> Message:
-        what, content = message
-        if what == "rows":
-            return what, self._rows(content)
-        if what == "need":
-            name, source, value = content
-            if isinstance(value, NotApplicable):
-                return what, {"need": name, "status": "not applicable", "message": str(value)}
-            content = need_content(value)
-            return what, {
-                "need": name,
-                "status": "ok",
-                "provider": source.fingerprint,
-                "kind": value.kind,
-                "hash": str(xxhash.xxh3_128_hexdigest(content)),
-                "data": content,
-                "header": json.dumps(value.header(), ensure_ascii=False),
-                "facts": json.dumps(value.shares() if isinstance(value, Zones) else {}, ensure_ascii=False),
-            }
-        return message
-
-    def _rows(
-        self, rows: list[dict[str, Any]]
-    ) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]], dict[str, bytes]]:
-        """The rows, each with its header's name; the headers, and the contents kept apart, that were not sent yet."""
-        fresh: dict[str, dict[str, Any]] = {}
-        contents: dict[str, bytes] = {}
-        for row in rows:
-            output: Output | None = row.pop("output", None)
-            if output is not None:
-                header = output.header()
-                if header is not self._last and header != self._last:
-                    self._last, self._name = header, fingerprint_of(json.dumps(header, sort_keys=True))
-                    fresh[self._name] = header
-                row.update(output.row(), header=self._name)
-                self._set_apart(row, output.apart, contents)
-            self._set_apart(row, Change.apart, contents)
-            for name, value in row.items():
-                if isinstance(value, np.ndarray):  # pickling an array takes ten times as long as its bytes
-                    row[name] = value.tobytes()
-        return rows, fresh, contents
-
-    def _set_apart(self, row: dict[str, Any], columns: tuple[str, ...], contents: dict[str, bytes]) -> None:
-        """Large columns by their hash; equal ones are sent once, as far as the last few thousand are remembered."""
-        for column in columns:
-            content = row.get(column)
-            if content is not None:
-                row[column] = name = str(xxhash.xxh3_128_hexdigest(content))
-                if name not in self._sent:
-                    contents[name] = content
-                    self._sent[name] = None
-                    if len(self._sent) > REMEMBERED:
-                        del self._sent[next(iter(self._sent))]
+                    while not isinstance(reply := received(connection), Stored):
+                        waiting.append(reply)
+            send(connection, [*unsent, Done()])
 
 
 def _die_with_parent() -> None:

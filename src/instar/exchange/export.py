@@ -12,36 +12,33 @@ import time
 from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
 from instar.case import Case, Input, read_input
 from instar.datasets import Dataset
-from instar.engine.needs import STORED, Need, Provider, provided, provider
+from instar.engine.manifest import Conflict
+from instar.engine.needs import Need, Provider, is_stored, provided, provider
+from instar.engine.packing import packed_need
 from instar.engine.plan import SOURCE, Key, Plan, bound_rules, make_plan
-from instar.engine.predict import Conflict, Outcome, Progress
-from instar.engine.worker import Packer
-from instar.image import Image, Unreadable
+from instar.engine.progress import Outcome, Progress
+from instar.files import place_file
+from instar.image import Unreadable, small_png
 from instar.outputs import output_kind
-from instar.outputs.forecast import Forecast
-from instar.scene import Scene, Track, decode_classes
+from instar.scene import decode_classes
 from instar.store import Store
 from instar.suites import Suite
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed
 
-__all__ = ["TAKES", "case_row", "export_inputs", "exported_cases", "opened_export", "read_mask"]
+__all__ = ["case_row", "export_inputs", "exported_cases", "opened_export", "read_mask"]
 
 FORMAT = 1
-TAKES = {Forecast.kind: Scene.kind}
-"""What systems take that answer with a kind of output: images, where nothing else is said."""
 _ABOUT, _INPUTS, _CASE, _LINES = "export.json", "inputs", "case.json", "inputs.jsonl"
 _LETTERS = 60
 """As many of a name are kept for people to read; its hash makes it one of its own."""
@@ -92,7 +89,7 @@ def _kind(given: str | None, suite: Suite, dataset: Dataset) -> str:
             f"suite {suite.name} is for any kind of output; say with --kind what the answers will be: "
             "caption, detections, forecast or poses"
         )
-    takes = TAKES.get(output_kind(kind).kind, Image.kind)
+    takes = output_kind(kind).answers
     if takes != dataset.inputs:
         raise ValueError(
             f"systems that answer with {kind} take {takes}s, the cases of {dataset.name} are "
@@ -146,8 +143,7 @@ def _grown(
     about["panels"] += [name for name in suite.panels if name not in about["panels"]]
     about["thresholds"].update(suite.thresholds)
     about["updated"] = now
-    with _placed(folder / _ABOUT) as place:
-        place.write_text(json.dumps(about, indent=1), "utf-8")
+    place_file(folder / _ABOUT, json.dumps(about, indent=1).encode("utf-8"))
     return about, providers
 
 
@@ -208,12 +204,17 @@ def _gathered(folder: Path) -> tuple[dict[str, int], int, int]:
     """Write all lines into one file; how many there are by status, how many cases, and how many were unreadable."""
     total: Counter[str] = Counter()
     cases = unreadable = 0
-    with _placed(folder / _LINES) as place, place.open("w", encoding="utf-8") as file:
-        for record in exported_cases(folder):
-            cases += 1
-            unreadable += record["case"]["status"] != "ok"
-            total.update(line["status"] for line in record["inputs"])
-            file.writelines(json.dumps(line) + "\n" for line in record["inputs"])
+
+    def write(place: Path) -> None:
+        nonlocal cases, unreadable
+        with place.open("w", encoding="utf-8") as file:
+            for record in exported_cases(folder):
+                cases += 1
+                unreadable += record["case"]["status"] != "ok"
+                total.update(line["status"] for line in record["inputs"])
+                file.writelines(json.dumps(line) + "\n" for line in record["inputs"])
+
+    place_file(folder / _LINES, write)
     return dict(total), cases, unreadable
 
 
@@ -266,7 +267,6 @@ class _Exporter:
                 "it cannot be read any more); what was exported stays, nothing was added"
             )
             return
-        place.mkdir(parents=True, exist_ok=True)
         needs = {row["need"]: row for row in held["needs"]}
         if given is None:
             self.progress.statuses["unreadable"] += 1
@@ -281,8 +281,7 @@ class _Exporter:
             "needs": list(needs.values()),
             "inputs": [lines[key] for key in self.keys if key in lines],
         }
-        with _placed(place / _CASE) as path:
-            path.write_text(json.dumps(_plain(record), allow_nan=False), "utf-8")
+        place_file(place / _CASE, json.dumps(_plain(record), allow_nan=False).encode("utf-8"))
 
     def _lines(
         self, case: Case, given: Input, keys: list[Key], place: Path, stored: dict[str, dict[str, Any]]
@@ -297,8 +296,9 @@ class _Exporter:
                 for need in sorted((wanted.needs if wanted else frozenset()) - needs.keys()):
                     who = self.providers.get(need)
                     needs[need] = provided(need, who, case, given)
-                    if need in STORED and who is not None and needs[need] is not case.truth:
-                        stored[need] = Packer()(("need", (need, who, needs[need])))[1]
+                    if who is not None and is_stored(who, needs[need], case):
+                        one = packed_need(need, who, needs[need])
+                        stored[need] = {**one.row(), "data": one.content}
                 made[name, draw] = self._made(case, given, wanted, draw, needs, place)
             line = {"case": case.id, "follow_up": name, "draw": draw, "repeat": repeat, **made[name, draw]}
             if line["status"] == "ok":  # a deterministic system has no use for a seed
@@ -332,12 +332,8 @@ class _Exporter:
         except Exception as error:
             return {"status": "error", "message": f"the transformation failed: {type(error).__name__}: {error}"}
         name = f"{_safe(wanted.id)}-{draw}" if wanted else SOURCE
-        image = isinstance(followed, Image)
-        assert isinstance(followed, Image | Scene)
-        file = self._written(
-            place / f"{name}.{'png' if image else 'json'}",
-            _png(followed.pixels) if isinstance(followed, Image) else _scene(followed),
-        )
+        ending, content = followed.encoded()
+        file = self._written(place / f"{name}.{ending}", content)
         said = {
             "warp": change.warp.matrix,
             "regions": change.regions,
@@ -347,14 +343,12 @@ class _Exporter:
         }
         if change.mask is not None:
             cells = np.where(change.mask, np.uint8(255), np.uint8(0))
-            said["mask"] = self._written(place / f"{name}.mask.png", _png(cells))
+            said["mask"] = self._written(place / f"{name}.mask.png", small_png(cells))
         width, height = change.warp.target
         return {"status": "ok", "file": file, "width": width, "height": height, "change": said}
 
     def _written(self, path: Path, data: bytes) -> str:
-        with _placed(path) as place:
-            place.write_bytes(data)
-        return path.relative_to(self.folder).as_posix()
+        return place_file(path, data).relative_to(self.folder).as_posix()
 
 
 def _key(line: Mapping[str, Any]) -> Key:
@@ -363,7 +357,7 @@ def _key(line: Mapping[str, Any]) -> Key:
 
 def case_row(case: Case) -> tuple[Input | None, dict[str, Any], dict[str, Any] | None]:
     """A case's input (None where it cannot be read), its row in a run folder, and the header of its truth."""
-    track = Track.of(case.input) if isinstance(case.input, Scene) else case.track
+    track = case.stored_track
     truth: Any = case.truth
     row: dict[str, Any] = {
         "case": case.id,
@@ -398,28 +392,10 @@ def case_row(case: Case) -> tuple[Input | None, dict[str, Any], dict[str, Any] |
 # --- files -----------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _placed(path: Path) -> Iterator[Path]:
-    """Where to write a file that appears whole, by a rename, when that is done."""
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        yield temporary
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
 def _safe(name: str) -> str:
     """A file name for any text: on every system, for people to recognise, and never that of another text."""
     slug = re.sub(r"[^A-Za-z0-9.]+", "-", name)[-_LETTERS:].strip("-.")
     return f"{slug}-{xxhash.xxh3_64_hexdigest(name.encode('utf-8', 'surrogatepass'))}".lstrip("-")
-
-
-def _png(pixels: npt.NDArray[np.uint8]) -> bytes:
-    """RGB or grey, lossless; pressed hard enough for photographs and no longer than that takes."""
-    shown = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR) if pixels.ndim == 3 else pixels
-    return cv2.imencode(".png", shown, [cv2.IMWRITE_PNG_COMPRESSION, 1])[1].tobytes()
 
 
 def read_mask(path: Path) -> npt.NDArray[np.bool_]:
@@ -428,25 +404,6 @@ def read_mask(path: Path) -> npt.NDArray[np.bool_]:
         return decode_classes(path.read_bytes()) > 0
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: {error}; export again") from None
-
-
-def _scene(given: Scene) -> bytes:
-    """As systems that are programs are given it: see docs/process-systems.md."""
-    width, height = given.size
-    return json.dumps(
-        {
-            "kind": "scene",
-            "width": width,
-            "height": height,
-            "classes": b64encode(_png(given.classes)).decode("ascii"),
-            "names": list(given.names),
-            "past": given.past.tolist(),
-            "steps": given.steps,
-            "rate": given.rate,
-            "metres_per_pixel": given.metres_per_pixel,
-        },
-        allow_nan=False,
-    ).encode("ascii")
 
 
 def _plain(value: Any) -> Any:

@@ -21,20 +21,20 @@ import numpy as np
 import polars as pl
 import xxhash
 
+from instar.case import blank_input
 from instar.datasets import Dataset, shortened
+from instar.engine.manifest import Conflict, grown_manifest
+from instar.engine.messages import WorkerInfo
+from instar.engine.packing import Packer
 from instar.engine.plan import SOURCE, Plan, bound_rules, make_plan
-from instar.engine.predict import Conflict, Outcome, grown_manifest
-from instar.engine.worker import Packer, WorkerInfo
-from instar.exchange.export import TAKES, case_row, exported_cases, opened_export, read_mask
-from instar.exchange.tables import COLUMNS, KNOWN, Reader, lines, renamed
-from instar.image import Image
+from instar.engine.progress import Outcome
+from instar.exchange.export import case_row, exported_cases, opened_export, read_mask
+from instar.exchange.tables import KNOWN, Reader, kinds_in, lines, renamed
+from instar.outputs import json_columns, output_kind, output_kinds
 from instar.outputs.caption import Caption
-from instar.outputs.poses import Poses
 from instar.relations import BoundRelation, Rule, own_equivariance
-from instar.scene import BACKGROUND, Scene
 from instar.skeleton import Skeleton
-from instar.skeleton import skeleton as _skeleton
-from instar.spelling import nearest, unknown
+from instar.spelling import nearest
 from instar.store import (
     APART,
     KEY,
@@ -134,7 +134,8 @@ class _Importer:
         self.export = None if export is None else Path(export)
         self.about = None if export is None else opened_export(export)
         self.kind = self._kind(kind, columns)
-        self.reader = Reader(self.kind, self._bones(skeleton), columns, follow_up)
+        header = self.held.output if self.held else None
+        self.reader = Reader(self.kind, self._common(skeleton, header), columns, follow_up, header)
         whole = store.folder.absolute()
         self.scratch = Store(whole.with_name(f".{whole.name}.import"))
         self.schema = {
@@ -142,14 +143,14 @@ class _Importer:
             "row": pl.Int64,
             "file": pl.Int32,
             "line": pl.Int64,
-            "again": pl.Boolean,
-            "said": pl.String,
+            "of_pair": pl.Boolean,
+            "pair_hash": pl.String,
             "extras": pl.String,
         }
         self.packer, self.apart = Packer(), set[str]()
         self.hashes: list[str] = []
         self.counts: list[int] = []
-        self.header: dict[str, Any] | None = None
+        self.header: Mapping[str, Any] | None = None
         self.truth: dict[str, Any] | None = dict(self.held.truth) if self.held and self.held.truth else None
         self.known: dict[str, dict[str, Any]] = {}
         self.exported = pl.DataFrame()
@@ -161,7 +162,7 @@ class _Importer:
     def _kind(self, given: str | None, columns: Mapping[str, str]) -> str:
         """The one that is said, by the user, the export or the run; else the one whose columns the first table has."""
         said = {
-            "--kind": given,
+            "kind": given,
             "the export": (self.about or {}).get("kind"),
             "the run": self.held.system.kind if self.held else None,
         }
@@ -172,39 +173,24 @@ class _Importer:
                 + ", ".join(f"{who} says {kind}" for who, kind in told.items())
             )
         if told:
-            kind = next(iter(told.values()))
-            if kind not in COLUMNS:
-                raise unknown("kind of recorded output", kind, COLUMNS)
-            return kind
+            return output_kind(next(iter(told.values()))).kind
         names = set(renamed(next(lines(self.tables[0]))[1], columns))
-        found = [kind for kind, one in COLUMNS.items() if {one.needed[0], f"source_{one.needed[0]}"} & names]
-        if len(found) != 1:
-            main = ", ".join(f"{one.needed[0]} ({kind})" for kind, one in COLUMNS.items())
+        own = {kind: output for kind, output in output_kinds().items() if output.relation is not None}
+        kinds = [kind for kind in kinds_in({name.removeprefix("source_") for name in names}) if kind in own]
+        if len(kinds) != 1:
+            main = ", ".join(f"{next(iter(json_columns(kind).values()))} ({kind})" for kind in own)
             raise ValueError(
                 f"{self.tables[0]}: its columns ({shortened(sorted(names), NAMED)}) say nothing, or "
-                f"several things, of what the outputs are. There are {main}; say which with --kind, or "
-                "what a column is called with --columns caption=text"
+                f"several things, of what the outputs are. There are {main}; say which with kind, or "
+                "what a column is called with columns: caption=text"
             )
-        return found[0]
+        return kinds[0]
 
-    def _bones(self, given: Skeleton | str | None) -> Skeleton | None:
-        if self.kind != Poses.kind:
-            return None
-        held = self.held.output if self.held else None
-        if given is None:
-            if held is None:
-                raise ValueError(
-                    "a table does not say whose landmarks its points are; give --skeleton coco-17, "
-                    "another name, or a .toml file"
-                )
-            return Skeleton.from_dict(held["skeleton"])
-        bones = _skeleton(given) if isinstance(given, str) else given
-        if held is not None and Skeleton.from_dict(held["skeleton"]) != bones:
-            raise Conflict(
-                f"{self.store.folder} has poses of skeleton {held['skeleton']['name']}, not of "
-                f"{bones.name}; give another --out"
-            )
-        return bones
+    def _common(self, skeleton: Skeleton | str | None, header: Mapping[str, Any] | None) -> dict[str, object]:
+        """Fields that every output has: those that outputs of the run have in common, and the skeleton."""
+        fields = output_kind(self.kind).json_fields
+        common = {name: value for name, value in (header or {}).items() if name in fields}
+        return common if skeleton is None else {**common, "skeleton": skeleton}
 
     # -- reading
 
@@ -220,24 +206,24 @@ class _Importer:
             self.hashes.append(hash_file(str(path)))
             self.counts.append(row - before)
         self.keys = self.scratch.read(
-            "raw", self.schema, [*KEY, "row", "file", "line", "again", "said", "status", "width", "height"]
+            "raw", self.schema, [*KEY, "row", "file", "line", "of_pair", "pair_hash", "status", "width", "height"]
         )
 
     def _frame(self, rows: list[dict[str, Any]], schema: Mapping[str, Any]) -> pl.DataFrame:
         """Rows as a frame, with what is large set apart."""
         if not rows:
             return pl.DataFrame(schema=schema)
-        _, (packed, headers, contents) = self.packer(("rows", rows))
-        self.header = next(iter(headers.values()), self.header)
-        fresh = {name: content for name, content in contents.items() if name not in self.apart}
+        packed = self.packer(rows)
+        self.header = next(iter(packed.headers.values()), self.header)
+        fresh = {name: content for name, content in packed.contents.items() if name not in self.apart}
         if fresh:
             self.apart.update(fresh)
             self.scratch.append_apart(fresh)
-        there = {name for row in packed for name in row}
+        there = {name for row in packed.rows for name in row}
         # columns that no row has are made at once: empty lists, each for itself, would take as long as all the rest
         absent = {name: kind for name, kind in schema.items() if name not in there}
         return (
-            rows_frame(packed, {name: kind for name, kind in schema.items() if name in there})
+            rows_frame(packed.rows, {name: kind for name, kind in schema.items() if name in there})
             .with_columns(
                 pl.lit(pl.Series([[] if isinstance(kind, pl.List) else None], dtype=kind)).first().alias(name)
                 for name, kind in absent.items()
@@ -274,7 +260,7 @@ class _Importer:
     def check(self) -> None:
         """No key twice, and no follow-up without a source."""
         groups = self.keys.group_by(KEY).agg(
-            count=pl.len(), pairs=pl.col("again").all(), answers=pl.col("said").n_unique()
+            count=pl.len(), pairs=pl.col("of_pair").all(), answers=pl.col("pair_hash").n_unique()
         )
         twice = groups.filter((pl.col("count") > 1) & (~pl.col("pairs") | (pl.col("answers") > 1)))
         if not twice.is_empty():
@@ -283,7 +269,7 @@ class _Importer:
             second = bad.filter(*(pl.col(name) == first[name] for name in KEY)).row(1, named=True)
             why = (
                 "says something else of the source than there; what a stochastic system says again is another repeat"
-                if first["again"] and second["again"]
+                if first["of_pair"] and second["of_pair"]
                 else "has the same key"
             )
             raise ValueError(
@@ -311,7 +297,7 @@ class _Importer:
         both = self.keys.join(held, on=KEY, how="semi")
         if both.is_empty():
             return
-        twice = both.filter(~pl.col("again"))
+        twice = both.filter(~pl.col("of_pair"))
         if not twice.is_empty():
             at, row, more = self._first(twice)
             raise ValueError(f"{at}: {self.store.folder} holds {_spelled(row)} already{more}")
@@ -574,7 +560,7 @@ class _Importer:
                 "the size of the source is not known, and what is judged has a place in it; give the columns width "
                 "and height, or --export or --dataset"
             )
-        found = Change.none(size) if name == SOURCE else _change_of(name, size, TAKES.get(self.kind, Image.kind))
+        found = Change.none(size) if name == SOURCE else _change_of(name, size, output_kind(self.kind).answers)
         if isinstance(found, str):
             if self.kind != Caption.kind:
                 return f"what it does to a picture is not known without it ({found}); give the column warp, or --export"
@@ -604,7 +590,7 @@ class _Importer:
             said: dict[str, Any] = {}
             for text in texts or ():
                 said.update(json.loads(text))
-            truth = {name.removeprefix("truth_"): said.pop(name) for name in list(said) if name in self.reader.truths}
+            truth = {name: said.pop(name) for name in list(said) if name in self.reader.truths}
             said = {name: value for name, value in said.items() if name not in varying}
             if case in held:
                 before = json.loads(held[case])
@@ -640,10 +626,7 @@ class _Importer:
             )
 
     def _truth(self, told: Mapping[str, Any]) -> dict[str, Any]:
-        kinds = [kind for kind, columns in COLUMNS.items() if columns.needed[0] in told]
-        if len(kinds) != 1:
-            raise ValueError(f"it takes one of {', '.join(f'truth_{one.needed[0]}' for one in COLUMNS.values())}")
-        truth = self.reader.truth(kinds[0], told)
+        truth = self.reader.truth(told)
         self.truth = self.truth or truth.header()
         if truth.header() != self.truth:
             raise ValueError(f"it is {truth.kind}, that of other cases is {self.truth['kind']}")
@@ -667,7 +650,7 @@ class _Importer:
                 fingerprint="",
                 deterministic=self.deterministic,
                 seedable=False,
-                takes=TAKES.get(self.kind, Image.kind),
+                takes=output_kind(self.kind).answers,
             )
         )
         if suite is None:
@@ -795,12 +778,7 @@ def _change_of(name: str, size: Size, takes: str) -> Change | str:
     width, height = size
     if width * height > MOST_PIXELS:
         return f"{width:,} × {height:,} pixels are too many to try it on"
-    given = (
-        Image(np.zeros((height, width, 3), np.uint8))
-        if takes == Image.kind
-        else Scene(np.zeros((height, width), np.uint8), (BACKGROUND,), np.array([[width / 2, height / 2]]), 1)
-    )
     try:
-        return wanted(given)[1]
+        return wanted(blank_input(takes, size))[1]
     except NotApplicable as error:
         return str(error)

@@ -5,26 +5,22 @@ from __future__ import annotations
 import csv
 import json
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import xxhash
 
 from instar.engine.plan import SOURCE
-from instar.json_values import as_list, as_numbers, as_text, one_of, short
-from instar.outputs import Output
-from instar.outputs.caption import Caption
-from instar.outputs.detections import Detections
-from instar.outputs.forecast import Forecast
-from instar.outputs.poses import Poses
-from instar.skeleton import Skeleton
+from instar.json_values import as_number, as_numbers, as_text, as_texts, as_whole, depth, one_of, short
+from instar.outputs import Output, json_columns, output_kind, output_kinds
 from instar.spelling import nearest
 from instar.store import KEY
 from instar.transforms import transformation
-from instar.warp import Size, Warp
+from instar.warp import Warp
 
-__all__ = ["COLUMNS", "KNOWN", "Reader", "columns_of", "lines", "renamed"]
+__all__ = ["KNOWN", "Reader", "columns_of", "kinds_in", "lines", "renamed"]
 
 STATUSES = ("ok", "error", "timeout", "crashed", "not applicable")
 KNOWN = (*KEY, "status", "message", "seconds", "width", "height", "warp", "regions", "added", "removed", "facts")
@@ -33,20 +29,15 @@ OF_SOURCE = ("status", "message", "seconds")
 """Columns besides the output's that a line with a pair may have for its source too, after `source_`."""
 
 
-class _Columns(NamedTuple):
-    """The columns of a kind of output: those without which there is none, and those that may be there."""
-
-    needed: tuple[str, ...]
-    more: tuple[str, ...]
-
-
-COLUMNS: dict[str, _Columns] = {
-    Caption.kind: _Columns(("caption",), ("score",)),
-    Detections.kind: _Columns(("boxes", "labels"), ("scores",)),
-    Forecast.kind: _Columns(("futures",), ("map",)),
-    Poses.kind: _Columns(("points",), ("visibility", "scores")),
-}
-"""How each kind of output stands in a table."""
+def kinds_in(columns: Collection[str]) -> list[str]:
+    """The kinds of output that columns may hold: those whose first field is there, less those whose needed fields
+    are part of what another one of them needs."""
+    needed = {
+        kind: [json_columns(kind)[field] for field, is_needed in output.json_fields.items() if is_needed]
+        for kind, output in output_kinds().items()
+    }
+    kinds = [kind for kind, names in needed.items() if names and names[0] in columns]
+    return [kind for kind in kinds if not any(set(needed[kind]) < set(needed[other]) for other in kinds)]
 
 
 # --- tables ----------------------------------------------------------------------------------------
@@ -90,14 +81,14 @@ def _objects(path: Path, texts: Iterator[str]) -> Iterator[tuple[int, dict[str, 
         if not text.strip():
             continue
         try:
-            found = _JSON.decode(text)
+            record = _JSON.decode(text)
             if "\\u" in text:  # half of a pair, as "\ud83d": no file could hold it
-                json.dumps(found, ensure_ascii=False).encode()
+                json.dumps(record, ensure_ascii=False).encode()
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{path}, line {number}: not a JSON object: {error}") from None
-        if not isinstance(found, dict):
-            raise ValueError(f"{path}, line {number}: a line is a JSON object, this is {short(found)}")
-        yield number, found
+        if not isinstance(record, dict):
+            raise ValueError(f"{path}, line {number}: a line is a JSON object, this is {short(record)}")
+        yield number, record
 
 
 def _refused(constant: str) -> float:
@@ -138,10 +129,11 @@ class _Cell(str):
     __slots__ = ()
 
 
-def _meant(value: _Cell, name: str) -> Any:
+def _cell_value(cell: _Cell, name: str) -> Any:
     """A cell's value: text where text belongs, else what it is in JSON, else text."""
-    text = str(value)
-    if name.removeprefix("source_") in _TEXT or (name in _TEXTS and not text.startswith("[")):
+    text = str(cell)
+    own, one_or_several = _text_columns()
+    if name.removeprefix("source_") in own or (name in one_or_several and not text.startswith("[")):
         return text
     try:
         return _JSON.decode(text)
@@ -149,16 +141,22 @@ def _meant(value: _Cell, name: str) -> Any:
         return text
 
 
-_TEXT = {"case", "follow_up", "status", "message", "caption"}
-_TEXTS = {"added", "removed", "truth_caption"}
+@cache
+def _text_columns() -> tuple[frozenset[str], frozenset[str]]:
+    """The columns that hold a text, and those that hold one or a list of them."""
+    texts = [json_columns(kind)["text"] for kind, output in output_kinds().items() if "text" in output.json_fields]
+    return (
+        frozenset({"case", "follow_up", "status", "message", *texts}),
+        frozenset({"added", "removed", *(f"truth_{name}" for name in texts)}),
+    )
 
 
 def renamed(values: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
     """A line by our names."""
     if not columns:
         return dict(values)
-    theirs = set(columns.values())
-    own = {name: value for name, value in values.items() if name not in theirs and name not in columns}
+    others = set(columns.values())
+    own = {name: value for name, value in values.items() if name not in others and name not in columns}
     return {**own, **{ours: values[name] for ours, name in columns.items() if name in values}}
 
 
@@ -168,14 +166,14 @@ def columns_of(texts: Sequence[str]) -> dict[str, str]:
     >>> columns_of(["caption=text,case=image_id"])
     {'caption': 'text', 'case': 'image_id'}
     """
-    found: dict[str, str] = {}
+    columns: dict[str, str] = {}
     for piece in (piece for text in texts for piece in text.split(",")):
-        ours, _, theirs = (part.strip() for part in piece.partition("="))
-        if not ours or not theirs:
-            raise ValueError(f"--columns {piece}: it is written OURS=THEIRS, as in caption=text")
-        if found.setdefault(ours, theirs) != theirs:
-            raise ValueError(f"--columns: {ours} is {found[ours]} and {theirs}")
-    return found
+        ours, _, name = (part.strip() for part in piece.partition("="))
+        if not ours or not name:
+            raise ValueError(f"columns: {piece}: it is written OURS=THEIRS, as in caption=text")
+        if columns.setdefault(ours, name) != name:
+            raise ValueError(f"columns: {ours} is {columns[ours]} and {name}")
+    return columns
 
 
 # --- lines to rows ---------------------------------------------------------------------------------
@@ -184,16 +182,24 @@ def columns_of(texts: Sequence[str]) -> dict[str, str]:
 class Reader:
     """Makes rows of lines."""
 
-    def __init__(self, kind: str, bones: Skeleton | None, columns: Mapping[str, str], follow_up: str | None) -> None:
-        own = (*COLUMNS[kind].needed, *COLUMNS[kind].more)
-        self.kind, self.bones, self.columns, self.own = kind, bones, columns, own
+    def __init__(
+        self,
+        kind: str,
+        common: Mapping[str, object],
+        columns: Mapping[str, str],
+        follow_up: str | None,
+        header: Mapping[str, Any] | None,
+    ) -> None:
+        """`common` are fields that every output has, `header` is what the outputs of the run have in common so far."""
+        self.kind, self.columns, self.common, self.header = kind, columns, common, header
+        own = json_columns(kind).values()
         self.of_source = {f"source_{name}" for name in (*own, *OF_SOURCE)}
-        self.truths = {f"truth_{name}" for one in COLUMNS.values() for name in (*one.needed, *one.more)}
+        self.truths = {f"truth_{name}" for one in output_kinds() for name in json_columns(one).values()}
         self.known = {*KNOWN, *own, *self.of_source}
         for ours in columns:
             if ours not in self.known | self.truths and not ours.startswith("facts."):
                 raise ValueError(
-                    f"--columns {ours}={columns[ours]}: a table of {kind} has no column {ours!r}"
+                    f"columns: {ours}={columns[ours]}: a table of {kind} has no column {ours!r}"
                     f"{nearest(ours, self.known | self.truths)}; it has {', '.join(sorted(self.known))}, "
                     f"facts.NAME, and of the truth {', '.join(sorted(self.truths))}"
                 )
@@ -205,34 +211,36 @@ class Reader:
     def rows(self, line: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """The rows of a line: one, or that of the source and that of the follow-up."""
         values = {
-            name: meant
+            name: content
             for name, value in renamed(line, self.columns).items()
-            if (meant := _meant(value, name) if type(value) is _Cell else value) is not None
+            if (content := _cell_value(value, name) if type(value) is _Cell else value) is not None
         }
         case, name = _case(values.get("case")), values.get("follow_up", self.follow_up)
         if name is None:
             raise ValueError(
                 "it has no follow_up; that is source, or a transformation such as mirror(h). For tables "
-                "that do not say it there is --follow-up"
+                "that do not say it there is the parameter follow_up"
             )
         name = self._id(as_text(name, "follow_up"))
-        draw, repeat = (_whole(values.get(what, 0), what, 0) for what in ("draw", "repeat"))
+        draw, repeat = (as_whole(values.get(what, 0), what, 0) for what in ("draw", "repeat"))
         if name == SOURCE and draw:
             raise ValueError(f"the source has no draws; draw is {draw}")
-        sides: dict[str, int] = {side: _whole(values[side], side, 1) for side in ("width", "height") if side in values}
+        sides: dict[str, int] = {
+            side: as_whole(values[side], side, 1) for side in ("width", "height") if side in values
+        }
         if not self.of_source.isdisjoint(values):
             if name == SOURCE:
                 raise ValueError("a line with a source beside is a pair; its follow_up is a transformation, not source")
-            said = repr([(column, value) for column, value in sorted(values.items()) if column in self.of_source])
+            text = repr([(column, value) for column, value in sorted(values.items()) if column in self.of_source])
             yield {
                 "case": case,
                 "follow_up": SOURCE,
                 "draw": 0,
                 "repeat": repeat,
-                "again": True,
+                "of_pair": True,
                 **sides,
                 **self._answer(values, "source_"),
-                "said": xxhash.xxh3_64_hexdigest(said.encode()),
+                "pair_hash": xxhash.xxh3_64_hexdigest(text.encode()),
             }
             sides = {}
         extras = {
@@ -246,7 +254,7 @@ class Reader:
             "follow_up": name,
             "draw": draw,
             "repeat": repeat,
-            "again": False,
+            "of_pair": False,
             "extras": _SPELLED.encode(extras) if extras else None,
             **sides,
             **({} if name == SOURCE else _change(values)),
@@ -266,106 +274,61 @@ class Reader:
 
     def _answer(self, values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
         """The status and the output of a line, or of its source."""
-        told = {name: values.get(prefix + name) for name in self.own}
-        lacking = [prefix + name for name in COLUMNS[self.kind].needed if told[name] is None]
         status = one_of(values.get(f"{prefix}status", "ok"), f"{prefix}status", STATUSES)
         row: dict[str, Any] = {"status": status}
         if f"{prefix}message" in values:
             row["message"] = as_text(values[f"{prefix}message"], "message")
         if f"{prefix}seconds" in values:
-            row["seconds"] = float(as_numbers(values[f"{prefix}seconds"], "seconds", (), "a number"))
+            row["seconds"] = as_number(values[f"{prefix}seconds"], "seconds")
+        fields, lacking = self._fields(self.kind, values, prefix)
         if status == "ok":
             if lacking:
-                raise ValueError(
-                    f"it has no {' and no '.join(lacking)}; where there is no output, the column "
-                    f"{prefix}status says {', '.join(STATUSES[1:])}"
-                )
+                raise ValueError(_lacking_text(lacking, prefix))
             frame = (values["width"], values["height"]) if not prefix and {"width", "height"} <= values.keys() else None
-            row["output"] = self._output(self.kind, told, frame)
-        elif len(lacking) < len(COLUMNS[self.kind].needed):
+            row["output"] = self._of_the_run(output_kind(self.kind).from_json(fields, frame))
+        elif not lacking:
             raise ValueError(f"its {prefix}status is {status}, and it has an output too")
         return row
 
-    def _output(self, kind: str, told: Mapping[str, Any], frame: Size | None) -> Output:
-        if kind == Caption.kind:
-            sure = told.get("score")
-            return Caption.from_text(
-                as_text(told["caption"], "caption"),
-                score=None if sure is None else float(as_numbers(sure, "score", (), "a number")),
-            )
-        if kind == Detections.kind:
-            return _detections(told)
-        return _forecast(told, frame) if kind == Forecast.kind else self._poses(told)
+    def _fields(self, kind: str, values: Mapping[str, object], prefix: str) -> tuple[dict[str, object], list[str]]:
+        """The fields of an output in a line, and the columns that the line lacks for one."""
+        columns = {field: f"{prefix}{column}" for field, column in json_columns(kind).items()}
+        fields = {field: values.get(column, self.common.get(field)) for field, column in columns.items()}
+        needed = output_kind(kind).json_fields
+        return fields, [column for field, column in columns.items() if needed[field] and fields[field] is None]
 
-    def truth(self, kind: str, told: Mapping[str, Any]) -> Output:
-        """The truth of a case. What several people say of a picture is a caption of as many lines."""
-        if kind == Caption.kind and isinstance(told["caption"], list):
-            return Caption.from_texts(_texts(told["caption"], "caption"))
-        lacking = [f"truth_{name}" for name in COLUMNS[kind].needed if told.get(name) is None]
+    def _of_the_run(self, output: Output) -> Output:
+        """What all outputs of a run have in common is the same in each."""
+        header = output.header()
+        if self.header is None:
+            self.header = header
+        elif header != self.header and json.loads(json.dumps(header)) != self.header:
+            other = " and ".join(name for name, value in header.items() if self.header.get(name) != value)
+            raise ValueError(f"its {other} differs from that of the other outputs; all outputs of a run have the same")
+        return output
+
+    def truth(self, values: Mapping[str, object]) -> Output:
+        """The truth of a case, by the columns that begin with `truth_`."""
+        kinds = kinds_in({name.removeprefix("truth_") for name in values})
+        if len(kinds) != 1:
+            mains = (f"truth_{next(iter(json_columns(kind).values()))}" for kind in output_kinds())
+            raise ValueError(f"it takes one of {', '.join(mains)}")
+        fields, lacking = self._fields(kinds[0], values, "truth_")
         if lacking:
             raise ValueError(f"it has no {' and no '.join(lacking)}")
-        return self._output(kind, told, None)
+        return output_kind(kinds[0]).from_json(fields, truth=True)
 
-    def _poses(self, told: Mapping[str, Any]) -> Poses:
-        if self.bones is None:
-            raise ValueError("points are the truth of poses, not of what this table holds")
-        form = "for each subject its landmarks [x, y] or [x, y, visibility], null where one is absent"
-        subjects = told["points"] if _depth(told["points"]) != 2 else [told["points"]]
-        points = [
-            [_landmark(one, form) for one in as_list(subject, "a subject of points", form)]
-            for subject in as_list(subjects, "points", form)
-        ]
-        wide = max((len(one) for subject in points for one in subject if one is not None), default=2)
-        absent = [float("nan")] * wide
-        filled = [[absent if one is None else one for one in subject] for subject in points]
-        array = as_numbers(filled, "points", (None, None, wide), form, absent=True)
-        seen, sure = told.get("visibility"), told.get("scores")
-        return Poses.from_array(
-            array,
-            skeleton=self.bones,
-            visibility=None
-            if seen is None
-            else as_numbers(seen, "visibility", array.shape[:2], "a number per landmark"),
-            scores=None if sure is None else as_numbers(sure, "scores", (len(array),), "a number for each subject"),
+
+def _lacking_text(lacking: Sequence[str], prefix: str) -> str:
+    if lacking == ["skeleton"]:
+        return (
+            "it does not say whose landmarks its points are; give the skeleton of all of them: coco-17, another name, "
+            "or a .toml file"
         )
-
-
-def _landmark(value: Any, form: str) -> list[Any] | None:
-    """A landmark; None where it is absent, also where that is said of its coordinates."""
-    return None if value is None or None in as_list(value, "a landmark of points", form) else value
-
-
-def _depth(value: Any) -> int:
-    return 1 + max((_depth(one) for one in value), default=0) if isinstance(value, list) else 0
-
-
-def _detections(told: Mapping[str, Any]) -> Detections:
-    boxes = as_numbers(told["boxes"], "boxes", (None, 4), "boxes [x0, y0, x1, y1] in pixels")
-    sure = told.get("scores")
-    return Detections.from_xyxy(
-        boxes,
-        _texts(told["labels"], "labels"),
-        None if sure is None else as_numbers(sure, "scores", (len(boxes),), "a number for each box"),
+    return (
+        f"it has no {' and no '.join(lacking)}; where there is no output, the column {prefix}status says "
+        f"{', '.join(STATUSES[1:])}"
     )
-
-
-def _forecast(told: Mapping[str, Any], frame: Size | None) -> Forecast:
-    depth = (None, None, 2) if _depth(told["futures"]) != 2 else (None, 2)
-    futures = as_numbers(told["futures"], "futures", depth, "paths, each a list of positions [x, y]")
-    heat = told.get("map")
-    if heat is None:
-        return Forecast.from_array(futures)
-    if not isinstance(heat, dict) or not {"probability"} <= heat.keys() <= {"probability", "box"}:
-        raise ValueError(f"map is {short(heat)}; it takes an object with probability, and box")
-    cells = as_numbers(heat["probability"], "probability", (None, None), "rows of equally many numbers")
-    box = heat.get("box") or (None if frame is None else (0, 0, *frame))
-    if box is None:
-        raise ValueError(
-            "map needs box, the part of the frame that it covers (x0, y0, x1, y1), where the line has no "
-            "width and height of its own"
-        )
-    x0, y0, x1, y1 = as_numbers(box, "box", (4,), "x0, y0, x1, y1 in pixels").tolist()
-    return Forecast.from_array(futures, cells, box=(x0, y0, x1, y1))
 
 
 _CHANGES = frozenset({"warp", "regions", "added", "removed", "facts"})
@@ -375,7 +338,7 @@ def _change(values: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of a change, as far as a line has them."""
     row: dict[str, Any] = {}
     if "warp" in values:
-        flat = (9,) if _depth(values["warp"]) == 1 else (3, 3)
+        flat = (9,) if depth(values["warp"]) == 1 else (3, 3)
         matrix = as_numbers(
             values["warp"], "warp", flat, "a matrix that carries the source to the follow-up, in pixels"
         )
@@ -385,7 +348,7 @@ def _change(values: Mapping[str, Any]) -> dict[str, Any]:
         row["regions"] = boxes.ravel().tolist()
     for name in ("added", "removed"):
         if name in values:
-            row[name] = [values[name]] if isinstance(values[name], str) else _texts(values[name], name)
+            row[name] = [values[name]] if isinstance(values[name], str) else as_texts(values[name], name)
     facts = values.get("facts", {})
     if not isinstance(facts, dict):
         raise ValueError(f"facts is {short(facts)}; it takes an object")
@@ -406,23 +369,10 @@ def _change(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _case(value: Any) -> str:
     if value is None:
-        raise ValueError("it has no case; what the cases are called is said with --columns case=COLUMN")
+        raise ValueError("it has no case; where its column has another name, columns says so: case=NAME")
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     text = unicodedata.normalize("NFC", as_text(value, "case"))
     if not text.strip():
         raise ValueError("case is empty")
     return text
-
-
-def _texts(value: Any, what: str) -> list[str]:
-    return [as_text(one, f"one of {what}") for one in as_list(value, what, "texts")]
-
-
-def _whole(value: Any, what: str, low: int) -> int:
-    """A whole number, also one that a program wrote as 1.0."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value < 1 << 31:
-        raise ValueError(f"{what} is {short(value)}; it takes a whole number from {low}")
-    return value

@@ -11,7 +11,7 @@ from instar.outputs.output import Output
 from instar.registry import every
 from instar.spelling import unknown
 
-__all__ = ["Output", "output_kind", "output_kinds"]
+__all__ = ["Output", "json_columns", "output_kind", "output_kinds"]
 
 
 @cache
@@ -27,3 +27,9 @@ def output_kind(name: str) -> type[Output]:
     if name not in kinds:
         raise unknown("output kind", name, kinds)
     return kinds[name]
+
+
+def json_columns(kind: str) -> dict[str, str]:
+    """What the JSON fields of a kind are called in a table, where columns of other things stand beside them: a field
+    called `text` has the name of its kind there."""
+    return {field: kind if field == "text" else field for field in output_kind(kind).json_fields}

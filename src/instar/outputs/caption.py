@@ -1,4 +1,4 @@
-"""Caption: what a picture shows, in words."""
+"""Caption: what an image shows, in words."""
 
 from __future__ import annotations
 
@@ -12,27 +12,30 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.case import Input
+from instar.json_values import as_number, as_object, as_text, as_texts
 from instar.outputs.detections import Detections
 from instar.outputs.heat import HeatMap, heat_of
 from instar.outputs.marks import Mark
 from instar.shapes import Shape
-from instar.warp import Warp
+from instar.warp import Size, Warp
 
 __all__ = ["OUTPUT", "Caption"]
+
+_TEXT = "the text of a caption"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Caption:
-    """What a captioner says of one picture, or what a person said (one caption a line).
+    """What a captioner says of one image, or what people say of it (one caption a line).
 
-    `score` is how sure it is. `attention` is where it looked. `behind` are the detections that the words were made of,
+    `score` is how sure it is. `attention` is where it looked. `detections` are those that the words were made of,
     for a captioner that has such; both are drawn beside the caption.
     """
 
     text: str
     score: float | None = None
     attention: HeatMap | None = None
-    behind: Detections | None = None
+    detections: Detections | None = None
     cells: npt.NDArray[np.float32] | None = None
     """Attention over the whole frame whose size is not known yet; `accept` makes it the attention."""
 
@@ -41,15 +44,18 @@ class Caption:
     relation: ClassVar[str | None] = "objects"
     suite: ClassVar[str | None] = "deeptest"
     has_marks: ClassVar[bool] = False
+    need: ClassVar[str | None] = None
+    accepts: ClassVar[tuple[type, ...]] = (str,)
+    json_fields: ClassVar[Mapping[str, bool]] = {"text": True, "score": False, "attention": False, "detections": False}
     columns: ClassVar[Mapping[str, Any]] = {
         "caption": pl.String,
         "score": pl.Float32,
         "map": pl.Binary,
         "map_size": pl.List(pl.Float32),
         "map_warp": pl.List(pl.Float64),
-        "behind_boxes": pl.List(pl.Float32),
-        "behind_labels": pl.List(pl.String),
-        "behind_scores": pl.List(pl.Float32),
+        "detections_boxes": pl.List(pl.Float32),
+        "detections_labels": pl.List(pl.String),
+        "detections_scores": pl.List(pl.Float32),
     }
     apart: ClassVar[tuple[str, ...]] = ("map",)
 
@@ -60,7 +66,7 @@ class Caption:
         *,
         score: float | None = None,
         attention: npt.ArrayLike | None = None,
-        behind: Detections | None = None,
+        detections: Detections | None = None,
     ) -> Caption:
         """From words, whose white space is put in order; `attention` (h, w) is spread over the whole frame.
 
@@ -70,13 +76,13 @@ class Caption:
         if score is not None and not math.isfinite(score):
             raise ValueError(f"the score of a caption is a finite number, not {score}")
         cells = None if attention is None else np.asarray(attention, np.float32)
-        return cls(_worded(text), score, behind=behind, cells=cells)
+        return cls(_worded(text), score, detections=detections, cells=cells)
 
     @classmethod
     def from_texts(cls, texts: list[str]) -> Caption:
-        """Several captions of one picture, as datasets have them.
+        """Several captions of one image, as datasets have them.
 
-        >>> Caption.from_texts(["a dog", "one dog"]).said
+        >>> Caption.from_texts(["a dog", "one dog"]).texts
         ('a dog', 'one dog')
         """
         if not texts:
@@ -84,7 +90,7 @@ class Caption:
         return cls("\n".join(map(_worded, texts)))
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def texts(self) -> tuple[str, ...]:
         """Its captions: one of a system, several of a dataset."""
         return tuple(self.text.split("\n"))
 
@@ -92,16 +98,16 @@ class Caption:
         return replace(
             self,
             attention=None if self.attention is None else self.attention.warped(warp),
-            behind=None if self.behind is None else self.behind.warped(warp),
+            detections=None if self.detections is None else self.detections.warped(warp),
         )
 
     def confident(self, confidence: float) -> Caption:
-        return self if self.behind is None else replace(self, behind=self.behind.confident(confidence))
+        return self if self.detections is None else replace(self, detections=self.detections.confident(confidence))
 
     def shapes(self, target: str | None = None) -> list[Shape]:
-        """Where it looked and what stood behind the words; the words themselves are what it `says`."""
+        """Where it looked and what the words were made of; the words themselves are what it `says`."""
         return ([] if self.attention is None else [self.attention.shape()]) + (
-            [] if self.behind is None else self.behind.shapes()
+            [] if self.detections is None else self.detections.shapes()
         )
 
     def marks(self) -> list[Mark]:
@@ -109,6 +115,33 @@ class Caption:
 
     def says(self) -> str:
         return self.text
+
+    def facts(self) -> Mapping[str, float]:
+        return {}
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "text": self.text if len(self.texts) == 1 else list(self.texts),
+            "score": self.score,
+            "attention": None if self.attention is None else self.attention.to_json(),
+            "detections": None if self.detections is None else self.detections.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, object], frame: Size | None = None, *, truth: bool = False) -> Caption:
+        """From a text; as truth also from a list of texts."""
+        text, score = fields["text"], fields.get("score")
+        attention, detections = fields.get("attention"), fields.get("detections")
+        several = truth and isinstance(text, list)
+        caption = cls.from_texts(as_texts(text, _TEXT)) if several else cls.from_text(as_text(text, _TEXT))
+        return cls(
+            caption.text,
+            None if score is None else as_number(score, "score"),
+            None if attention is None else HeatMap.from_json(attention, "attention", frame),
+            None
+            if detections is None
+            else Detections.from_json(as_object(detections, "detections", Detections.json_fields), frame),
+        )
 
     def header(self) -> dict[str, Any]:
         return {"kind": self.kind}
@@ -123,27 +156,27 @@ class Caption:
                 map_size=np.array(self.attention.size, np.float32),
                 map_warp=self.attention.warp.matrix.ravel(),
             )
-        if self.behind is not None:
+        if self.detections is not None:
             row.update(
-                behind_boxes=self.behind.boxes.ravel(),
-                behind_labels=list(self.behind.labels),
-                behind_scores=self.behind.scores,
+                detections_boxes=self.detections.boxes.ravel(),
+                detections_labels=list(self.detections.labels),
+                detections_scores=self.detections.scores,
             )
         return row
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Caption:
-        behind = None
-        if row.get("behind_labels"):  # where nothing was found, nothing stood behind the words
-            behind = Detections.from_xyxy(
-                np.asarray(row["behind_boxes"], np.float32).reshape(-1, 4),
-                list(row["behind_labels"]),
-                np.asarray(row["behind_scores"], np.float32),
+        detections = None
+        if row.get("detections_labels"):  # where nothing was detected, the words were made of nothing
+            detections = Detections.from_xyxy(
+                np.asarray(row["detections_boxes"], np.float32).reshape(-1, 4),
+                list(row["detections_labels"]),
+                np.asarray(row["detections_scores"], np.float32),
             )
-        return cls(row["caption"], row.get("score"), heat_of(row), behind)
+        return cls(row["caption"], row.get("score"), heat_of(row), detections)
 
     @classmethod
-    def accept(cls, answer: object, given: Input) -> Caption:
+    def accept(cls, answer: object, input: Input) -> Caption:
         if isinstance(answer, str):
             return cls.from_text(answer)
         if not isinstance(answer, cls):
@@ -151,11 +184,11 @@ class Caption:
         if answer.cells is None:
             return answer
         height, width = answer.cells.shape if answer.cells.ndim == 2 else (1, 1)
-        return replace(answer, cells=None, attention=HeatMap.of(answer.cells, Warp.resize((width, height), given.size)))
+        return replace(answer, cells=None, attention=HeatMap.of(answer.cells, Warp.resize((width, height), input.size)))
 
     @classmethod
     def subjects(cls, rows: pl.DataFrame, header: Mapping[str, Any]) -> None:
-        """Words have no place in the picture."""
+        """Words have no place in the image."""
 
 
 def _worded(text: str) -> str:

@@ -13,10 +13,12 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.case import Input
+from instar.json_values import as_list, as_numbers, as_texts
+from instar.outputs.cells import cells_from_json, cells_to_json
 from instar.outputs.marks import Mark
 from instar.outputs.subjects import subject_frame
 from instar.shapes import Shape
-from instar.warp import Warp, warp_pixels
+from instar.warp import Size, Warp, warp_pixels
 
 __all__ = ["OUTPUT", "Detections"]
 
@@ -40,6 +42,15 @@ class Detections:
     relation: ClassVar[str | None] = "detections"
     suite: ClassVar[str | None] = "detections"
     has_marks: ClassVar[bool] = True
+    need: ClassVar[str | None] = "objects"
+    accepts: ClassVar[tuple[type, ...]] = ()
+    json_fields: ClassVar[Mapping[str, bool]] = {
+        "boxes": True,
+        "labels": True,
+        "scores": False,
+        "ids": False,
+        "masks": False,
+    }
     columns: ClassVar[Mapping[str, Any]] = {
         "boxes": pl.List(pl.Float32),
         "labels": pl.List(pl.String),
@@ -64,7 +75,7 @@ class Detections:
         if (self.boxes[:, 2:] < self.boxes[:, :2]).any():
             raise ValueError("a box has x1 < x0 or y1 < y0; boxes are x0, y0, x1, y1")
         if len(set(self.ids)) != len(self.ids):
-            twice = next(one for one in self.ids if self.ids.count(one) > 1)
+            twice = next(name for name in self.ids if self.ids.count(name) > 1)
             raise ValueError(f"ids tell objects apart, and {twice!r} is that of several")
         if self.masks is not None and (self.masks.ndim != 3 or len(self.masks) != count):
             raise ValueError(f"masks are (N, H, W), one for each of the {count} boxes, got shape {self.masks.shape}")
@@ -137,6 +148,38 @@ class Detections:
     def says(self) -> None:
         """It is drawn."""
 
+    def facts(self) -> Mapping[str, float]:
+        return {}
+
+    def to_json(self) -> dict[str, object]:
+        masks = None if self.masks is None else [cells_to_json(mask.astype(np.uint8) * 255) for mask in self.masks]
+        return {
+            "boxes": self.boxes.tolist(),
+            "labels": list(self.labels),
+            "scores": self.scores.tolist(),
+            "ids": list(self.ids) or None,
+            "masks": masks,
+        }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, object], frame: Size | None = None, *, truth: bool = False) -> Detections:
+        """From boxes and labels, and where they are there scores, ids and masks: PNGs in base64, 0 outside."""
+        boxes = as_numbers(fields["boxes"], "boxes", (None, 4), "boxes [x0, y0, x1, y1] in pixels")
+        scores, ids, masks = fields.get("scores"), fields.get("ids"), fields.get("masks")
+        cells = [
+            cells_from_json(mask, "a mask", "masks", frame) > 0
+            for mask in ([] if masks is None else as_list(masks, "masks", "PNGs in base64, one for each box"))
+        ]
+        if any(mask.shape != cells[0].shape for mask in cells):
+            raise ValueError("the masks are of different sizes")
+        return cls.from_xyxy(
+            boxes,
+            as_texts(fields["labels"], "labels"),
+            None if scores is None else as_numbers(scores, "scores", (len(boxes),), "a number for each box"),
+            ids=() if ids is None else as_texts(ids, "ids"),
+            masks=None if masks is None else cells or np.zeros((0, *(frame or (0, 0))[::-1])),
+        )
+
     def header(self) -> dict[str, Any]:
         return {"kind": self.kind}
 
@@ -158,11 +201,11 @@ class Detections:
         )
 
     @classmethod
-    def accept(cls, answer: object, given: Input) -> Detections:
+    def accept(cls, answer: object, input: Input) -> Detections:
         if isinstance(answer, cls):
-            if answer.masks is not None and answer.masks.shape[1:] != given.size[::-1]:
+            if answer.masks is not None and answer.masks.shape[1:] != input.size[::-1]:
                 height, width = answer.masks.shape[1:]
-                raise ValueError(f"the masks are {width}×{height}, the image is {given.size[0]}×{given.size[1]}")
+                raise ValueError(f"the masks are {width}×{height}, the image is {input.size[0]}×{input.size[1]}")
             return answer
         raise TypeError(f"expected Detections (see Detections.from_xyxy), got {type(answer).__name__}")
 

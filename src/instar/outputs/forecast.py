@@ -11,15 +11,14 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.case import Input
-from instar.outputs.heat import HeatMap, heat_of
+from instar.json_values import as_numbers, depth
+from instar.outputs.heat import Box, HeatMap, heat_of
 from instar.outputs.marks import Mark
 from instar.scene import Scene
 from instar.shapes import Shape
-from instar.warp import Warp
+from instar.warp import Size, Warp
 
 __all__ = ["OUTPUT", "Forecast", "Paths"]
-
-Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +39,9 @@ class Forecast:
     relation: ClassVar[str | None] = "wvc"
     suite: ClassVar[str | None] = "trajtest"
     has_marks: ClassVar[bool] = False
+    need: ClassVar[str | None] = None
+    accepts: ClassVar[tuple[type, ...]] = ()
+    json_fields: ClassVar[Mapping[str, bool]] = {"futures": True, "map": False}
     columns: ClassVar[Mapping[str, Any]] = {
         "futures": pl.List(pl.Float32),
         "samples": pl.Int32,
@@ -68,11 +70,7 @@ class Forecast:
             raise ValueError(f"a probability map is (h, w), got shape {cells.shape}")
         if box is None:
             return cls(array, None, np.asarray(cells, np.float32))
-        x0, y0, x1, y1 = box
-        height, width = cells.shape
-        matrix = np.array([[(x1 - x0) / width, 0, x0], [0, (y1 - y0) / height, y0], [0, 0, 1]])
-        # the frame is filled in by `accept`
-        return cls(array, HeatMap.of(cells, Warp(matrix, (width, height), (max(1, round(x1)), max(1, round(y1))))))
+        return cls(array, HeatMap.over_box(cells, box))  # the frame is filled in by `accept`
 
     def __len__(self) -> int:
         return len(self.futures)
@@ -104,6 +102,21 @@ class Forecast:
     def says(self) -> None:
         """It is drawn."""
 
+    def facts(self) -> Mapping[str, float]:
+        return {}
+
+    def to_json(self) -> dict[str, object]:
+        return {"futures": self.futures.tolist(), "map": None if self.heat is None else self.heat.to_json()}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, object], frame: Size | None = None, *, truth: bool = False) -> Forecast:
+        """From paths, or one path, and where there is one the `map` of a probability."""
+        one_path = depth(fields["futures"]) == 2
+        shape = (None, 2) if one_path else (None, None, 2)
+        futures = as_numbers(fields["futures"], "futures", shape, "paths, each a list of positions [x, y]")
+        heat = fields.get("map")
+        return cls(_checked(futures), None if heat is None else HeatMap.from_json(heat, "map", frame))
+
     def header(self) -> dict[str, Any]:
         return {"kind": self.kind}
 
@@ -123,7 +136,7 @@ class Forecast:
         return cls(futures, heat_of(row))
 
     @classmethod
-    def accept(cls, answer: object, given: Input) -> Forecast:
+    def accept(cls, answer: object, input: Input) -> Forecast:
         made = answer if isinstance(answer, cls) else None
         if made is None:
             if not isinstance(answer, np.ndarray | list | tuple):
@@ -133,14 +146,14 @@ class Forecast:
             made = cls.from_array(answer)
         futures = _checked(made.futures)
         steps = futures.shape[1]
-        if isinstance(given, Scene) and steps != given.steps:
-            raise ValueError(f"the scene asks for {given.steps} positions, its futures have {steps}")
+        if isinstance(input, Scene) and steps != input.steps:
+            raise ValueError(f"the scene asks for {input.steps} positions, its futures have {steps}")
         heat = made.heat
         if made.cells is not None:
             height, width = made.cells.shape
-            heat = HeatMap.of(made.cells, Warp.resize((width, height), given.size))
-        elif heat is not None and heat.warp.target != given.size:
-            heat = HeatMap(heat.cells, Warp(heat.warp.matrix, heat.warp.source, given.size))
+            heat = HeatMap.of(made.cells, Warp.resize((width, height), input.size))
+        elif heat is not None and heat.warp.target != input.size:
+            heat = HeatMap(heat.cells, Warp(heat.warp.matrix, heat.warp.source, input.size))
         return cls(futures, heat)
 
     @classmethod

@@ -10,10 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from instar.json_values import as_numbers, as_object, short
 from instar.shapes import Shape
 from instar.warp import Size, Warp, carried_mass, warp_pixels
 
-__all__ = ["HeatMap", "heat_of"]
+__all__ = ["Box", "HeatMap", "heat_of"]
+
+Box = tuple[float, float, float, float]
+"""x0, y0, x1, y1 in pixels."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +72,37 @@ class HeatMap:
     def unpacked(cls, data: bytes, size: Size, warp: Warp) -> HeatMap:
         root = np.frombuffer(zlib.decompress(data), "<f2").astype(np.float64).reshape(size[::-1])
         return cls.of(root * root, warp)
+
+    def to_json(self) -> dict[str, object]:
+        return {"probability": self.cells.tolist(), "warp": self.warp.matrix.tolist()}
+
+    @classmethod
+    def from_json(cls, value: object, what: str, frame: Size | None) -> HeatMap:
+        """From numbers proportional to a probability, and the `box` or the `warp` that says where its cells lie."""
+        fields = as_object(value, what, {"probability": True, "box": False, "warp": False})
+        cells = as_numbers(fields["probability"], "probability", (None, None), "rows of equally many numbers")
+        box = fields["box"]
+        if fields["warp"] is not None:
+            matrix = as_numbers(fields["warp"], "warp", (3, 3), "a matrix that carries the cells to the frame")
+            return cls.of(cells, Warp(matrix, cells.shape[::-1], frame or (1, 1)))
+        if box is None and frame is None:
+            raise ValueError(
+                f"{what} needs box, the part of the frame that it covers (x0, y0, x1, y1), where there is no width and "
+                "height of the frame"
+            )
+        corners = as_numbers([0, 0, *(frame or ())] if box is None else box, "box", (4,), "x0, y0, x1, y1 in pixels")
+        x0, y0, x1, y1 = corners.tolist()
+        if x1 <= x0 or y1 <= y0:
+            raise ValueError(f"box is {short(box)}; it takes x0, y0, x1, y1 with x0 < x1 and y0 < y1")
+        return cls.over_box(cells, (x0, y0, x1, y1), frame)
+
+    @classmethod
+    def over_box(cls, probability: npt.ArrayLike, box: Box, frame: Size | None = None) -> HeatMap:
+        """A map of a part of the frame; without a frame, of the smallest that holds it."""
+        x0, y0, x1, y1 = box
+        height, width = np.shape(probability) if np.ndim(probability) == 2 else (1, 1)
+        matrix = np.array([[(x1 - x0) / max(width, 1), 0, x0], [0, (y1 - y0) / max(height, 1), y0], [0, 0, 1]])
+        return cls.of(probability, Warp(matrix, (width, height), frame or (max(1, round(x1)), max(1, round(y1)))))
 
     def shape(self) -> Shape:
         """Its heat over the box it covers in the frame."""

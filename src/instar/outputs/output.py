@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import polars as pl
 
 from instar.case import Input
 from instar.outputs.marks import Mark
 from instar.shapes import Shape
-from instar.warp import Warp
+from instar.warp import Size, Warp
 
 __all__ = ["Output"]
 
@@ -28,13 +28,20 @@ class Output(Protocol):
     """The suite for it when nobody names one."""
     has_marks: ClassVar[bool]
     """Whether it finds subjects or objects at places in the image."""
+    need: ClassVar[str | None]
+    """The need that an output of this kind meets: as ground truth, as a provider's answer, or as the source's
+    answer."""
+    accepts: ClassVar[tuple[type, ...]]
+    """The plain Python types that a function may return for it, and that mean no other kind."""
+    json_fields: ClassVar[Mapping[str, bool]]
+    """The fields of its JSON form, and whether each must be there. The first one tells the kind from others."""
     columns: ClassVar[Mapping[str, Any]]
     """The Parquet columns of one stored output, with their polars types."""
     apart: ClassVar[tuple[str, ...]]
     """Binary columns that are large and often equal: stored once, by the hash of their content."""
 
-    def warped(self, warp: Warp) -> Output: ...
-    def confident(self, confidence: float) -> Output:
+    def warped(self, warp: Warp) -> Self: ...
+    def confident(self, confidence: float) -> Self:
         """Only what scores at least this; itself where nothing has a score."""
         ...
 
@@ -50,6 +57,23 @@ class Output(Protocol):
         """What it says in words; None for a kind that is drawn."""
         ...
 
+    def facts(self) -> Mapping[str, float]:
+        """Plain facts of it, to slice results by later."""
+        ...
+
+    def to_json(self) -> dict[str, object]:
+        """Its JSON form: `from_json` makes the same output of it."""
+        ...
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, object], frame: Size | None = None, *, truth: bool = False) -> Self:
+        """From its JSON form, as programs, services and tables say it; raises ValueError, saying what is wrong.
+
+        Needed fields are there, others may be None. `frame` is the size of the input where it is known. As `truth`,
+        a kind may take more: several captions of one image.
+        """
+        ...
+
     def header(self) -> dict[str, Any]:
         """What is the same for all outputs of a run; stored once, in its manifest."""
         ...
@@ -59,10 +83,10 @@ class Output(Protocol):
         ...
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Output: ...
+    def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Self: ...
     @classmethod
-    def accept(cls, answer: object, given: Input) -> Output:
-        """An answer to a given input, checked at the door; raises where it is not what this kind can be made of."""
+    def accept(cls, answer: object, input: Input) -> Self:
+        """An answer to an input, checked at the door; raises where it is not what this kind can be made of."""
         ...
 
     @classmethod

@@ -13,11 +13,12 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.case import Input
+from instar.json_values import as_list, as_numbers, depth, short
 from instar.outputs.marks import Mark
 from instar.outputs.subjects import subject_frame
 from instar.shapes import Shape
 from instar.skeleton import Skeleton, skeleton
-from instar.warp import Warp
+from instar.warp import Size, Warp
 
 __all__ = ["OUTPUT", "PoseBatch", "Poses"]
 
@@ -42,6 +43,9 @@ class Poses:
     relation: ClassVar[str | None] = "poses"
     suite: ClassVar[str | None] = "met-pose/sub"
     has_marks: ClassVar[bool] = True
+    need: ClassVar[str | None] = "landmarks"
+    accepts: ClassVar[tuple[type, ...]] = ()
+    json_fields: ClassVar[Mapping[str, bool]] = {"points": True, "skeleton": True, "visibility": False, "scores": False}
     columns: ClassVar[Mapping[str, Any]] = {
         "points": pl.List(pl.Float32),
         "visibility": pl.List(pl.Float32),
@@ -65,7 +69,7 @@ class Poses:
         >>> Poses.from_array([[[1, 2]] * 17], skeleton="coco-17").scores
         array([1.], dtype=float32)
         """
-        bones = _skeleton(skeleton)
+        bones = _named(skeleton)
         array = np.asarray(points, dtype=np.float32)
         count = len(bones.landmarks)
         if array.size == 0:
@@ -149,6 +153,36 @@ class Poses:
     def says(self) -> None:
         """It is drawn."""
 
+    def facts(self) -> Mapping[str, float]:
+        return {}
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "points": [
+                [None if np.isnan(point).any() else point.tolist() for point in subject] for subject in self.points
+            ],
+            "skeleton": self.skeleton.to_dict(),
+            "visibility": np.nan_to_num(self.visibility).tolist(),
+            "scores": self.scores.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, object], frame: Size | None = None, *, truth: bool = False) -> Poses:
+        """From the landmarks of each subject, or of one: `[x, y]` or `[x, y, visibility]`, null where one is absent."""
+        bones = _skeleton_from_json(fields["skeleton"])
+        points = _points_from_json(fields["points"], bones)
+        visibility, scores = fields.get("visibility"), fields.get("scores")
+        return cls.from_array(
+            points,
+            skeleton=bones,
+            visibility=None
+            if visibility is None
+            else as_numbers(visibility, "visibility", points.shape[:2], "a number for each landmark"),
+            scores=None
+            if scores is None
+            else as_numbers(scores, "scores", (len(points),), "a number for each subject"),
+        )
+
     def header(self) -> dict[str, Any]:
         """What is the same for all outputs of a run."""
         return _header(self.skeleton)
@@ -158,7 +192,7 @@ class Poses:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Poses:
-        bones = _stored_skeleton(json.dumps(header["skeleton"]))
+        bones = _known_skeleton(json.dumps(header["skeleton"]))
         count = len(bones.landmarks)
         return cls.from_array(
             np.asarray(row["points"], np.float32).reshape(-1, count, 2),
@@ -168,7 +202,7 @@ class Poses:
         )
 
     @classmethod
-    def accept(cls, answer: object, given: Input) -> Poses:
+    def accept(cls, answer: object, input: Input) -> Poses:
         """An answer of a user's function as Poses: an instance of it, nothing else says its skeleton."""
         if isinstance(answer, cls):
             return answer
@@ -183,9 +217,8 @@ class Poses:
         return subject_frame(batch.counts, boxes, batch.scores)
 
 
-@lru_cache(maxsize=64)
-def _stored_skeleton(text: str) -> Skeleton:
-    return Skeleton.from_dict(json.loads(text))
+def _named(name: Skeleton | str) -> Skeleton:
+    return skeleton(name) if isinstance(name, str) else name
 
 
 @lru_cache(maxsize=64)
@@ -194,8 +227,55 @@ def _header(bones: Skeleton) -> dict[str, Any]:
     return {"kind": Poses.kind, "skeleton": bones.to_dict()}
 
 
-def _skeleton(given: Skeleton | str) -> Skeleton:
-    return skeleton(given) if isinstance(given, str) else given
+def _skeleton_from_json(value: object) -> Skeleton:
+    if isinstance(value, Skeleton):
+        return value
+    if not isinstance(value, str | dict):
+        raise ValueError(f"skeleton is {short(value)}; it takes the name of a skeleton, or all of one")
+    try:
+        return _known_skeleton(json.dumps(value))
+    except (KeyError, OSError) as error:
+        raise ValueError(str(error)) from None
+
+
+@lru_cache(maxsize=64)
+def _known_skeleton(text: str) -> Skeleton:
+    """It comes with every answer, and is always the same."""
+    value = json.loads(text)
+    return skeleton(value) if isinstance(value, str) else Skeleton.from_dict(value)
+
+
+def _points_from_json(value: object, bones: Skeleton) -> npt.NDArray[np.float64]:
+    """(subjects, landmarks, 2 or 3), NaN where a landmark is absent, also where that is said of its coordinates."""
+    form = "landmarks [x, y] or [x, y, visibility] in pixels, null where one is absent"
+    count = len(bones.landmarks)
+    subjects: list[list[list[object] | None]] = []
+    for number, subject in enumerate(_subjects(as_list(value, "points", "subjects, each a list of landmarks"), count)):
+        landmarks = as_list(subject, f"subject {number} of points", "landmarks, each [x, y] or null")
+        if len(landmarks) != count:
+            raise ValueError(f"subject {number} of points has {len(landmarks)} landmarks; {bones.name} has {count}")
+        subjects.append([_landmark(one, form) for one in landmarks])
+    present = [landmark for subject in subjects for landmark in subject if landmark is not None]
+    wide = 3 if present and all(len(landmark) == 3 for landmark in present) else 2
+    absent = np.array([[one is None for one in subject] for subject in subjects], bool).reshape(-1, count)
+    filled = [[[0] * wide if one is None else one for one in subject] for subject in subjects]
+    points = as_numbers(filled, "points", (len(subjects), count, wide), form)
+    points[absent] = np.nan
+    return points
+
+
+def _subjects(points: list[object], count: int) -> list[object]:
+    """A list of subjects; one subject may stand for itself, without a list around it."""
+    if depth(points) != 2:
+        return points
+    rows = [row for row in points if isinstance(row, list)]
+    all_absent = all(value is None for row in rows for value in row) and all(len(row) == count for row in rows)
+    return points if all_absent else [points]
+
+
+def _landmark(value: object, form: str) -> list[object] | None:
+    landmark = None if value is None else as_list(value, "a landmark of points", form)
+    return None if landmark is None or None in landmark else landmark
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,6 +12,8 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.case import Input
+from instar.json_values import as_list, as_text, short
+from instar.outputs.cells import cells_from_json, cells_to_json, png_of_cells
 from instar.outputs.marks import Mark
 from instar.shapes import Shape
 from instar.warp import Size, Warp, warp_pixels
@@ -21,7 +23,7 @@ __all__ = ["OUTPUT", "Zones"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Zones:
-    """Named zones of one picture: `labels` (H, W) of uint8, and per zone name the label values it covers.
+    """Named zones of one image: `labels` (H, W) of uint8, and per zone name the label values it covers.
 
     A value in no zone belongs to none of them.
     """
@@ -34,6 +36,9 @@ class Zones:
     relation: ClassVar[str | None] = None
     suite: ClassVar[str | None] = None
     has_marks: ClassVar[bool] = False
+    need: ClassVar[str | None] = "zones"
+    accepts: ClassVar[tuple[type, ...]] = ()
+    json_fields: ClassVar[Mapping[str, bool]] = {"names": True, "labels": True}
     columns: ClassVar[Mapping[str, Any]] = {"png": pl.Binary}
     apart: ClassVar[tuple[str, ...]] = ()
 
@@ -56,7 +61,7 @@ class Zones:
         return np.asarray(cv2.LUT(self.labels, table), dtype=np.uint8)
 
     def shares(self) -> dict[str, float]:
-        """How much of the picture each zone takes, 0 to 1."""
+        """How much of the image each zone takes, 0 to 1."""
         counts = cv2.calcHist([self.labels], [0], None, [256], [0, 256]).ravel()
         return {name: float(counts[list(values)].sum()) / self.labels.size for name, values in self.names.items()}
 
@@ -84,11 +89,31 @@ class Zones:
     def says(self) -> None:
         """It is drawn."""
 
+    def facts(self) -> Mapping[str, float]:
+        return self.shares()
+
+    def to_json(self) -> dict[str, object]:
+        return {"names": self._listed_names(), "labels": cells_to_json(self.labels)}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, object], frame: Size | None = None, *, truth: bool = False) -> Zones:
+        """From a PNG in base64, and the label values of each zone."""
+        names = fields["names"]
+        if not isinstance(names, dict):
+            raise ValueError(
+                f'names is {short(names)}; it takes the label values of each zone, as in {{"skin": [1, 2]}}'
+            )
+        labels = cells_from_json(fields["labels"], "labels", cls.kind, frame)
+        return cls(labels, {as_text(name, "a zone's name"): _values(values, name) for name, values in names.items()})
+
     def header(self) -> dict[str, Any]:
-        return {"kind": self.kind, "names": {name: list(values) for name, values in self.names.items()}}
+        return {"kind": self.kind, "names": self._listed_names()}
+
+    def _listed_names(self) -> dict[str, list[int]]:
+        return {name: list(values) for name, values in self.names.items()}
 
     def row(self) -> dict[str, Any]:
-        return {"png": cv2.imencode(".png", self.labels)[1].tobytes()}
+        return {"png": png_of_cells(self.labels)}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Zones:
@@ -96,16 +121,23 @@ class Zones:
         return cls(np.asarray(labels, np.uint8), {name: tuple(v) for name, v in header["names"].items()})
 
     @classmethod
-    def accept(cls, answer: object, given: Input) -> Zones:
+    def accept(cls, answer: object, input: Input) -> Zones:
         if not isinstance(answer, cls):
             raise TypeError(f"expected Zones, got {type(answer).__name__}")
-        if answer.size != given.size:
-            raise ValueError(f"the zones are {answer.size}, the image is {given.size}")
+        if answer.size != input.size:
+            raise ValueError(f"the zones are {answer.size}, the image is {input.size}")
         return answer
 
     @classmethod
     def subjects(cls, rows: pl.DataFrame, header: Mapping[str, Any]) -> pl.DataFrame | None:
         return None
+
+
+def _values(value: object, zone: str) -> tuple[int, ...]:
+    values = tuple(one for one in as_list(value, zone, "label values from 0 to 255") if type(one) is int)
+    if len(values) != len(as_list(value, zone, "")) or not all(0 <= one <= 255 for one in values):
+        raise ValueError(f"{zone} is {short(value)}; it takes a list of label values from 0 to 255")
+    return values
 
 
 OUTPUT = Zones

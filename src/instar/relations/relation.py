@@ -69,6 +69,9 @@ class Relation:
     mapping: bool = True
     tests: bool = False
     help: str = ""
+    own_needs: tuple[str, ...] = ()
+    """Needs that are annotated or found by the system itself in the source: those of another provider are not what the
+    relation is about."""
     made_of: Mapping[str, str] = field(default_factory=dict)
     """Over many cases: which relation's verdicts a measure is taken from, where that is not the output kind's own."""
 

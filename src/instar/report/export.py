@@ -10,11 +10,11 @@ from urllib.parse import quote
 
 from instar.analysis import Run
 from instar.engine import DEFAULT
+from instar.files import place_file
 from instar.report.chart import Chart, printed
 from instar.report.compared import Comparison
 from instar.report.page import Report, RunPart, make_report, page
 from instar.report.panels import PanelContent
-from instar.report.picture import place_file
 from instar.report.rebuild import severity_text
 from instar.report.tables import markdown_lines
 from instar.report.words import headline, interval, p_text, percent, slice_words

@@ -14,7 +14,7 @@ import polars as pl
 
 from instar import __version__
 from instar.analysis import Run
-from instar.engine import DEFAULT
+from instar.engine import DEFAULT, stored_judging
 from instar.report.chart import PAGE_FONT, STATIC, Chart, columns, config
 from instar.report.compared import Comparison, common_cases, compare, run_names
 from instar.report.figures import charts, comparison
@@ -163,7 +163,7 @@ def _facts(run: Run, judging: str) -> list[tuple[str, str]]:
     manifest, cases = run.manifest, run.cases()
     system, machine = manifest.system, manifest.machine
     unreadable = cases.filter(pl.col("status") != "ok").height
-    options = {**manifest.options, **(run.store.judging_info(judging) or {"options": {}})["options"]}
+    options = {**manifest.options, **stored_judging(run.store, judging).options}
     spelled = ", ".join(f"{key}={value}" for key, value in sorted(options.items())) or "no options"
     facts = [
         ("System", f"{system.name} (answers with {system.kind}, fingerprint {system.fingerprint})"),
@@ -205,7 +205,7 @@ def _commands(run: Run, judging: str) -> list[str]:
         )
         for dataset in datasets
     ]
-    options = (run.store.judging_info(judging) or {"options": {}})["options"]
+    options = stored_judging(run.store, judging).options
     if judging != DEFAULT:
         asked = [part for key, value in options.items() for part in (f"--{key}", str(value))]
         commands.append(shlex.join(["instar", "judge", folder, *asked]))

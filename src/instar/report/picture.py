@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,20 +19,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from instar.files import place_file
 from instar.image import Image
 from instar.shapes import Shape
 from instar.warp import Warp, warp_pixels
 
-__all__ = [
-    "Panel",
-    "contact_sheet",
-    "draw_shapes",
-    "encoded",
-    "pair_picture",
-    "panel_picture",
-    "place_file",
-    "write_png",
-]
+__all__ = ["Panel", "contact_sheet", "draw_shapes", "encoded", "pair_picture", "panel_picture", "write_png"]
 
 Colour = tuple[int, int, int]
 Style = Literal["filled", "hollow"]
@@ -517,15 +508,3 @@ def encoded(image: Image, kind: Literal["jpeg", "png", "webp"] = "jpeg", quality
 def write_png(path: str | Path, image: Image) -> None:
     """Write a PNG; the file is there whole or not at all."""
     place_file(Path(path), encoded(image, "png"))  # OpenCV's own writer cannot open every name that Python can
-
-
-def place_file(path: Path, data: bytes) -> Path:
-    """Written beside and renamed into place."""
-    part = path.with_name(f".{uuid.uuid4().hex}.part")
-    try:
-        part.write_bytes(data)
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    return path

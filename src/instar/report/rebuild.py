@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from instar.case import Case, Input, read_input
-from instar.engine import SOURCE, Need, Provider, provided, provider
+from instar.engine import SOURCE, Need, Provider, make_follow_up, provided, provider
 from instar.image import Crop, Image, Unreadable
 from instar.outputs import Output, output_kind
 from instar.relations import rule
@@ -22,7 +22,7 @@ from instar.report.picture import Panel, pair_picture, write_png
 from instar.scene import Track
 from instar.shapes import Shape
 from instar.store import Manifest, Store
-from instar.transforms import NotApplicable, draw_seed, transformation
+from instar.transforms import NotApplicable
 from instar.warp import Size
 
 __all__ = ["CannotDraw", "Pair", "draw_pairs", "load_pair", "load_source", "severity_text"]
@@ -105,7 +105,7 @@ def load_pair(
         ),
         changed.id,
     )
-    needs: dict[str, Need] = {
+    needs: dict[str, Need | NotApplicable] = {
         row["need"]: store.need_value(row)
         for row in store.needs(mine & (pl.col("status") == "ok")).iter_rows(named=True)
     }
@@ -116,13 +116,8 @@ def load_pair(
     needs["source"] = told
     about = Case(verdict["case"], input=given, truth=_truth(case, manifest))
     for need in changed.needs - needs.keys():
-        found = provided(need, _pool(manifest) if need == "pool" else None, about, given, told)
-        if isinstance(found, NotApplicable):
-            raise found
-        needs[need] = found
-    follow_up, change = transformation(changed.id)(
-        given, needs=needs, seed=draw_seed(manifest.seed, verdict["case"], changed, draw)
-    )
+        needs[need] = provided(need, _pool(manifest) if need == "pool" else None, about, given, told)
+    follow_up, change = make_follow_up(manifest.seed, verdict["case"], given, changed, draw, needs)
     told, said = told.confident(confidence), said.confident(confidence)
     expected = told.warped(change.warp).shapes(target) if relation.mapping else []
     title = f"{judged.left}   severity {severity_text(verdict['severity'])} {relation.unit}"

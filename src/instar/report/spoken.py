@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from instar.engine import SOURCE
+from instar.engine import SOURCE, stored_judging
 from instar.outputs.caption import Caption
 from instar.relations import relations, rule
 from instar.store import Manifest, Store
@@ -65,7 +65,7 @@ def segments(text: str, marks: Iterable[Mark]) -> tuple[Segment, ...]:
 def caption_options(store: Store, manifest: Manifest, judging: str) -> dict[str, Any]:
     """How a judging understands captions."""
     own = {p.name: p.default for p in relations()["objects"].options}
-    return {**own, **manifest.options, **((store.judging_info(judging) or {}).get("options") or {})}
+    return {**own, **manifest.options, **stored_judging(store, judging).options}
 
 
 def spoken(

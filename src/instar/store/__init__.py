@@ -3,6 +3,7 @@
 from instar.store.manifest import (
     FORMAT,
     DatasetInfo,
+    JudgingInfo,
     Machine,
     Manifest,
     ProviderInfo,
@@ -20,6 +21,7 @@ __all__ = [
     "NEED",
     "Busy",
     "DatasetInfo",
+    "JudgingInfo",
     "Machine",
     "Manifest",
     "NoRun",

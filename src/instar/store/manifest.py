@@ -1,4 +1,4 @@
-"""Manifest: what a run is. It is written when the run begins, and grows with it."""
+"""Manifest: what a run is. It is written when the run begins, and grows with it. A judging has one of its own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 __all__ = [
     "FORMAT",
     "DatasetInfo",
+    "JudgingInfo",
     "Machine",
     "Manifest",
     "ProviderInfo",
@@ -140,3 +141,35 @@ class Manifest:
             else RecordedInfo(tuple(RecordedTable(**table) for table in recorded["tables"]), recorded["inputs"]),
         )
         return cls(**known)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingInfo:
+    """What the verdicts of a judging were made of and by, and in which parts of their table they are.
+
+    They are up to date while all but the parts is the same: the names of a table's parts stand for its rows.
+    """
+
+    instar: str
+    options: Mapping[str, Any]
+    rules: tuple[str, ...]
+    predictions: tuple[str, ...]
+    cases: tuple[str, ...]
+    parts: tuple[int, int] = (0, 0)
+    """The number of the first part, and the one after the last."""
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> JudgingInfo:
+        """From parsed JSON. What is missing or of another form raises TypeError, KeyError or ValueError."""
+        first, end = values["parts"]
+        return cls(
+            values["instar"],
+            values["options"],
+            tuple(values["rules"]),
+            tuple(values["predictions"]),
+            tuple(values["cases"]),
+            (first, end),
+        )

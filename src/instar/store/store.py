@@ -10,18 +10,19 @@ from __future__ import annotations
 import fcntl
 import io
 import json
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from instar.files import UNFINISHED, place_file
 from instar.outputs import Output, output_kind
-from instar.store.manifest import FORMAT, Manifest
+from instar.store.manifest import FORMAT, JudgingInfo, Manifest
 from instar.transforms import Change
 
 __all__ = ["KEY", "Busy", "NoRun", "Store", "need_content", "rows_frame"]
@@ -159,8 +160,7 @@ class Store:
             ) from None
 
     def write_manifest(self, manifest: Manifest) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._place(self._manifest_path, lambda temporary: temporary.write_text(manifest.to_json(), "utf-8"))
+        place_file(self._manifest_path, manifest.to_json().encode("utf-8"))
 
     # -- writing
 
@@ -172,8 +172,10 @@ class Store:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise Busy(f"another process is writing to {self.folder}; wait for it, or give another --out") from None
-            for left in self.folder.glob("**/.*.part"):  # of a killed writer: nobody else writes here
+                raise Busy(
+                    f"another process is writing to {self.folder}; wait for it, or give another folder (`out`)"
+                ) from None
+            for left in self.folder.rglob(UNFINISHED):  # of a killed writer: nobody else writes here
                 left.unlink(missing_ok=True)
             yield
 
@@ -186,19 +188,6 @@ class Store:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
-    def _place(self, path: Path, write: Callable[[Path], object]) -> None:
-        """Write beside, make durable, rename into place: a file is there whole or not at all."""
-        temporary = path.with_name(f".{path.name}.part")
-        try:
-            write(temporary)
-            with temporary.open("rb+") as file:
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
-
     def append(self, table: str, frame: pl.DataFrame) -> None:
         """Commit a frame as a new part of a table."""
         if frame.is_empty():
@@ -209,11 +198,9 @@ class Store:
 
     def _write_part(self, table: str, first: int, last: int, frame: pl.DataFrame | pl.LazyFrame) -> None:
         """A part of a frame; a lazy one is streamed, so that merging needs no more memory than a part."""
-        folder = self.folder / table
-        folder.mkdir(parents=True, exist_ok=True)
         write = frame.sink_parquet if isinstance(frame, pl.LazyFrame) else frame.write_parquet
-        self._place(
-            folder / f"{first:010d}-{last:010d}.parquet",
+        place_file(
+            self.folder / table / f"{first:010d}-{last:010d}.parquet",
             lambda temporary: write(temporary, compression="zstd", compression_level=1),
         )
 
@@ -240,8 +227,7 @@ class Store:
         """Store bytes once, by the hash of their content."""
         path = self.folder / "blobs" / content_hash[:2] / content_hash
         if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._place(path, lambda temporary: temporary.write_bytes(data))
+            place_file(path, data)
 
     def blob(self, content_hash: str) -> bytes:
         return (self.folder / "blobs" / content_hash[:2] / content_hash).read_bytes()
@@ -268,9 +254,9 @@ class Store:
         live = {path for _, _, path in self._live(table)}
         return [part for part in self._parts(table) if part[2] not in live]
 
-    def state(self, table: str) -> list[str]:
+    def state(self, table: str) -> tuple[str, ...]:
         """The names of a table's parts: equal states hold equal rows."""
-        return [path.name for _, _, path in self._live(table)]
+        return tuple(path.name for _, _, path in self._live(table))
 
     def scan(self, table: str, schema: Mapping[str, Any]) -> pl.LazyFrame:
         """A table, lazily; empty but typed where nothing is committed yet."""
@@ -378,14 +364,14 @@ class Store:
         folder = self.folder / "verdicts"
         return sorted(p.parent.name for p in folder.glob("*/judging.json"))
 
-    def judging_info(self, judging: str) -> dict[str, Any] | None:
+    def judging_info(self, judging: str) -> JudgingInfo | None:
+        """What is known of a judging's verdicts; None before there are any, or where its file is damaged."""
         path = self.folder / self.verdict_table(judging) / "judging.json"
-        with suppress(FileNotFoundError, json.JSONDecodeError):
-            found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-            return found
+        with suppress(FileNotFoundError, KeyError, TypeError, ValueError):
+            return JudgingInfo.from_dict(json.loads(path.read_text("utf-8")))
         return None
 
-    def replace_verdicts(self, judging: str, frames: Iterator[pl.DataFrame], info: Mapping[str, Any]) -> None:
+    def replace_verdicts(self, judging: str, frames: Iterator[pl.DataFrame], info: JudgingInfo) -> None:
         """New verdicts for a judging, all at once: each part supersedes, the last write says they are whole."""
         table = self.verdict_table(judging)
         start = max((last for _, last, _ in self._parts(table)), default=-1) + 1
@@ -393,11 +379,8 @@ class Store:
         for frame in frames:
             self._write_part(table, number, number, frame)
             number += 1
-        info = {**info, "parts": [start, number]}
-        text = json.dumps(info, ensure_ascii=False)
-        path = self.folder / table / "judging.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._place(path, lambda temporary: temporary.write_text(text, "utf-8"))
+        info = replace(info, parts=(start, number))
+        place_file(self.folder / table / "judging.json", info.to_json().encode("utf-8"))
         for first, _, old in self._parts(table):
             if not start <= first < number:
                 old.unlink(missing_ok=True)
@@ -407,7 +390,7 @@ class Store:
         info = self.judging_info(judging)
         if info is None:
             raise NoRun(f"{self.folder} has no judging {judging!r}; it has {', '.join(self.judgings()) or 'none'}")
-        first, end = info["parts"]
+        first, end = info.parts
         for start, _, path in self._parts(self.verdict_table(judging)):
             if first <= start < end:
                 there = pl.read_parquet_schema(path)

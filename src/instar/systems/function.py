@@ -11,8 +11,6 @@ import numpy as np
 from instar.case import Input
 from instar.image import Image
 from instar.outputs import output_kinds
-from instar.outputs.caption import Caption
-from instar.outputs.forecast import Forecast
 from instar.systems.system import System, fingerprint_of, hash_file
 
 __all__ = ["declare", "from_function"]
@@ -59,38 +57,44 @@ def from_function(function: Callable[..., Any], name: str) -> System:
 
     A function with a parameter `seed` is given one, and is taken to be stochastic.
     """
-    told = getattr(function, "__instar__", {})
+    declared = getattr(function, "__instar__", {})
     signature = inspect.signature(function)
     seeded = "seed" in signature.parameters or "seeds" in signature.parameters
-    deterministic = not seeded if told.get("deterministic") is None else told["deterministic"]
-    batch = bool(told.get("batch"))
+    deterministic = not seeded if declared.get("deterministic") is None else declared["deterministic"]
+    batch = bool(declared.get("batch"))
 
     def predict(inputs: Sequence[Input], seeds: Sequence[int]) -> Sequence[Any]:
-        given = [one.pixels if isinstance(one, Image) else one for one in inputs]
+        plain = [input.plain() for input in inputs]
         if batch:
-            return list(function(given, seeds=list(seeds)) if seeded else function(given))
-        return [function(one, seed=seed) if seeded else function(one) for one, seed in zip(given, seeds, strict=True)]
+            return list(function(plain, seeds=list(seeds)) if seeded else function(plain))
+        return [function(one, seed=seed) if seeded else function(one) for one, seed in zip(plain, seeds, strict=True)]
 
-    kind = told.get("kind") or _annotated(signature.return_annotation) or _probed(predict, name)
+    kind = declared.get("kind") or _annotated(signature.return_annotation) or _probed(predict, name)
     if kind not in output_kinds():
         raise ValueError(f"{name}: {kind!r} is no kind of output; there are {', '.join(output_kinds())}")
     return System(
         name,
         kind,
         predict,
-        fingerprint_of("function", name, told.get("version", ""), _source(function)),
+        fingerprint_of("function", name, declared.get("version", ""), _source(function)),
         deterministic=deterministic,
         seedable=seeded or deterministic,
         batch=16 if batch else 1,
-        takes="scene" if kind == Forecast.kind else "image",
+        takes=output_kinds()[kind].answers,
     )
 
 
 def _annotated(annotation: Any) -> str | None:
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
-    if text == "str":
-        return Caption.kind
-    return next((name for name, kind in output_kinds().items() if text.split(".")[-1] == kind.__name__), None)
+    last = text.split(".")[-1]
+    return next(
+        (
+            name
+            for name, kind in output_kinds().items()
+            if last in (kind.__name__, *(plain.__name__ for plain in kind.accepts))
+        ),
+        None,
+    )
 
 
 def _probed(predict: Callable[[Sequence[Input], Sequence[int]], Sequence[Any]], name: str) -> str:
@@ -103,10 +107,10 @@ def _probed(predict: Callable[[Sequence[Input], Sequence[int]], Sequence[Any]], 
             f"{name} does not say what it returns, and failed on a 64×64 grey image "
             f"({type(error).__name__}: {error}); {ask}"
         ) from error
-    kind = Caption.kind if isinstance(answer, str) else getattr(answer, "kind", None)
-    if kind not in output_kinds():
+    kind = next((name for name, kind in output_kinds().items() if isinstance(answer, (kind, *kind.accepts))), None)
+    if kind is None:
         raise ValueError(f"{name} returned {type(answer).__name__}, which is no output of Instar; {ask}")
-    return str(kind)
+    return kind
 
 
 def _source(function: Callable[..., Any]) -> str:

@@ -43,7 +43,7 @@ class System:
 
     def answer(self, inputs: Sequence[Input], seeds: Sequence[int]) -> list[Output | Exception]:
         """The answers, checked; rubbish becomes the exception that describes it."""
-        wrong = next((one.kind for one in inputs if one.kind != self.takes), None)
+        wrong = next((input.kind for input in inputs if input.kind != self.takes), None)
         if wrong:
             raise TypeError(f"{self.name} takes a {self.takes}, this is a {wrong}")
         answers = list(self.predict(inputs, seeds))
@@ -51,9 +51,9 @@ class System:
             raise ValueError(f"{self.name} was given {len(inputs)} inputs and returned {len(answers)} answers")
         kind = output_kind(self.kind)
         checked: list[Output | Exception] = []
-        for answer, given in zip(answers, inputs, strict=True):
+        for answer, input in zip(answers, inputs, strict=True):
             try:
-                checked.append(kind.accept(answer, given))
+                checked.append(kind.accept(answer, input))
             except (TypeError, ValueError) as error:
                 checked.append(error)
         return checked

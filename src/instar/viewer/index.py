@@ -197,12 +197,13 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
     manifest = store.manifest()
     held = store.judging_info(judging)
     try:
-        judge(store, held["options"] if held else {})
+        judge(store, held.options if held else {})
     except PermissionError:
         if held is None:
             raise
     run = Run(store)
-    first, end = (store.judging_info(judging) or {"parts": (0, 0)})["parts"]
+    judged = store.judging_info(judging)
+    first, end = judged.parts if judged else (0, 0)
     limits = run.thresholds()
     bound = bound_rules(manifest.rules, manifest.system.kind)
     about = {one.id: one.relation.relation.help.partition(" ⚠")[0] for one in bound if one.relation}
@@ -253,7 +254,7 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
         judgings=tuple(store.judgings()),
         verdicts=rows,
     )
-    if (store.judging_info(judging) or {"parts": None})["parts"] != [first, end]:
+    if store.judging_info(judging) != judged:
         raise Rejudged(f"{store.folder}: judged anew while it was read")
     made.matrix()  # here, where nobody waits for it
     for name in made.groups:

@@ -92,7 +92,7 @@ class Watched:
 
     def _rejudged(self, index: Index) -> bool:
         info = self.store.judging_info(index.judging)
-        return info is not None and tuple(info["parts"]) != index.parts
+        return info is not None and info.parts != index.parts
 
     def _swapped(self) -> None:
         self.updated = time.time()

@@ -183,11 +183,11 @@ def test_what_is_sure_enough_is_said_and_kept(made: Callable[..., System]) -> No
     assert isinstance(caption, Caption)
     assert caption.text == "two dogs"
     assert caption.score == pytest.approx(0.5)
-    assert caption.behind is not None
-    assert caption.behind.labels == ("dog", "dog")
+    assert caption.detections is not None
+    assert caption.detections.labels == ("dog", "dog")
     assert "dog 0.90" in {shape.text for shape in caption.shapes()}  # drawn beside the caption
     back = Caption.from_row(caption.row(), caption.header())
-    assert (back.text, back.behind and back.behind.labels) == ("two dogs", ("dog", "dog"))
+    assert (back.text, back.detections and back.detections.labels) == ("two dogs", ("dog", "dog"))
     for confidence, words in ((0.2, "two dogs and a cat"), (0.6, "a dog"), (0.95, "nothing in particular")):
         [other] = made("captioned_dogs", DOGS, f", confidence={confidence}").answer([GREY], [0])
         assert isinstance(other, Caption)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.engine import SOURCE, bound_rules, chunks, evidence
+from instar.engine import SOURCE, Judging, bound_rules, chunks, evidence
 from instar.outputs.poses import Poses
 from instar.relations import Evidence, Rule, pose_pairs
 from instar.relations.accuracy import counted_pairs, reference_of
@@ -159,7 +159,7 @@ def hand_counts(store: Store, objects: pl.DataFrame, **options: Any) -> HandCoun
     for part in chunks(store):
         rows, cases = store.predictions(_COLUMNS, where=part), store.cases(where=part)
         for number, members in enumerate(_by_relation(list(rules.values()))):
-            held, _ = evidence(members, rows, cases, manifest, options)
+            held, _ = evidence(members, rows, cases, manifest, Judging(options, manifest.options))
             settings = dict(held.options)
             counted = _source(held) if not number else held.follow_ups.clear()
             counted = pl.concat([counted, held.follow_ups], how="diagonal_relaxed")

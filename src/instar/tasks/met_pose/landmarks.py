@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.engine import SOURCE, bound_rules, check_options, chunks, evidence
+from instar.engine import SOURCE, Judging, bound_rules, check_options, chunks, evidence
 from instar.outputs.poses import PoseBatch, Poses
 from instar.relations import Rule, Strayed, aggregated, own_equivariance, pose_pairs
 from instar.skeleton import Part, Skeleton
@@ -75,7 +75,7 @@ def landmark_table(store: Store, grid: Sequence[float], **options: Any) -> pl.Da
     for part in chunks(store):
         rows = store.predictions(_COLUMNS, where=part)
         for number, rule in enumerate(rules):
-            held, _ = evidence([rule], rows, pl.DataFrame(), manifest, options)
+            held, _ = evidence([rule], rows, pl.DataFrame(), manifest, Judging(options, manifest.options))
             for strayed in pose_pairs(held).strayed():
                 tally.add(number, strayed)
     names = [(bones.landmarks[i], part.name) for part, indices in chosen for i in indices]

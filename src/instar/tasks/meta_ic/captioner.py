@@ -234,7 +234,7 @@ def _detector_captioner(name: str, *, detector: str, confidence: float) -> Syste
             raise answer
         assert isinstance(answer, Detections)
         sure = answer.confident(confidence)
-        return Caption.from_text(said_of(sure), score=float(sure.scores.min()) if len(sure) else None, behind=sure)
+        return Caption.from_text(said_of(sure), score=float(sure.scores.min()) if len(sure) else None, detections=sure)
 
     return System(
         name,

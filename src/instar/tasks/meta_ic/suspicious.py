@@ -15,8 +15,9 @@ import xxhash
 
 from instar.analysis import Run
 from instar.engine import DEFAULT
+from instar.files import place_file
 from instar.relations import rule
-from instar.report.picture import encoded, place_file
+from instar.report.picture import encoded
 from instar.report.rebuild import CannotDraw, load_pair
 from instar.report.spoken import caption_options, spoken
 from instar.tasks.meta_ic.language import counted, read_caption

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.analysis import Run
-from instar.engine import SOURCE, evidence
+from instar.engine import SOURCE, Judging, evidence
 from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.relations import Evidence, rule
@@ -207,7 +207,7 @@ def _held(store: Store, manifest: Manifest, case: str, name: str, options: Mappi
     """What a rule has of one case, and why it has no follow-ups where it has none."""
     asked, mine = rule(name), pl.col("case") == case
     rows = store.predictions(where=mine & pl.col("follow_up").is_in([SOURCE, asked.transformations[0].id]))
-    held, failed = evidence([asked], rows, store.cases(where=mine), manifest, options)
+    held, failed = evidence([asked], rows, store.cases(where=mine), manifest, Judging(options, manifest.options))
     why = failed["reason"][0] if failed.height else "" if held.follow_ups.height else "it was not predicted yet"
     if held.sources.is_empty():
         raise LookupError(why)

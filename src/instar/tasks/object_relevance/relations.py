@@ -208,6 +208,7 @@ RELATIONS: Mapping[str, Relation] = {
             kinds=("missing", "incorrect", "persists"),
             measures=MEASURES,
             mapping=False,
+            own_needs=("objects",),
             parameters=(
                 Parameter(
                     "effect",

@@ -39,7 +39,7 @@ class _Case:
     def options(self) -> Mapping[str, Any]:
         """Those of the judging."""
         held = self.viewer.run(self.asked.run).store.judging_info(self.index.judging)
-        return held["options"] if held else {}
+        return held.options if held else {}
 
     def verdicts(self) -> pl.DataFrame:
         store = self.viewer.run(self.asked.run).store

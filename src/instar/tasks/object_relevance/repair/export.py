@@ -11,8 +11,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from instar.datasets import Dataset
 from instar.image import Image
 from instar.outputs.detections import Detections
 
-__all__ = ["LABELS", "VALIDATION", "Example", "examples", "export", "placed"]
+__all__ = ["LABELS", "VALIDATION", "Example", "examples", "export"]
 
 LABELS = "instances_train.json"
 VALIDATION = "instances_val.json"
@@ -64,9 +63,10 @@ def export(folder: Path, training: Iterable[Example], validation: Dataset | None
     if folder.exists():
         raise FileExistsError(f"{folder} is there already; give another name, or remove it")
 
-    def write(part: Path) -> None:
-        if part.exists():
-            shutil.rmtree(part)  # of a killed writer
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)  # of a killed writer
+    try:
         sets = {"train": _pictures(part, "train", training)}
         if validation is not None:
             sets["val"] = _pictures(part, "val", examples(validation.cases()))
@@ -76,24 +76,13 @@ def export(folder: Path, training: Iterable[Example], validation: Dataset | None
             _write_yolo(part / "labels" / split, entries, labels)
         # json is YAML: names may hold any sign
         names = "".join(f"  {number}: {json.dumps(label, ensure_ascii=False)}\n" for number, label in enumerate(labels))
-        told = f"train: images/train\nval: images/{'val' if 'val' in sets else 'train'}\nnames:\n{names}"
-        (part / "data.yaml").write_text(told, "utf-8")
-
-    placed(folder, write)
-    return folder
-
-
-def placed(path: Path, write: Callable[[Path], object]) -> None:
-    """Write beside and rename into place: a file or folder is there whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    try:
-        write(part)
-        part.replace(path)
+        description = f"train: images/train\nval: images/{'val' if 'val' in sets else 'train'}\nnames:\n{names}"
+        (part / "data.yaml").write_text(description, "utf-8")
+        part.replace(folder)
     except BaseException:
-        with suppress(OSError):
-            shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
+        shutil.rmtree(part, ignore_errors=True)
         raise
+    return folder
 
 
 Entry = tuple[dict[str, Any], Detections, tuple[int, int]]

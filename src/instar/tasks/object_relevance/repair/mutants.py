@@ -17,13 +17,13 @@ import xxhash
 from instar.analysis import Run
 from instar.case import Case, read_input
 from instar.datasets import Dataset
-from instar.engine import DEFAULT, SOURCE, bound_rules, provided
+from instar.engine import DEFAULT, SOURCE, Need, bound_rules, make_follow_up, provided
 from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.relations import Rule, rule
 from instar.store import Manifest, Store
 from instar.tasks.object_relevance.repair.export import Example
-from instar.transforms import NotApplicable, Transformation, draw_seed
+from instar.transforms import NotApplicable, Transformation
 
 __all__ = ["Chosen", "choose", "exposing", "mutants", "presence_rules"]
 
@@ -152,8 +152,9 @@ def _mutant(store: Store, manifest: Manifest, case: Case, image: Image, judged: 
     assert judged.relation is not None
     truth = case.truth
     assert isinstance(truth, Detections)
-    seed = draw_seed(manifest.seed, case.id, changed, draw)
-    followed, change = changed(image, needs=_needs(store, manifest, case, image, changed), seed=seed)
+    needs = _needs(store, manifest, case, image, changed)
+    followed, change = make_follow_up(manifest.seed, case.id, image, changed, draw, needs)
+    assert isinstance(followed, Image)
     gone = judged.relation.values["effect"] == "gone"
     ids = truth.ids or tuple(str(number) for number in range(len(truth)))
     kept = [number for number, one in enumerate(ids) if not (gone and one in change.removed)]
@@ -172,10 +173,12 @@ def _mutant(store: Store, manifest: Manifest, case: Case, image: Image, judged: 
     )
 
 
-def _needs(store: Store, manifest: Manifest, case: Case, image: Image, changed: Transformation) -> dict[str, Any]:
+def _needs(
+    store: Store, manifest: Manifest, case: Case, image: Image, changed: Transformation
+) -> dict[str, Need | NotApplicable]:
     """What the follow-up was made with."""
     mine = pl.col("case") == case.id
-    needs: dict[str, Any] = {}
+    needs: dict[str, Need | NotApplicable] = {}
     for need in sorted(changed.needs - {"truth", "objects"}):
         if need == "source":
             row = store.whole(store.predictions(where=mine & (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0)))
@@ -183,10 +186,7 @@ def _needs(store: Store, manifest: Manifest, case: Case, image: Image, changed: 
         else:
             needs[need] = store.need_value(store.needs(mine & (pl.col("need") == need)).row(0, named=True))
     for need in changed.needs & {"truth", "objects"}:
-        found = provided(need, None, case, image)
-        if isinstance(found, NotApplicable):
-            raise found
-        needs[need] = found
+        needs[need] = provided(need, None, case, image)
     return needs
 
 

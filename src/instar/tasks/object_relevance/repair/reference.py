@@ -16,6 +16,7 @@ import xxhash
 
 from instar.case import read_input
 from instar.datasets import dataset
+from instar.files import place_file
 from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.spelling import spell_value
@@ -31,7 +32,7 @@ from instar.tasks.object_relevance.reference_detector import (
     pytorch,
     read_weights,
 )
-from instar.tasks.object_relevance.repair.export import LABELS, placed
+from instar.tasks.object_relevance.repair.export import LABELS
 from instar.warp import Warp
 
 __all__ = ["detector", "train"]
@@ -104,7 +105,7 @@ def train(
         )
     state = {name: value.cpu().numpy() for name, value in network.state_dict().items()}
     path = out / "weights.npz"
-    placed(path, Weights(labels, side, state).write)
+    place_file(path, Weights(labels, side, state).write)
     kept.unlink(missing_ok=True)
     return path
 
@@ -167,7 +168,7 @@ def _fit(
                 "network": network.state_dict(),
                 "optimiser": optimiser.state_dict(),
             }
-            placed(kept, partial(torch.save, held))
+            place_file(kept, partial(torch.save, held))
             saved = time.monotonic()
         if time.monotonic() - said > SAID_EVERY:
             said = time.monotonic()

@@ -16,11 +16,12 @@ import polars as pl
 from instar.analysis import Run
 from instar.datasets import Dataset, dataset
 from instar.engine import DEFAULT, Progress
+from instar.files import place_file
 from instar.relations import rule
 from instar.spelling import unknown
 from instar.suites import Suite
 from instar.tasks.object_relevance.repair.evaluate import measured
-from instar.tasks.object_relevance.repair.export import examples, export, placed
+from instar.tasks.object_relevance.repair.export import examples, export
 from instar.tasks.object_relevance.repair.measures import TABLE, Measured, before_after, evaluator, markdown
 from instar.tasks.object_relevance.repair.mutants import SHARE, Chosen, choose, exposing, mutants, presence_rules
 from instar.tasks.object_relevance.repair.search import NOTHING, search
@@ -211,7 +212,7 @@ def _tested(
         for side, mine in found.items()
     }
     _write_json(result, {"table": table.to_dicts(), "seeds": each, "mutants": chosen.counts.to_dicts()})
-    placed(folder / "result.md", lambda part: part.write_text(markdown(table), "utf-8"))
+    place_file(folder / "result.md", markdown(table).encode("utf-8"))
     return table
 
 
@@ -274,4 +275,4 @@ def _check_same(folder: Path, settings: Mapping[str, Any]) -> None:
 
 def _write_json(path: Path, content: object) -> None:
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    placed(path, lambda part: part.write_text(text, "utf-8"))
+    place_file(path, text.encode("utf-8"))

@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from instar.files import place_file
 from instar.outputs.detections import Detections
 from instar.registry import loaded_object
 from instar.systems import System, fingerprint_of, from_function, hash_file
-from instar.tasks.object_relevance.repair.export import placed
 
 __all__ = ["REFERENCE", "Trainer", "seconds", "trained", "trainer"]
 
@@ -87,7 +87,7 @@ def trained(by: Trainer, folder: Path, out: Path, *, seed: int, start: Path | No
     told = json.dumps(
         {"weights": str(inside), "trainer": by.name, "seed": seed, "seconds": round(time.monotonic() - begun, 1)}
     )
-    placed(done, lambda part: part.write_text(told, "utf-8"))
+    place_file(done, told.encode("utf-8"))
     return weights
 
 

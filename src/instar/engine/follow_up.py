@@ -1,0 +1,58 @@
+"""The one maker of follow-ups: a run, an export, a preview, a picture and a mutant all get the same from it."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Mapping
+from typing import Literal
+
+from instar.case import Input
+from instar.engine.needs import Need
+from instar.transforms import Change, NotApplicable, Transformation, draw_seed
+
+__all__ = ["NoFollowUp", "error_text", "make_follow_up"]
+
+
+class NoFollowUp(NotApplicable):
+    """Why a case has no follow-up: the transformation says nothing about it, or it failed (`status` is `error`)."""
+
+    def __init__(self, message: str, status: Literal["not applicable", "error"] = "not applicable") -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def make_follow_up(
+    seed: int,
+    case: str,
+    source: Input,
+    transformation: Transformation,
+    draw: int,
+    needs: Mapping[str, Need | NotApplicable],
+) -> tuple[Input, Change]:
+    """The follow-up of a case's input and what was done to it, or raises NoFollowUp.
+
+    `seed` is the run's and `case` the id of the case. A need that is the reason why it cannot be had is the reason why
+    there is no follow-up.
+    """
+    known: dict[str, Need] = {}
+    for need in transformation.needs & needs.keys():
+        value = needs[need]
+        if isinstance(value, NotApplicable):
+            raise NoFollowUp(str(value))
+        known[need] = value
+    try:
+        chance = draw_seed(seed, case, transformation, draw) if transformation.random else 0
+        return transformation(source, needs=known, seed=chance)
+    except NotApplicable as error:
+        raise NoFollowUp(str(error)) from error
+    except Exception as error:
+        raise NoFollowUp(f"the transformation failed: {error_text(error)}", "error") from error
+
+
+def error_text(error: Exception) -> str:
+    """An exception in one line, with where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""  # noqa: PTH119
+    text = " ".join(str(error).split())[:500]
+    return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"

@@ -1,0 +1,146 @@
+"""The manifest of a run, made or grown: rules and cases may be added; system, seed and providers may not change."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TypeVar
+
+import polars as pl
+
+from instar.datasets import Dataset
+from instar.engine.coordinator import default_workers
+from instar.engine.messages import WorkerInfo
+from instar.engine.plan import SOURCE
+from instar.relations import Rule
+from instar.store import DatasetInfo, Machine, Manifest, Store
+from instar.suites import Suite
+from instar.transforms import transformation
+
+__all__ = ["Conflict", "grown", "grown_manifest"]
+
+T = TypeVar("T")
+_PACKAGES = (
+    "numpy",
+    "opencv-python-headless",
+    "polars",
+    "scipy",
+    "mediapipe",
+    "ai-edge-litert",
+    "onnxruntime",
+    "torch",
+)
+"""Packages whose version may change what a system answers."""
+
+
+class Conflict(ValueError):
+    """The run folder belongs to something else; the message says what, and how to go on."""
+
+
+def grown_manifest(
+    store: Store, info: WorkerInfo, suite: Suite, rules: Sequence[Rule], dataset: Dataset, seed: int | None
+) -> Manifest:
+    """The manifest of a run folder, grown and written."""
+    before = store.manifest() if store.exists else None
+    manifest = grown(before, info, suite, rules, dataset, seed, folder=store.folder)
+    added = manifest.providers.keys() - before.providers.keys() if before else ()
+    if added:
+        _forget_unprovided(store, frozenset(added))
+    store.write_manifest(manifest)
+    return manifest
+
+
+def grown(
+    before: Manifest | None,
+    info: WorkerInfo,
+    suite: Suite,
+    rules: Sequence[Rule],
+    dataset: Dataset,
+    seed: int | None,
+    *,
+    folder: Path,
+) -> Manifest:
+    """A new manifest, or the one from `before` with a suite, its rules and a dataset more. Raises Conflict where the
+    folder belongs to something else."""
+    from instar import __version__
+
+    if before is None:
+        created = _now()
+        manifest = Manifest(
+            __version__, created, created, _machine(), _packages(), info.system, seed or 0, options=dict(suite.options)
+        )
+    else:
+        _refuse_other(folder, before, info, suite, seed)
+        manifest = replace(before, updated=_now())
+    return replace(
+        manifest,
+        providers={**info.providers, **manifest.providers},
+        rules=_united(manifest.rules, (rule.id for rule in rules)),
+        suites=_united(manifest.suites, (suite.name,)),
+        thresholds={**manifest.thresholds, **suite.thresholds},
+        panels=_united(manifest.panels, suite.panels),
+        titles={**manifest.titles, **suite.titles},
+        datasets=_united(manifest.datasets, (DatasetInfo(dataset.name, dataset.root),)),
+    )
+
+
+def _now() -> str:
+    """The time as a run folder writes it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _united(stored: Iterable[T], more: Iterable[T]) -> tuple[T, ...]:
+    """What is stored and what is new, each once."""
+    return tuple(dict.fromkeys([*stored, *more]))
+
+
+def _refuse_other(folder: Path, manifest: Manifest, info: WorkerInfo, suite: Suite, seed: int | None) -> None:
+    """A run folder of another system, seed, provider or judging is left alone."""
+    go_on = "give another folder (`out`), or continue this run with what it was made with"
+    old, new = manifest.system, info.system
+    if old.fingerprint != new.fingerprint:
+        if old.name == new.name:
+            raise Conflict(
+                f"{folder} was made with another version of {old.name} (fingerprint "
+                f"{old.fingerprint}, now {new.fingerprint}): its code, configuration or weights "
+                f"changed. Results of two versions do not belong in one run; {go_on}."
+            )
+        raise Conflict(f"{folder} is a run of {old.name}, not of {new.name}; {go_on}.")
+    if seed is not None and seed != manifest.seed:
+        raise Conflict(f"{folder} was made with seed {manifest.seed}, not {seed}; {go_on}.")
+    for need, who in info.providers.items():
+        before = manifest.providers.get(need)
+        if before is not None and before.fingerprint != who.fingerprint:
+            raise Conflict(f"{folder} has its {need} from {before.name}, not from {who.name}; {go_on}.")
+    if dict(suite.options) != manifest.options and suite.options:
+        raise Conflict(
+            f"{folder} is judged with {manifest.options or 'the defaults'}, suite {suite.name} "
+            f"with {dict(suite.options)}; {go_on}, or ask it with `instar judge`."
+        )
+
+
+def _forget_unprovided(store: Store, added: frozenset[str]) -> None:
+    """Pairs that were not applicable for want of a provider are open again once there is one."""
+    names = {key for key in store.predictions(["follow_up"])["follow_up"].unique() if key != SOURCE}
+    waiting = [name for name in names if transformation(name).needs & added]
+    store.merge("predictions", keep=~(pl.col("follow_up").is_in(waiting) & (pl.col("status") == "not applicable")))
+
+
+def _machine() -> Machine:
+    return Machine(
+        platform.system(), platform.release(), platform.machine(), platform.python_version(), default_workers()
+    )
+
+
+def _packages() -> dict[str, str]:
+    versions = {}
+    for name in _PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return versions

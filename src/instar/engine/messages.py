@@ -1,0 +1,176 @@
+"""What a coordinator and its workers tell each other. All of it can be pickled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from instar.case import Case
+from instar.engine.needs import Need
+from instar.engine.plan import Key
+from instar.outputs import Output
+from instar.store import ProviderInfo, SystemInfo
+from instar.store.manifest import Header
+from instar.systems import System
+from instar.transforms import NotApplicable
+
+__all__ = [
+    "Begin",
+    "CaseTask",
+    "Done",
+    "Failed",
+    "InputRead",
+    "InputUnreadable",
+    "Message",
+    "NeedProvided",
+    "Ready",
+    "Row",
+    "Rows",
+    "Setup",
+    "Stored",
+    "WorkerInfo",
+]
+
+Row = dict[str, Any]
+"""A row of a table, by column."""
+
+
+# --- to a worker -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """The first message: spelled, so that it can be sent anywhere."""
+
+    system: str | System
+    providers: Mapping[str, str]
+    path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CaseTask:
+    """A case and the keys still missing; `needs` and `source` are what the run folder holds already.
+
+    `single` works one input at a time and says beforehand which, so that a death can be laid at its door.
+    """
+
+    case: Case
+    keys: tuple[Key, ...]
+    seed: int
+    needs: Mapping[str, Need | NotApplicable] = field(default_factory=dict)
+    source: Output | None = None
+    single: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The need that the worker provided is stored: it may go on."""
+
+
+# --- from a worker ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerInfo:
+    """The system and the providers that a worker loaded."""
+
+    system: SystemInfo
+    providers: Mapping[str, ProviderInfo]
+    batch: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The first message of a worker that has loaded."""
+
+    info: WorkerInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The first and last message of a worker that could not load."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """What a task that goes one input at a time does next: predict a key or provide a need; else read the input."""
+
+    key: Key | None = None
+    need: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InputRead:
+    """What the run folder says of a case's input."""
+
+    hash: str
+    width: int
+    height: int
+    properties: Mapping[str, float] | None
+
+    def row(self) -> Row:
+        return {
+            "status": "ok",
+            "hash": self.hash,
+            "width": self.width,
+            "height": self.height,
+            "properties": self.properties,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class InputUnreadable:
+    """Why a case's input cannot be read."""
+
+    reason: str
+
+    def row(self) -> Row:
+        return {"status": "error", "message": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class NeedProvided:
+    """A need as it is stored, or (`message`) why it cannot be had. The worker goes on when it is stored."""
+
+    need: str
+    status: str
+    message: str | None = None
+    provider: str | None = None
+    kind: str | None = None
+    hash: str | None = None
+    header: str | None = None
+    facts: str | None = None
+    content: bytes = b""
+    """What is stored by its hash."""
+
+    def row(self) -> Row:
+        return {
+            "need": self.need,
+            "status": self.status,
+            "message": self.message,
+            "provider": self.provider,
+            "kind": self.kind,
+            "hash": self.hash,
+            "header": self.header,
+            "facts": self.facts,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of predictions. `headers` and `contents` are those that rows name by their hash, where they are new."""
+
+    rows: list[Row]
+    headers: Mapping[str, Header] = field(default_factory=dict)
+    contents: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The case is done."""
+
+
+Message = Ready | Failed | Begin | InputRead | InputUnreadable | NeedProvided | Rows | Done

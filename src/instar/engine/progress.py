@@ -1,0 +1,45 @@
+"""How far a run is, and how it went."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["Outcome", "Progress"]
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a run is, for whoever shows it."""
+
+    cases: int = 0
+    rows: int = 0
+    done: int = 0
+    fresh: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+    began: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Pairs per second since the first."""
+        return self.fresh / max(1e-9, time.monotonic() - self.began) if self.began else 0.0
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds to go, once there is something to judge by."""
+        return (self.rows - self.done) / self.rate if self.fresh else None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a predicting went: what was new, what there is by status, and what the user should know."""
+
+    fresh: int
+    seconds: float
+    statuses: Mapping[str, int]
+    cases: int
+    unreadable: int
+    interrupted: bool
+    notes: tuple[str, ...]

@@ -1,0 +1,43 @@
+"""Cells: a number for every pixel, as PNG; in JSON that is base64."""
+
+from __future__ import annotations
+
+import struct
+from base64 import b64encode
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from instar.image import MOST_PIXELS
+from instar.json_values import as_png
+from instar.scene import decode_classes
+from instar.warp import Size
+
+__all__ = ["cells_from_json", "cells_to_json", "png_of_cells"]
+
+Cells = npt.NDArray[np.uint8]
+
+
+def png_of_cells(cells: Cells) -> bytes:
+    return cv2.imencode(".png", cells)[1].tobytes()
+
+
+def cells_to_json(cells: Cells) -> str:
+    return b64encode(png_of_cells(cells)).decode("ascii")
+
+
+def cells_from_json(value: object, what: str, whole: str, frame: Size | None) -> Cells:
+    """Cells as large as the frame, from a PNG in base64; `whole` is what they are part of, in a message."""
+    png = as_png(value, what)
+    width, height = struct.unpack(">II", png[16:24].ljust(8, b"\0"))
+    if (
+        frame is not None and (width, height) != frame
+    ):  # said before it is decoded: a few bytes can claim to be gigabytes
+        raise ValueError(f"the {whole} are {(width, height)}, the input is {frame}")
+    if width * height > MOST_PIXELS:
+        raise ValueError(f"the {whole} are {width:,} × {height:,} pixels; at most {MOST_PIXELS:,} are read")
+    try:
+        return decode_classes(png)
+    except cv2.error as error:
+        raise ValueError(f"{what} cannot be decoded: {error.err}") from None
