@@ -12,7 +12,7 @@ from instar.outputs.marks import Mark
 from instar.shapes import Shape
 from instar.warp import Size, Warp
 
-__all__ = ["Output"]
+__all__ = ["Output", "OutputDefaults"]
 
 
 class Output(Protocol):
@@ -95,3 +95,41 @@ class Output(Protocol):
         `y1` in pixels, and the `score`. None for a kind that does not find subjects.
         """
         ...
+
+
+class OutputDefaults:
+    """What most kinds have in common; a kind of output may inherit these, or keep the contract by itself."""
+
+    __slots__ = ()
+
+    kind: ClassVar[str] = ""
+    answers: ClassVar[str] = "image"
+    relation: ClassVar[str | None] = None
+    suite: ClassVar[str | None] = None
+    need: ClassVar[str | None] = None
+    placed: ClassVar[bool] = True
+    has_marks: ClassVar[bool] = False
+    accepts: ClassVar[tuple[type, ...]] = ()
+    apart: ClassVar[tuple[str, ...]] = ()
+
+    def confident(self, confidence: float) -> Self:
+        return self
+
+    def shapes(self, target: str | None = None) -> list[Shape]:
+        return []
+
+    def marks(self) -> list[Mark]:
+        return []
+
+    def says(self) -> str | None:
+        return None
+
+    def facts(self) -> Mapping[str, float]:
+        return {}
+
+    def header(self) -> dict[str, Any]:
+        return {"kind": self.kind}
+
+    @classmethod
+    def subjects(cls, rows: pl.DataFrame, header: Mapping[str, Any]) -> pl.DataFrame | None:
+        return None
