@@ -61,11 +61,8 @@ class Segmentation(OutputDefaults):
         0.75
         """
         array = np.ascontiguousarray(cells)
-        if (
-            array.ndim != 2
-            or array.dtype.kind not in "iu"
-            or (array.size and (array.min() < 0 or array.max() > UNKNOWN))
-        ):
+        whole = array.ndim == 2 and array.dtype.kind in "iu" and array.size > 0
+        if not whole or array.min() < 0 or array.max() > UNKNOWN:
             raise ValueError(f"a class map is (h, w) of whole numbers from 0 to 255, got {array.dtype} {array.shape}")
         grid = (array.shape[1], array.shape[0])
         small = array.astype(np.uint8)

@@ -28,7 +28,7 @@ def _verdicts(run: Run, judging: str) -> pl.DataFrame:
 
 
 def class_changes(run: Run, *, judging: str = DEFAULT) -> pl.DataFrame:
-    """Per rule: pairs, how many changed their class, the share with its 95 % interval, and the median fall of the score."""
+    """Per rule: pairs, how many changed their class, the share with its 95 % interval, the median fall."""
     verdicts = _verdicts(run, judging)
     if verdicts.is_empty():
         return pl.DataFrame(schema={"rule": pl.String, "pairs": pl.Int64, "changed": pl.Int64})

@@ -21,9 +21,9 @@ MEASURES = {"source_class": pl.String, "class": pl.String, "source_score": pl.Fl
 def class_kept(evidence: Evidence) -> pl.DataFrame:
     """How far the score of the source's class fell, as a share of it; from 1 up where the class is another one.
 
-    A class that is no longer among the first `top` costs 1, and what its place in the lead is now short of: the lead of
-    the new best class over it. So a threshold of 1 asks whether the class changed, one of 1.1 asks whether it changed by
-    a margin of 0.1, and one of 0.5 asks whether half of the score was lost.
+    A class that is no longer among the first `top` costs 1 and the lead of the new best class over it. So a threshold
+    of 1 asks whether the class changed, one of 1.1 whether it changed by a margin of 0.1, and one of 0.5 whether half
+    of the score was lost.
     """
     follow_ups = paired(evidence)
     sources = evidence.sources.to_dicts()

@@ -10,8 +10,8 @@ import numpy as np
 from instar.image import Image
 from instar.outputs.labels import Labels
 from instar.spelling import Parameter
-from instar.systems.boxes import Fit, fitted
-from instar.systems.onnx import Layout, Network, frame_of, names_in, weights_of
+from instar.systems.boxes import Fit, fitted, names_in
+from instar.systems.onnx import Layout, Network, frame_of, weights_of
 from instar.systems.system import System, SystemFamily, fingerprint_of
 
 __all__ = ["FAMILIES"]

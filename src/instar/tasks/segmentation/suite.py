@@ -11,7 +11,8 @@ __all__ = ["SUITES"]
 # fmt: off
 RULES = (
     "identity", "mirror(h)", "rotation(5)", "stretch(1, 0.8)", "stretch(1.25, 1)", "resolution(0.7)",
-    "gamma(0.5)", "gamma(1.5)", "brightness(20, 0.8)", "contrast(0.7)", "blur(1)", "motion(5, 0)", "noise(8)", "greyscale",
+    "gamma(0.5)", "gamma(1.5)", "brightness(20, 0.8)", "contrast(0.7)", "blur(1)", "motion(5, 0)", "noise(8)",
+    "greyscale",
 )
 # fmt: on
 
