@@ -15,7 +15,6 @@ from instar.case import Input
 from instar.json_values import as_number, as_object, as_text, as_texts
 from instar.outputs.detections import Detections
 from instar.outputs.heat import HeatMap, heat_of
-from instar.outputs.marks import Mark
 from instar.outputs.output import OutputDefaults
 from instar.shapes import Shape
 from instar.warp import Size, Warp
@@ -41,10 +40,8 @@ class Caption(OutputDefaults):
     """Attention over the whole frame whose size is not known yet; `accept` makes it the attention."""
 
     kind: ClassVar[str] = "caption"
-    answers: ClassVar[str] = "image"
     relation: ClassVar[str | None] = "objects"
     suite: ClassVar[str | None] = "deeptest"
-    has_marks: ClassVar[bool] = False
     need: ClassVar[str | None] = None
     placed: ClassVar[bool] = False
     accepts: ClassVar[tuple[type, ...]] = (str,)
@@ -111,9 +108,6 @@ class Caption(OutputDefaults):
         return ([] if self.attention is None else [self.attention.shape()]) + (
             [] if self.detections is None else self.detections.shapes()
         )
-
-    def marks(self) -> list[Mark]:
-        return []
 
     def says(self) -> str:
         return self.text

@@ -39,7 +39,6 @@ class Detections(OutputDefaults):
     masks: npt.NDArray[np.bool_] | None = None
 
     kind: ClassVar[str] = "detections"
-    answers: ClassVar[str] = "image"
     relation: ClassVar[str | None] = "detections"
     suite: ClassVar[str | None] = "detections"
     has_marks: ClassVar[bool] = True

@@ -13,7 +13,6 @@ import polars as pl
 from instar.case import Input
 from instar.json_values import as_numbers, depth
 from instar.outputs.heat import Box, HeatMap, heat_of
-from instar.outputs.marks import Mark
 from instar.outputs.output import OutputDefaults
 from instar.scene import Scene
 from instar.shapes import Shape
@@ -39,7 +38,6 @@ class Forecast(OutputDefaults):
     answers: ClassVar[str] = "scene"
     relation: ClassVar[str | None] = "wvc"
     suite: ClassVar[str | None] = "trajtest"
-    has_marks: ClassVar[bool] = False
     need: ClassVar[str | None] = None
     json_fields: ClassVar[Mapping[str, bool]] = {"futures": True, "map": False}
     columns: ClassVar[Mapping[str, Any]] = {
@@ -92,9 +90,6 @@ class Forecast(OutputDefaults):
         steps = self.futures.astype(np.float64)
         lines = np.concatenate([steps[:, :-1], steps[:, 1:]], 2).reshape(-1, 4)
         return [*shapes, Shape("lines", lines), Shape("points", steps[:, -1])]
-
-    def marks(self) -> list[Mark]:
-        return []
 
     def says(self) -> None:
         """It is drawn."""

@@ -105,13 +105,23 @@ class OutputDefaults:
     __slots__ = ()
 
     kind: ClassVar[str]
+    answers: ClassVar[str] = "image"
+    relation: ClassVar[str | None] = None
+    suite: ClassVar[str | None] = None
     need: ClassVar[str | None] = None
     placed: ClassVar[bool] = True
+    has_marks: ClassVar[bool] = False
     accepts: ClassVar[tuple[type, ...]] = ()
     apart: ClassVar[tuple[str, ...]] = ()
 
     def confident(self, confidence: float) -> Self:
         return self
+
+    def shapes(self, target: str | None = None) -> list[Shape]:
+        return []
+
+    def marks(self) -> list[Mark]:
+        return []
 
     def says(self) -> str | None:
         return None

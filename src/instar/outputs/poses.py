@@ -40,7 +40,6 @@ class Poses(OutputDefaults):
     scores: Floats
 
     kind: ClassVar[str] = "poses"
-    answers: ClassVar[str] = "image"
     relation: ClassVar[str | None] = "poses"
     suite: ClassVar[str | None] = "met-pose/sub"
     has_marks: ClassVar[bool] = True

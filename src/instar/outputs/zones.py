@@ -14,7 +14,6 @@ import polars as pl
 from instar.case import Input
 from instar.json_values import as_list, as_text, short
 from instar.outputs.cells import cells_from_json, cells_to_json, png_of_cells
-from instar.outputs.marks import Mark
 from instar.outputs.output import OutputDefaults
 from instar.shapes import Shape
 from instar.warp import Size, Warp, warp_pixels
@@ -33,10 +32,8 @@ class Zones(OutputDefaults):
     names: Mapping[str, tuple[int, ...]]
 
     kind: ClassVar[str] = "zones"
-    answers: ClassVar[str] = "image"
     relation: ClassVar[str | None] = None
     suite: ClassVar[str | None] = None
-    has_marks: ClassVar[bool] = False
     need: ClassVar[str | None] = "zones"
     json_fields: ClassVar[Mapping[str, bool]] = {"names": True, "labels": True}
     columns: ClassVar[Mapping[str, Any]] = {"png": pl.Binary}
@@ -78,9 +75,6 @@ class Zones(OutputDefaults):
             Shape("heat", np.array([[0.0, 0, width, height]]), text=name, heat=(self.mask(name) > 0).astype(np.float32))
             for name in self.names
         ]
-
-    def marks(self) -> list[Mark]:
-        return []
 
     def says(self) -> None:
         """It is drawn."""

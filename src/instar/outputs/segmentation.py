@@ -1,0 +1,156 @@
+"""Segmentation: a class for every cell of a grid that covers the image."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from instar.case import Input
+from instar.json_values import as_texts
+from instar.outputs.cells import cells_from_json, cells_to_json, png_of_cells
+from instar.outputs.output import OutputDefaults
+from instar.outputs.zones import Zones
+from instar.shapes import Shape
+from instar.warp import Size, Warp, warp_pixels
+
+__all__ = ["OUTPUT", "UNKNOWN", "Segmentation"]
+
+Cells = npt.NDArray[np.uint8]
+UNKNOWN = 255
+"""The class of a cell of which nobody knows what it shows: it was carried in from outside the image."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segmentation(OutputDefaults):
+    """What a segmenter says of one image: `cells` (h, w) of uint8 are places in `names`, on the system's own grid.
+
+    `warp` carries the grid, whose cells count as pixels, to the image. 255 is unknown.
+    """
+
+    cells: Cells
+    names: tuple[str, ...]
+    warp: Warp
+
+    kind: ClassVar[str] = "segmentation"
+    relation: ClassVar[str | None] = "class_overlap"
+    suite: ClassVar[str | None] = "segmentation"
+    json_fields: ClassVar[Mapping[str, bool]] = {"cells": True, "names": True}
+    columns: ClassVar[Mapping[str, Any]] = {"cells": pl.Binary, "grid_warp": pl.List(pl.Float64)}
+    apart: ClassVar[tuple[str, ...]] = ("cells",)
+
+    def __post_init__(self) -> None:
+        if self.cells.ndim != 2 or self.cells.dtype != np.uint8 or 0 in self.cells.shape:
+            raise ValueError(f"cells are a uint8 array (h, w), got {self.cells.dtype} {self.cells.shape}")
+        known = self.cells[self.cells != UNKNOWN]
+        if known.size and int(known.max()) >= len(self.names):
+            raise ValueError(f"a cell is of class {int(known.max())}, and there are {len(self.names)} names")
+        if not self.names or len(set(self.names)) < len(self.names) or len(self.names) > UNKNOWN:
+            raise ValueError(f"names are 1 to {UNKNOWN} different texts, got {', '.join(self.names) or 'none'}")
+
+    @classmethod
+    def from_classes(cls, cells: npt.ArrayLike, names: Sequence[str], *, size: Size | None = None) -> Segmentation:
+        """From a class map of any size that covers the whole image; `size` is the image's, the map's own if not given.
+
+        >>> Segmentation.from_classes([[0, 1], [1, 1]], ["road", "car"], size=(20, 20)).share("car")
+        0.75
+        """
+        array = np.ascontiguousarray(cells)
+        whole = array.ndim == 2 and array.dtype.kind in "iu" and array.size > 0
+        if not whole or array.min() < 0 or array.max() > UNKNOWN:
+            raise ValueError(f"a class map is (h, w) of whole numbers from 0 to 255, got {array.dtype} {array.shape}")
+        grid = (array.shape[1], array.shape[0])
+        small = array.astype(np.uint8)
+        small.setflags(write=False)
+        return cls(small, tuple(str(name) for name in names), Warp.resize(grid, size or grid))
+
+    def share(self, name: str) -> float:
+        """How many of the known cells are of a class, 0 to 1."""
+        known = self.cells != UNKNOWN
+        return float((self.cells[known] == self.names.index(name)).mean()) if known.any() else 0.0
+
+    def warped(self, warp: Warp) -> Segmentation:
+        """Only the grid's place changes: nothing is resampled."""
+        return Segmentation(self.cells, self.names, self.warp.then(warp))
+
+    def onto(self, other: Segmentation) -> Cells:
+        """The classes at the cells of another grid: that of the nearest cell, unknown outside."""
+        warp = self.warp.then(other.warp.inverse)
+        if warp.is_identity:
+            return self.cells
+        carried = warp_pixels(self.cells, warp, "nearest")
+        covered = warp_pixels(np.full_like(self.cells, 1), warp, "nearest")
+        return np.where(covered > 0, carried, np.uint8(UNKNOWN))
+
+    def shapes(self, target: str | None = None) -> list[Shape]:
+        """The outlines of every class, or of the target's alone, with their names."""
+        shapes: list[Shape] = []
+        for number, name in enumerate(self.names):
+            if target not in (None, "whole", name):
+                continue
+            mask = (self.cells == number).astype(np.uint8)
+            outlines, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+            large = [outline for outline in outlines if len(outline) > 2]
+            shapes += [Shape("polygon", self.warp.points(outline.reshape(-1, 2) + 0.5)) for outline in large]
+            if large:
+                widest = max(large, key=len).reshape(-1, 2)
+                shapes.append(Shape("text", self.warp.points(widest[[0]] + 0.5), name))
+        return shapes
+
+    def facts(self) -> Mapping[str, float]:
+        return {name: self.share(name) for name in self.names}
+
+    def to_json(self) -> dict[str, object]:
+        return {"cells": cells_to_json(self.cells), "names": list(self.names)}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, object], frame: Size | None = None, *, truth: bool = False) -> Segmentation:
+        """From a class map as a PNG in base64, on any grid that covers the image, and the names of its classes."""
+        cells = cells_from_json(fields["cells"], "cells", cls.kind, None)
+        return cls.from_classes(cells, as_texts(fields["names"], "names"), size=frame)
+
+    def header(self) -> dict[str, Any]:
+        return {"kind": self.kind, "names": list(self.names)}
+
+    def row(self) -> dict[str, Any]:
+        return {"cells": png_of_cells(self.cells), "grid_warp": _numbers(self.warp)}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Segmentation:
+        cells = np.asarray(cv2.imdecode(np.frombuffer(row["cells"], np.uint8), cv2.IMREAD_UNCHANGED), np.uint8)
+        *matrix, width, height = row["grid_warp"]
+        size = (cells.shape[1], cells.shape[0])
+        warp = Warp(np.reshape(matrix, (3, 3)), size, (int(width), int(height)))
+        return cls(cells, tuple(header["names"]), warp)
+
+    @classmethod
+    def accept(cls, answer: object, input: Input) -> Segmentation:
+        """An instance, also one whose image size was not known, or the zones of a segmenter."""
+        if isinstance(answer, Zones):
+            return _of_zones(answer)
+        if not isinstance(answer, cls):
+            raise TypeError(f"expected a Segmentation (see Segmentation.from_classes), got {type(answer).__name__}")
+        if answer.warp.target == input.size:
+            return answer
+        return cls.from_classes(answer.cells, answer.names, size=input.size)
+
+
+def _numbers(warp: Warp) -> npt.NDArray[np.float64]:
+    return np.array([*warp.matrix.ravel(), *warp.target], np.float64)
+
+
+def _of_zones(zones: Zones) -> Segmentation:
+    """Zones as classes: a value in several zones is of the one that covers fewest values; one in none is unknown."""
+    names = tuple(zones.names)
+    table = np.full(256, UNKNOWN, np.uint8)
+    for name in sorted(names, key=lambda name: -len(zones.names[name])):
+        table[list(zones.names[name])] = names.index(name)
+    return Segmentation.from_classes(np.asarray(cv2.LUT(zones.labels, table)), names)
+
+
+OUTPUT = Segmentation

@@ -1,0 +1,146 @@
+"""Classification from images to tables: a right classifier passes, faults are caught and named, classes are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import instar
+from instar.cli import app
+from instar.datasets import dataset
+from instar.outputs.labels import Labels
+from instar.systems import system
+from instar.tasks.classification.panel import class_changes, confusions, correct
+from tests.missing import module, shared
+from tests.tasks.classification.classifiers import COLOURS, painted
+
+HERE = "tests.tasks.classification.classifiers"
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Nine images in a folder per class."""
+    root = tmp_path_factory.mktemp("images")
+    for number in range(9):
+        folder = root / list(COLOURS)[number % 3]
+        folder.mkdir(exist_ok=True)
+        cv2.imwrite(str(folder / f"{number}.png"), painted(number)[..., ::-1])
+    return root
+
+
+def run(name: str, images: Path, out: Path, rules: str = "classification") -> instar.Run:
+    return instar.run(f"{HERE}:{name}", rules, images, out=out, workers=0)
+
+
+@pytest.mark.parametrize("name", ["right", "by_table"])
+def test_a_right_classifier_violates_nothing(name: str, images: Path, tmp_path: Path) -> None:
+    tested = run(name, images, tmp_path / "run")
+    assert tested.manifest.system.kind == "labels" and len(tested.manifest.rules) == 13
+    assert tested.rates()["violated"].sum() == 0
+    assert tested.verdicts()["severity"].max() < 0.1
+
+
+def test_a_class_that_changes_is_caught_and_named(images: Path, tmp_path: Path) -> None:
+    tested = run("hates_mirrors", images, tmp_path / "run", "mirror(h)+gamma(0.5)")
+    verdicts = tested.verdicts().filter(rule="mirror(h) => class_kept")
+    changed = verdicts.filter(kind="class")
+    assert changed.height and (changed["severity"] > 1).all()
+    assert set(tested.rates().filter(rule="gamma(0.5) => class_kept")["violated"]) == {0}
+    table = class_changes(tested).row(0, named=True)
+    assert table["name"] == "mirror(h)" and table["changed"] == changed.height
+    assert confusions(tested)["pairs"].sum() == changed.height
+
+
+def test_a_score_that_falls_is_a_severity_below_one(images: Path, tmp_path: Path) -> None:
+    tested = run("unsure_in_the_dark", images, tmp_path / "run", "gamma(2)")
+    severities = tested.verdicts()["severity"]
+    assert ((severities > 0.3) & (severities < 1)).all()
+    assert tested.rates()["violated"].sum() == 0 and tested.rates(threshold=0.25)["violated"].sum() == 9
+
+
+def test_nothing_named_is_not_judged(images: Path, tmp_path: Path) -> None:
+    tested = run("nothing", images, tmp_path / "run", "mirror(h)")
+    assert tested.verdicts()["severity"].is_null().all()
+    assert tested.rates()["judged"].sum() == 0
+
+
+def test_the_second_best_class_may_be_allowed(images: Path, tmp_path: Path) -> None:
+    tested = run("hates_mirrors", images, tmp_path / "run", "mirror(h)")
+    judging = tested.judge(top=3)
+    assert tested.rates(judging=judging)["violated"].sum() == 0 < tested.rates()["violated"].sum()
+
+
+def test_classes_of_folders_are_the_truth(images: Path, tmp_path: Path) -> None:
+    opened = dataset(f'class-folders("{images}")')
+    assert {case.id: case.truth.classes for case in opened.cases()}["disc/0.png"] == ("disc",)  # type: ignore[attr-defined]
+    tested = instar.run(f"{HERE}:right", "mirror(h)", opened, out=tmp_path / "run", workers=0)
+    assert correct(tested).select("cases", "top_1").rows() == [(9, 1.0), (9, 1.0)]
+    with pytest.raises(ValueError, match="one sub-folder per class"):
+        dataset(f'class-folders("{images / "disc"}")')
+
+
+def test_classes_of_coco_by_the_space_they_take() -> None:
+    opened = dataset(f'coco-classes("{shared("data/coco-mini/annotations/instances_train2017.json")}")')
+    truths = [case.truth for case in opened.cases()]
+    assert len(truths) == 80 and all(truth is None or isinstance(truth, Labels) for truth in truths)
+    assert any(truth is not None and len(truth) > 2 for truth in truths)
+
+
+def test_tables_and_report(images: Path, tmp_path: Path) -> None:
+    run("hates_mirrors", images, tmp_path / "run", "mirror(h)+gamma(0.5)")
+    printed = CliRunner().invoke(app, ["tables", str(tmp_path / "run")])
+    assert printed.exit_code == 0, printed.output
+    assert "class changed" in printed.output and "mirror(h)" in printed.output
+    written = CliRunner().invoke(app, ["report", str(tmp_path / "run"), "--out", str(tmp_path / "report.html")])
+    assert written.exit_code == 0, written.output
+    assert "Which classes change" in (tmp_path / "report.html").read_text("utf-8")
+
+
+def classifier_file(path: Path, *, softmax: bool) -> Path:
+    """A real ONNX file: the mean colour of the image, weighed into three scores."""
+    onnx = module("onnx")
+    helper, numbers = onnx.helper, onnx.numpy_helper.from_array
+    weights = np.array([[3, -1, -1], [-1, 3, -1], [-1, -1, 3]], np.float32).T
+    nodes = [
+        helper.make_node("GlobalAveragePool", ["image"], ["mean"]),
+        helper.make_node("Flatten", ["mean"], ["row"]),
+        helper.make_node("MatMul", ["row", "weights"], ["logits" if softmax else "scores"]),
+    ]
+    if softmax:
+        nodes.append(helper.make_node("Softmax", ["logits"], ["scores"], axis=1))
+    graph = helper.make_graph(
+        nodes,
+        "classifier",
+        [helper.make_tensor_value_info("image", onnx.TensorProto.FLOAT, [1, 3, 32, 32])],
+        [helper.make_tensor_value_info("scores", onnx.TensorProto.FLOAT, [1, 3])],
+        [numbers(weights, "weights")],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+@pytest.mark.parametrize("softmax", [False, True])
+def test_a_classifier_in_an_onnx_file(softmax: bool, images: Path, tmp_path: Path) -> None:
+    module("onnxruntime")
+    model = classifier_file(tmp_path / "model.onnx", softmax=softmax)
+    (tmp_path / "names.txt").write_text("disc\nsquare\nbar\n")
+    spelling = f'onnx-classifier("{model}", names="{tmp_path / "names.txt"}")'
+    loaded = system(spelling)
+    answers = loaded.answer([instar.Image(painted(number)) for number in range(3)], [0] * 3)
+    assert [answer.classes[0] for answer in answers] == list(COLOURS)  # type: ignore[union-attr]
+    assert all(abs(float(answer.scores.sum()) - 1) < 1e-4 for answer in answers)  # type: ignore[union-attr]
+    tested = instar.run(spelling, "mirror(h)+gamma(0.5)", images, out=tmp_path / "run", workers=1)
+    assert tested.rates()["violated"].sum() == 0
+
+
+def test_names_that_do_not_fit_are_told(tmp_path: Path) -> None:
+    module("onnxruntime")
+    model = classifier_file(tmp_path / "model.onnx", softmax=True)
+    (tmp_path / "names.txt").write_text("disc\nsquare\n")
+    loaded = system(f'onnx-classifier("{model}", names="{tmp_path / "names.txt"}")')
+    with pytest.raises(ValueError, match="returns 3 scores, and names has 2 classes"):
+        loaded.predict([instar.Image(painted(0))], [0])

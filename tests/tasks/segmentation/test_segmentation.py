@@ -1,0 +1,81 @@
+"""Segmentation from images to tables: a right segmenter passes, faults are caught and named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import instar
+from instar.cli import app
+from instar.outputs.segmentation import Segmentation
+from instar.tasks.segmentation.panel import overlaps
+from tests.missing import astronaut, loaded_system
+from tests.tasks.segmentation.segmenters import painted
+
+HERE = "tests.tasks.segmentation.segmenters"
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("images")
+    for number in range(4):
+        cv2.imwrite(str(root / f"{number}.png"), painted(number)[..., ::-1])
+    return root
+
+
+def run(name: str, images: Path, out: Path, rules: str = "segmentation") -> instar.Run:
+    return instar.run(f"{HERE}:{name}", rules, images, out=out, workers=0)
+
+
+def test_a_right_segmenter_violates_nothing(images: Path, tmp_path: Path) -> None:
+    tested = run("right", images, tmp_path / "run", "segmentation")
+    grey = "greyscale => class_overlap"  # this one goes by colour, and rightly fails without
+    rates = tested.rates().filter(rule=grey)
+    assert rates["violated"].sum() == rates["judged"].sum() == 4
+    others = tested.verdicts().filter(rule=[one for one in tested.manifest.rules if one != grey])
+    assert others["severity"].max() < 0.12  # the edges of a grid of half the size
+
+
+@pytest.mark.parametrize(("name", "caught_by"), [("blind_to_the_right", "mirror(h)"), ("half_a_cell_off", "mirror(h)")])
+def test_faults_are_caught_by_geometry(name: str, caught_by: str, images: Path, tmp_path: Path) -> None:
+    tested = run(name, images, tmp_path / "run", f"{caught_by}+gamma(0.5)")
+    worst = tested.verdicts().filter(rule=f"{caught_by} => class_overlap")
+    assert (worst["severity"] > 0.2).all() and worst["worst"].is_not_null().all()
+    assert tested.verdicts().filter(rule="gamma(0.5) => class_overlap")["severity"].max() < 0.05
+
+
+def test_a_lost_class_is_named(images: Path, tmp_path: Path) -> None:
+    tested = run("blind_to_the_right", images, tmp_path / "run", "mirror(h)")
+    verdict = tested.verdicts().row(0, named=True)
+    assert verdict["kind"] in ("lost", "invented") and verdict["worst"] in ("red", "blue")
+
+
+def test_tables_report_and_pictures(images: Path, tmp_path: Path) -> None:
+    tested = run("blind_to_the_right", images, tmp_path / "run", "mirror(h)+gamma(0.5)")
+    assert overlaps(tested).row(0, named=True)["name"] == "mirror(h)"
+    printed = CliRunner().invoke(app, ["tables", str(tmp_path / "run")])
+    assert printed.exit_code == 0 and "cells that agree" in printed.output, printed.output
+    drawn = CliRunner().invoke(app, ["draw", str(tmp_path / "run"), "--out", str(tmp_path / "pictures")])
+    assert drawn.exit_code == 0 and len(list((tmp_path / "pictures").iterdir())) == 4, drawn.output
+
+
+def test_zones_of_a_real_segmenter_are_classes(tmp_path: Path) -> None:
+    loaded_system("selfie-multiclass")
+    cv2.imwrite(str(tmp_path / "photo.png"), astronaut().pixels[..., ::-1])
+    tested = instar.run(
+        "segmenter(selfie-multiclass)", "mirror(h)+gamma(0.5)", tmp_path / "photo.png", out=tmp_path / "run", workers=1
+    )
+    severities = tested.verdicts()["severity"]
+    assert len(severities) == 2 and severities.max() < 0.5
+    assert "skin" in tested.manifest.header["names"]
+
+
+def test_a_mirror_maps_cells_exactly() -> None:
+    cells = np.array([[0, 1, 1], [2, 0, 0]], np.uint8)
+    made = Segmentation.from_classes(cells, ("a", "b", "c"), size=(30, 20))
+    mirrored = made.warped(instar.Warp.mirror((30, 20), "h"))
+    assert np.array_equal(mirrored.onto(made), cells[:, ::-1])
