@@ -47,11 +47,11 @@ class Segmentation(OutputDefaults):
     def __post_init__(self) -> None:
         if self.cells.ndim != 2 or self.cells.dtype != np.uint8 or 0 in self.cells.shape:
             raise ValueError(f"cells are a uint8 array (h, w), got {self.cells.dtype} {self.cells.shape}")
+        if not self.names or len(set(self.names)) < len(self.names) or len(self.names) > UNKNOWN:
+            raise ValueError(f"names are 1 to {UNKNOWN} different texts, got {', '.join(self.names) or 'none'}")
         known = self.cells[self.cells != UNKNOWN]
         if known.size and int(known.max()) >= len(self.names):
             raise ValueError(f"a cell is of class {int(known.max())}, and there are {len(self.names)} names")
-        if not self.names or len(set(self.names)) < len(self.names) or len(self.names) > UNKNOWN:
-            raise ValueError(f"names are 1 to {UNKNOWN} different texts, got {', '.join(self.names) or 'none'}")
 
     @classmethod
     def from_classes(cls, cells: npt.ArrayLike, names: Sequence[str], *, size: Size | None = None) -> Segmentation:

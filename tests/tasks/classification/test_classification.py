@@ -128,7 +128,8 @@ def test_a_classifier_in_an_onnx_file(softmax: bool, images: Path, tmp_path: Pat
     module("onnxruntime")
     model = classifier_file(tmp_path / "model.onnx", softmax=softmax)
     (tmp_path / "names.txt").write_text("disc\nsquare\nbar\n")
-    spelling = f'onnx-classifier("{model}", names="{tmp_path / "names.txt"}")'
+    colours = "mean=(128, 128, 128), std=(64, 64, 64)"
+    spelling = f'onnx-classifier("{model}", names="{tmp_path / "names.txt"}", {colours})'
     loaded = system(spelling)
     answers = loaded.answer([instar.Image(painted(number)) for number in range(3)], [0] * 3)
     assert [answer.classes[0] for answer in answers] == list(COLOURS)  # type: ignore[union-attr]

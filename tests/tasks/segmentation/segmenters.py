@@ -41,6 +41,14 @@ def blind_to_the_right(pixels: np.ndarray) -> Segmentation:
     return Segmentation.from_classes(cells, NAMES)
 
 
+def blind_in_the_dark(pixels: np.ndarray) -> Segmentation:
+    """Sees nothing red where it is dark."""
+    cells = _cells(pixels)
+    if pixels.mean() < 100:
+        cells[cells == 1] = 0
+    return Segmentation.from_classes(cells, NAMES)
+
+
 def half_a_cell_off(pixels: np.ndarray) -> Segmentation:
     """Its map is shifted by eight pixels: a fault that only geometry shows."""
     return Segmentation.from_classes(np.roll(_cells(pixels), 8, axis=1), NAMES)

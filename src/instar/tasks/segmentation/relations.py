@@ -53,11 +53,10 @@ def _verdict(expected: Cells, actual: Segmentation, least: float) -> dict[str, A
         return {"severity": None, "reason": "nothing of the source is in the frame, or no class is known"}
     worst = min(overlaps, key=lambda number: overlaps[number])
     known = (expected != UNKNOWN) & (actual.cells != UNKNOWN)
-    gone = overlaps[worst] == 0
-    there = bool((expected[known] == worst).any())
+    before, after = (float((cells[known] == worst).mean()) for cells in (expected, actual.cells))
     return {
         "severity": 1.0 - sum(overlaps.values()) / len(overlaps),
-        "kind": ("lost" if there else "invented") if gone else None,
+        "kind": "lost" if after <= least < before else "invented" if before <= least < after else None,
         "worst": actual.names[worst],
         "worst_iou": overlaps[worst],
         "classes": len(overlaps),
