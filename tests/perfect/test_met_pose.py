@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from itertools import permutations
+from typing import cast
 
 import numpy as np
 import pytest
@@ -141,7 +142,7 @@ def test_perfect_in_body_lengths(
 ) -> None:
     """The default judging: the median over landmarks, in body lengths of the source."""
     length = LENGTHS[scene][landmarks]
-    assert runs(scene).verdicts(landmarks=landmarks)["length"].min() >= length
+    assert cast(float, runs(scene).verdicts(landmarks=landmarks)["length"].min()) >= length
     found = strayed(scene, landmarks=landmarks)
     for rule in (*MET_POSE, *BEYOND):
         for target, severity in found[instar.transformation(rule).id].items():
@@ -182,7 +183,7 @@ def test_landmarks_carried_out_of_the_frame_are_left_out(
         workers=0,
     )
     verdicts = run.verdicts(aggregate="max", normaliser="pixels")
-    assert verdicts["severity"].max() <= 2 * RESAMPLED
+    assert cast(float, verdicts["severity"].max()) <= 2 * RESAMPLED
     compared = {rule.partition(" => ")[0]: count for rule, count in verdicts.select("rule", "compared").iter_rows()}
     assert compared == {"rotation(25)": 14, "rotation(5)": 16, "rotation(25) | mirror(h)": 14}
     if answer is only_inside:  # kept in, what nobody can see is missing
@@ -272,7 +273,9 @@ def test_the_picture_moves_as_the_rule_says(rule: str, scene: str, runs: Callabl
     """A rule that moves picture and expectation alike, but wrongly, would pass every perfect system."""
     made = SCENES[scene]()
     told = runs(scene).predictions().filter(follow_up=instar.transformation(rule).id).row(0, named=True)
-    answer = instar.Poses.from_row(told, runs(scene).manifest.output)
+    header = runs(scene).manifest.output
+    assert header is not None
+    answer = instar.Poses.from_row(told, header)
     matrix = meant(rule, *made.size)
     points = made.points[:, exchanged(made.bones)] if np.linalg.det(matrix) < 0 else made.points
     if not rule.startswith("rotation"):
