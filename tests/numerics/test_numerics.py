@@ -543,7 +543,7 @@ def test_no_number_leaves_its_interval(made: Any, low: float, width: float, seed
     rng = np.random.default_rng(seed)
     ends = np.array([low, low + width], np.float32)
     for x in (
-        rng.uniform(*ends, (2, 3)),
+        rng.uniform(ends[0], ends[1], (2, 3)),
         rng.choice(ends, (2, 3)),
         np.full((2, 3), ends[0]),
         np.full((2, 3), ends[1]),

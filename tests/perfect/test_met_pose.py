@@ -215,7 +215,8 @@ def test_a_subject_carried_out_of_the_frame_is_not_lost(
 
 @pytest.mark.parametrize("scene", [*SCENES, "wide", "corner"])
 def test_the_system_sees_the_scene_as_it_was_painted(scene: str) -> None:
-    made = {**SCENES, "wide": wide_person, "corner": corner_person}[scene]()
+    painters: dict[str, Callable[[], Scene]] = {**SCENES, "wide": wide_person, "corner": corner_person}
+    made = painters[scene]()
     view = look(made, made.pixels)
     np.testing.assert_allclose(view.matrix, np.eye(3), atol=1e-6)
     assert made.size[0] != made.size[1]
