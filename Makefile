@@ -28,6 +28,7 @@ test: $(VENV)/ready-dev
 
 lint: $(VENV)/ready-dev
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 $(VENV)/ready: pyproject.toml requirements/core.txt requirements/demo.txt requirements/without-deps.txt

@@ -13,6 +13,7 @@ import resource
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -100,7 +101,7 @@ def made(folder: Path, cases: int, rules: int) -> tuple[Store, list[str], int]:
     )
     total = cases * len(names)
 
-    def parts():  # type: ignore[no-untyped-def]
+    def parts() -> Iterator[pl.DataFrame]:
         for start in range(0, total, PART):
             place = np.arange(start, min(total, start + PART))
             severity = rng.lognormal(-2.5, 1.2, len(place))

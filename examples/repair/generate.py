@@ -73,7 +73,7 @@ def texture(kind: int, style: Style, rng: np.random.Generator) -> np.ndarray:
         plane = u
     else:
         return np.zeros((SIDE, SIDE))
-    return (plane - plane.mean()) / plane.std()
+    return np.asarray((plane - plane.mean()) / plane.std())
 
 
 def outline(kind: str, side: float, turn: float) -> np.ndarray:
@@ -92,7 +92,7 @@ def outline(kind: str, side: float, turn: float) -> np.ndarray:
         corners = np.array([[-arm, -1], [arm, -1], [arm, -arm], [1, -arm], [1, arm], [arm, arm], [arm, 1], [-arm, 1],
                             [-arm, arm], [-1, arm], [-1, -arm], [-arm, -arm]])
         # fmt: on
-    return corners * side / 2 @ np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
+    return np.asarray(corners * side / 2 @ np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]]))
 
 
 def picture(

@@ -24,7 +24,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import cv2
 import numpy as np
@@ -240,7 +240,7 @@ def _edges(grey: np.ndarray) -> np.ndarray:
 def distances(training: Path, test: Any) -> np.ndarray:
     """From each test picture to the nearest training picture, in standard deviations of the training features."""
     sides = [
-        np.array([features(read_input(case)[0], case.truth) for case in data.cases()])
+        np.array([features(cast(Image, read_input(case)[0]), cast(Detections, case.truth)) for case in data.cases()])
         for data in (dataset(training), test)
     ]
     middle, spread = sides[0].mean(0), sides[0].std(0) + 1e-9

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -15,7 +16,7 @@ from instar.analysis import described, slices
 from instar.stats import fisher, holm, rank_test
 
 
-def run_of(fails: list[bool], **columns: list[object]) -> tuple[pl.DataFrame, pl.DataFrame]:
+def run_of(fails: list[bool], **columns: Sequence[object]) -> tuple[pl.DataFrame, pl.DataFrame]:
     names = [f"c{i:03}" for i in range(len(fails))]
     about = pl.DataFrame({"case": names, **columns})
     verdicts = pl.DataFrame({"case": names, "rule": ["r"] * len(fails), "severity": [float(f) for f in fails]})

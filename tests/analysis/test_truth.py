@@ -31,7 +31,7 @@ def annotated(shift: float = 0.0) -> np.ndarray:
     points = np.stack([np.linspace(60, 100, 11), np.linspace(20, 80, 11)], -1)
     bones = skeleton("flic-11")
     points[[bones.index("left_shoulder"), bones.index("right_shoulder")]] = [[100, 30], [60, 30]]
-    return points + np.array([shift, 0.0])
+    return np.asarray(points + np.array([shift, 0.0]))
 
 
 def found(shift: float) -> np.ndarray:

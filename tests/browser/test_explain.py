@@ -64,7 +64,7 @@ def squares(folder: Path) -> Dataset:
         known = Detections.from_xyxy(truth.boxes, [named(label) for label in truth.labels], ids=truth.ids)
         nothing = Detections.from_xyxy([], [])
         cases.append(Case(place.name, path=str(place), truth=nothing if number == 5 else known))
-    return Dataset("squares", None, lambda: iter(cases), truth="detections")
+    return Dataset("squares", "", lambda: iter(cases), truth="detections")
 
 
 def object_run(folder: Path) -> Path:

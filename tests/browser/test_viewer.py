@@ -41,8 +41,11 @@ def until(page: Any, condition: str, seconds: float = 10) -> None:
 def whole_pictures(page: Any) -> list[bool]:
     """Whether each picture that is in sight has come."""
     page.wait_for_load_state("networkidle")
-    return page.evaluate("""() => [...document.images].filter(i => i.getBoundingClientRect().top < innerHeight)
+    whole: list[bool] = (
+        page.evaluate("""() => [...document.images].filter(i => i.getBoundingClientRect().top < innerHeight)
         .map(i => i.complete && i.naturalWidth > 0)""")
+    )
+    return whole
 
 
 def test_filters_change_the_count_and_the_address_and_back_restores_both(base: str, page: Any) -> None:

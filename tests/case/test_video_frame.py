@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import threading
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 import instar.image
 import instar.video
 from instar.case import Case, read_input
-from instar.image import Unreadable, decode_image
+from instar.image import Image, Unreadable, decode_image
 from instar.video import count_frames
 from tests.missing import unsuited
 
@@ -21,7 +22,7 @@ from tests.missing import unsuited
 @pytest.fixture(scope="module")
 def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("clips") / "clip.avi"
-    writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*"MJPG"), 25, (64, 48))
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"MJPG"), 25, (64, 48))
     for i in range(40):
         frame = np.zeros((48, 64, 3), np.uint8)
         frame[:, :, 2] = 6 * i  # red counts the frames
@@ -31,7 +32,9 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def level(path: Path, frame: int) -> int:
-    return round(read_input(Case("x", str(path), frame))[0].pixels[..., 0].mean() / 6)
+    image, _ = read_input(Case("x", str(path), frame))
+    assert isinstance(image, Image)
+    return round(float(image.pixels[..., 0].mean()) / 6)
 
 
 def test_any_order_gives_the_same_frames(clip: Path) -> None:
@@ -42,7 +45,12 @@ def test_any_order_gives_the_same_frames(clip: Path) -> None:
 def test_frames_in_order_open_the_video_once(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = []
     real = instar.video._open_video
-    monkeypatch.setattr(instar.video, "_open_video", lambda path: opened.append(path) or real(path))
+
+    def noted(path: Any) -> Any:
+        opened.append(path)
+        return real(path)
+
+    monkeypatch.setattr(instar.video, "_open_video", noted)
     monkeypatch.setattr(instar.video._last, "capture", None, raising=False)
     assert [level(clip, i) for i in range(0, 40, 10)] == [0, 10, 20, 30]
     assert len(opened) == 1
@@ -100,7 +108,7 @@ def test_a_replaced_video_is_read_anew(clip: Path, tmp_path: Path) -> None:
     path = tmp_path / "a.avi"
     path.write_bytes(clip.read_bytes())
     assert level(path, 0) == 0
-    writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*"MJPG"), 25, (64, 48))
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"MJPG"), 25, (64, 48))
     for _ in range(3):
         writer.write(np.full((48, 64, 3), 120, np.uint8))
     writer.release()

@@ -160,7 +160,7 @@ def test_instances(folder: Path) -> None:
 
 def test_bad_annotations_are_left_out_and_noted(folder: Path) -> None:
     good = {"id": 1, "image_id": 1, "category_id": 3, "bbox": [0, 0, 4, 4]}
-    bad = [
+    bad: list[dict[str, object]] = [
         {"id": 2, "bbox": [0, 0, 4]},
         {"id": 3, "bbox": [0, 0, -4, 4]},
         {"id": 4, "bbox": "x"},

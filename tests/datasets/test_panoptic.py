@@ -89,6 +89,7 @@ def test_crops_as_in_the_paper(tmp_path: Path, picture: Write) -> None:
     # 2.2 × 20 pixels about the middle of the box; beyond the edge of the picture it is black.
     assert first.crop == Crop(-6, 14, 38, 58, 44, 44)
     image, digest = read_input(first)
+    assert isinstance(image, Image)
     assert image.size == (44, 44)
     assert not image.pixels[:, :6].any()
     assert image.pixels[:, 6:].all()

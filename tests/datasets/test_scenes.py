@@ -8,6 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -101,7 +102,8 @@ def test_positions_between_frames_lie_on_a_line() -> None:
 
 def compact(folder: Path, **scenes: npt.ArrayLike) -> Path:
     folder.mkdir(exist_ok=True)
-    np.savez(folder / "trajectories.npz", **{name: np.asarray(rows) for name, rows in scenes.items()})
+    arrays: dict[str, Any] = {name: np.asarray(rows) for name, rows in scenes.items()}
+    np.savez(folder / "trajectories.npz", **arrays)
     for name in scenes:
         class_map(folder / "maps" / f"{name}.png")
     return folder

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -151,7 +152,7 @@ def test_two_writers_do_not_meet(tmp_path: Path) -> None:
     child.communicate()
 
 
-def moody(tmp_path: Path, **more: object) -> instar.Run:
+def moody(tmp_path: Path, **more: Any) -> instar.Run:
     photos = write_scenes(tmp_path / "photos", 2)
     rules = instar.Suite(
         "s",
@@ -164,7 +165,7 @@ def moody(tmp_path: Path, **more: object) -> instar.Run:
     )
     return instar.run(
         "tests.toys:moody", rules, photos, out=tmp_path / "run", timeout=2.5, zones="none", workers=2, **more
-    )  # type: ignore[arg-type]
+    )
 
 
 def test_a_system_that_raises_hangs_dies_or_lies_costs_its_own_rows_until_they_are_retried(tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ def ran(out: Path, truth: Poses | None) -> pl.DataFrame:
 def places(rows: pl.DataFrame) -> list[list[float]]:
     (boxes,) = rows.filter(follow_up="discs(3)")["regions"]
     found = np.reshape(boxes, (-1, 4))
-    return ((found[:, :2] + found[:, 2:]) / 2).round().tolist()
+    centres: list[list[float]] = ((found[:, :2] + found[:, 2:]) / 2).round().tolist()
+    return centres
 
 
 def test_annotated_landmarks_are_covered(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 from urllib.error import HTTPError
 
 import cv2
@@ -53,7 +54,7 @@ def people(count: int) -> list[Scene]:
 
 def write_map(path: Path, classes: npt.NDArray[np.generic]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    assert cv2.imwrite(str(path), classes)
+    assert cv2.imwrite(str(path), cast(Any, classes))  # NumPy's stubs and OpenCV's differ in what a map may hold
     return path
 
 
@@ -338,7 +339,7 @@ def raising(error: Exception) -> Callable[[Scene, int], object]:
     return answer
 
 
-BAD = {
+BAD: dict[str, tuple[Callable[[Scene, int], object], str, str]] = {
     "too few steps": (lambda scene, seed: np.zeros((20, 11, 2)), "error", "asks for 12 positions, its futures have 11"),
     "no numbers": (lambda scene, seed: np.full((20, 12, 2), np.nan), "error", "20 of 20 futures have positions"),
     "no futures": (lambda scene, seed: np.zeros((0, 12, 2)), "error", "at least one path"),

@@ -26,6 +26,7 @@ from instar.engine import Conflict, Outcome, Progress
 from instar.exchange.export import export_inputs
 from instar.exchange.exported import safe_name
 from instar.image import read_image
+from instar.scene import Scene
 from instar.store import Busy, Store
 from instar.suites import suite
 from instar.transforms import draw_seed, transformation
@@ -103,10 +104,12 @@ def test_scenes_are_json_as_programs_are_given_them_and_masks_are_pictures(tmp_p
     follow_up, change = transformation("class_change(road, pavement)")(read_input(first)[0])
     told = json.loads((out / changed["file"]).read_text())
     cells = cv2.imdecode(np.frombuffer(base64.b64decode(told["classes"]), np.uint8), cv2.IMREAD_UNCHANGED)
-    assert np.array_equal(cells, follow_up.classes)  # type: ignore[union-attr]
-    assert told["past"] == follow_up.past.tolist()  # type: ignore[union-attr]
-    assert (told["kind"], told["steps"], told["width"]) == ("scene", follow_up.steps, follow_up.size[0])  # type: ignore[union-attr]
-    assert np.array_equal(cv2.imread(str(out / changed["change"]["mask"]), cv2.IMREAD_GRAYSCALE) > 0, change.mask)
+    assert isinstance(follow_up, Scene) and cells is not None and change.mask is not None
+    assert np.array_equal(cells, follow_up.classes)
+    assert told["past"] == follow_up.past.tolist()
+    assert (told["kind"], told["steps"], told["width"]) == ("scene", follow_up.steps, follow_up.size[0])
+    mask = cv2.imread(str(out / changed["change"]["mask"]), cv2.IMREAD_GRAYSCALE)
+    assert mask is not None and np.array_equal(mask > 0, change.mask)
     assert changed["change"]["added"] == ["pavement"]
 
 

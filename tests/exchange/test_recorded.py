@@ -98,13 +98,13 @@ def answered(export: Path, path: Path, answer: Callable[[dict[str, Any], dict[st
         for line in lines
         if line["status"] == "ok"
     ]
-    np.random.default_rng(1).shuffle(told)  # type: ignore[arg-type]
+    np.random.default_rng(1).shuffle(told)
     return jsonl(path, *told)
 
 
 def poses_said(line: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
     poses = shaky(read_image(about["path"]).pixels, line["seed"])
-    points = np.where(np.isnan(poses.points), None, poses.points.astype(object)).tolist()
+    points = np.where(np.isnan(poses.points), np.array(None), poses.points.astype(object)).tolist()
     return {"points": points, "scores": poses.scores.tolist()}
 
 
@@ -225,8 +225,8 @@ def test_a_run_and_answers_to_its_export_have_the_same_verdicts(kind: str, tmp_p
     )
     if kind == "poses":  # the others are in memory
         for verdict in again.worst(3).iter_rows(named=True):
-            drawn = [load_pair(one, verdict).follow_up.image.pixels for one in (run, again)]
-            assert np.array_equal(*drawn)
+            first, second = (load_pair(one, verdict).follow_up.image.pixels for one in (run, again))
+            assert np.array_equal(first, second)
 
 
 def test_what_was_in_memory_is_drawn_from_the_export(tmp_path: Path) -> None:
@@ -332,6 +332,7 @@ def test_recorded_poses_with_absent_landmarks_and_visibility(tmp_path: Path) -> 
     imported(jsonl(tmp_path / "t", *lines), tmp_path / "run", skeleton="coco-17")
     run = instar.open_run(tmp_path / "run")
     row = run.predictions().filter(follow_up="source").row(0, named=True)
+    assert run.manifest.output is not None
     kept = instar.Poses.from_row(row, run.manifest.output)
     assert np.isnan(kept.points[0, [3, 4]]).all() and np.allclose(kept.points[0, 5:], POINTS[5:])
     assert kept.visibility[0, 5] == 0.5
@@ -433,6 +434,7 @@ def test_both_logs_of_a_captioner_become_two_follow_ups_of_the_same_cases(tmp_pa
     case = run.cases().filter(case="3").row(0, named=True)
     assert case["truth_caption"].splitlines() == [" ".join(label.split()) for label in line["labels"]]
     assert json.loads(case["attributes"]) == {"background": line["background"]}
+    assert run.manifest.recorded is not None
     assert [table.name for table in run.manifest.recorded.tables] == ["overlap-0.jsonl", "overlap-15.jsonl"]
 
 
@@ -745,7 +747,7 @@ def test_a_dataset_named_later_shows_the_source_but_nothing_outside_it(tmp_path:
     assert shown["../private.png"] is None
 
 
-WORDS = st.text(st.characters(blacklist_categories=("Cs",)), min_size=1, max_size=12)
+WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

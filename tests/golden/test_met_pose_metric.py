@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
@@ -48,23 +50,23 @@ def test_thirty_three_landmarks_are_thirty_four_values() -> None:
     assert aggregated(distance, "median+mean")[0] == (16**2 + 17**2) / 2
 
 
-def severity(shift: np.ndarray, answer: bool = True, **options: object) -> float:
+def severity(shift: np.ndarray, answer: bool = True, **options: Any) -> float:
     """Of a subject with shoulders 40 pixels apart in 200 × 100, whose landmarks moved so far (33, 2)."""
     points = np.stack([np.linspace(50, 150, 33), np.linspace(10, 60, 33)], -1)
     points[[LEFT, RIGHT]] = [[120, 30], [80, 30]]
     told = Poses.from_array(points, skeleton=BONES)
     said = Poses.from_array(points + shift if answer else [], skeleton=BONES)
     key = {"case": "a", "draw": 0, "repeat": 0, "width": SIZE[0], "height": SIZE[1], "warp": np.eye(3).ravel().tolist()}
-    frames = [
+    source, same = (
         pl.DataFrame(
             [{**key, "follow_up": name, **{k: v.tolist() for k, v in pose.row().items()}}],
             schema_overrides=Poses.columns,
         )
         for name, pose in (("source", told), ("same", said))
-    ]
+    )
     bound = own_equivariance("poses")
     chosen = {p.name: p.default for p in bound.relation.options} | options
-    found = bound.relation.judge(Evidence(told.header(), pl.DataFrame(), *frames, dict(bound.values), chosen))
+    found = bound.relation.judge(Evidence(told.header(), pl.DataFrame(), source, same, dict(bound.values), chosen))
     return float(found["severity"].item())
 
 
@@ -88,7 +90,7 @@ def test_the_whole_metric_of_the_original() -> None:
     # half and one of the landmarks stay, 16 move 40 pixels down: 0.4, two shoulder widths in 0–1 coordinates
     shift = np.zeros((33, 2))
     shift[17:, 1] = 40
-    paper = dict(suite("met-pose@paper").options)
+    paper: dict[str, Any] = dict(suite("met-pose@paper").options)
     assert paper == {"aggregate": "median+mean", "outside": "keep", "space": "normalised"}
     assert severity(shift) == 0
     # 34 values: 17 of 0, the mean 16/33 · 2, 16 of 2; the middle two are 0 and the mean

@@ -123,7 +123,7 @@ def test_no_name_says_nothing() -> None:
 
 def test_functions_and_files_stay_short() -> None:
     long = [
-        f"{path}:{node.lineno}: {node.name} has {node.end_lineno - node.lineno + 1} lines"
+        f"{path}:{node.lineno}: {node.name} has {(node.end_lineno or 0) - node.lineno + 1} lines"
         for path, tree in parsed().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno + 1 > MOST_LINES_OF_FUNCTION

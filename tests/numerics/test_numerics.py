@@ -541,9 +541,9 @@ def test_no_number_leaves_its_interval(made: Any, low: float, width: float, seed
     options.intra_op_num_threads, options.log_severity_level = 1, 4
     session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     rng = np.random.default_rng(seed)
-    ends = np.float32([low, low + width])
+    ends = np.array([low, low + width], np.float32)
     for x in (
-        rng.uniform(*ends, (2, 3)),
+        rng.uniform(ends[0], ends[1], (2, 3)),
         rng.choice(ends, (2, 3)),
         np.full((2, 3), ends[0]),
         np.full((2, 3), ends[1]),

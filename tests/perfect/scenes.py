@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise, permutations
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -89,14 +90,14 @@ class View:
         """The pixel at one of the scene's places."""
         x, y = carried(self.matrix, np.array(self.scene.places[place]))
         width, height = self.size
-        return self.pixels[min(max(int(y), 0), height - 1), min(max(int(x), 0), width - 1)].astype(float)
+        return np.asarray(self.pixels[min(max(int(y), 0), height - 1), min(max(int(x), 0), width - 1)], float)
 
     def answer(self, points: np.ndarray | None = None, scores: Sequence[float] | None = None) -> Poses:
         return Poses.from_array(self.points if points is None else points, skeleton=self.scene.bones, scores=scores)
 
 
 def carried(matrix: np.ndarray, points: np.ndarray) -> np.ndarray:
-    return points @ matrix[:2, :2].T + matrix[:2, 2]
+    return np.asarray(points @ matrix[:2, :2].T + matrix[:2, 2])
 
 
 @cache
@@ -318,7 +319,7 @@ def _told_apart(marks: np.ndarray, seen: np.ndarray) -> np.ndarray:
     orders = np.array(list(permutations(range(len(marks)))))
     design = np.column_stack([marks, np.ones(len(marks))])
     rest = np.eye(len(marks)) - design @ np.linalg.pinv(design)
-    return seen[orders[np.square(rest @ seen[orders]).sum((1, 2)).argmin()]]
+    return np.asarray(seen[orders[np.square(rest @ seen[orders]).sum((1, 2)).argmin()]])
 
 
 def _glows(luma: np.ndarray, count: int) -> np.ndarray:
@@ -332,7 +333,7 @@ def _glows(luma: np.ndarray, count: int) -> np.ndarray:
 
 
 def luma_of(pixels: np.ndarray) -> np.ndarray:
-    return pixels @ np.array([0.299, 0.587, 0.114])
+    return np.asarray(pixels @ np.array([0.299, 0.587, 0.114]))
 
 
 def look(scene: Scene, pixels: np.ndarray) -> View:
@@ -399,7 +400,7 @@ def system_of(scene: Scene, answer: Answer = perfect, *, deterministic: bool = T
     return system
 
 
-def severities(run: instar.Run, **judging: object) -> dict[str, dict[str, float | None]]:
+def severities(run: instar.Run, **judging: Any) -> dict[str, dict[str, float | None]]:
     """Severity by target, by rule (less its relation), after making sure that nothing failed on the way."""
     assert run.predictions()["status"].unique().to_list() == ["ok"]
     found: dict[str, dict[str, float | None]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from itertools import permutations
+from typing import cast
 
 import numpy as np
 import pytest
@@ -141,7 +142,7 @@ def test_perfect_in_body_lengths(
 ) -> None:
     """The default judging: the median over landmarks, in body lengths of the source."""
     length = LENGTHS[scene][landmarks]
-    assert runs(scene).verdicts(landmarks=landmarks)["length"].min() >= length
+    assert cast(float, runs(scene).verdicts(landmarks=landmarks)["length"].min()) >= length
     found = strayed(scene, landmarks=landmarks)
     for rule in (*MET_POSE, *BEYOND):
         for target, severity in found[instar.transformation(rule).id].items():
@@ -182,7 +183,7 @@ def test_landmarks_carried_out_of_the_frame_are_left_out(
         workers=0,
     )
     verdicts = run.verdicts(aggregate="max", normaliser="pixels")
-    assert verdicts["severity"].max() <= 2 * RESAMPLED
+    assert cast(float, verdicts["severity"].max()) <= 2 * RESAMPLED
     compared = {rule.partition(" => ")[0]: count for rule, count in verdicts.select("rule", "compared").iter_rows()}
     assert compared == {"rotation(25)": 14, "rotation(5)": 16, "rotation(25) | mirror(h)": 14}
     if answer is only_inside:  # kept in, what nobody can see is missing
@@ -214,7 +215,8 @@ def test_a_subject_carried_out_of_the_frame_is_not_lost(
 
 @pytest.mark.parametrize("scene", [*SCENES, "wide", "corner"])
 def test_the_system_sees_the_scene_as_it_was_painted(scene: str) -> None:
-    made = {**SCENES, "wide": wide_person, "corner": corner_person}[scene]()
+    painters: dict[str, Callable[[], Scene]] = {**SCENES, "wide": wide_person, "corner": corner_person}
+    made = painters[scene]()
     view = look(made, made.pixels)
     np.testing.assert_allclose(view.matrix, np.eye(3), atol=1e-6)
     assert made.size[0] != made.size[1]
@@ -272,7 +274,9 @@ def test_the_picture_moves_as_the_rule_says(rule: str, scene: str, runs: Callabl
     """A rule that moves picture and expectation alike, but wrongly, would pass every perfect system."""
     made = SCENES[scene]()
     told = runs(scene).predictions().filter(follow_up=instar.transformation(rule).id).row(0, named=True)
-    answer = instar.Poses.from_row(told, runs(scene).manifest.output)
+    header = runs(scene).manifest.output
+    assert header is not None
+    answer = instar.Poses.from_row(told, header)
     matrix = meant(rule, *made.size)
     points = made.points[:, exchanged(made.bones)] if np.linalg.det(matrix) < 0 else made.points
     if not rule.startswith("rotation"):

@@ -39,7 +39,7 @@ def data(count: int = 4, *, annotated: bool = True) -> Dataset:
     cases = [
         Case(str(seed), input=image, truth=truth if annotated else None) for seed, (image, truth) in enumerate(pairs)
     ]
-    return Dataset("squares", None, lambda: iter(cases), truth="detections" if annotated else None)
+    return Dataset("squares", "", lambda: iter(cases), truth="detections" if annotated else None)
 
 
 TRUTHS = [picture(seed)[1] for seed in range(4)]

@@ -91,7 +91,7 @@ class Walker:
         ground = np.where(inside, ground, 1.0)
         if not self.stops_at_obstacles:
             ground = np.where(np.isinf(ground), 1.0, ground)
-        return ground.mean(1)
+        return np.asarray(ground.mean(1))
 
     def _turned(self, scene: Scene, seed: int) -> Forecast:
         """Works on maps that lie; turns what stands, and turns the answer once more instead of back."""
@@ -105,7 +105,7 @@ def _beside(cells: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """The cells and their neighbours."""
     wide = np.pad(cells, 1)
     height, width = cells.shape
-    return np.any([wide[y : y + height, x : x + width] for y in range(3) for x in range(3)], axis=0)
+    return np.asarray(np.any([wide[y : y + height, x : x + width] for y in range(3) for x in range(3)], axis=0))
 
 
 def _velocity(scene: Scene) -> Floats:

@@ -188,7 +188,12 @@ def test_pixels_are_decoded_when_they_are_used(tmp_path: Path, monkeypatch: pyte
     write_pool(tmp_path / "pool", [Item.from_pixels("dog", cut_out(20 + n), name=f"{n}") for n in range(5)])
     decoded: list[int] = []
     real = cv2.imdecode
-    monkeypatch.setattr(cv2, "imdecode", lambda *told: decoded.append(1) or real(*told))
+
+    def counted(*arguments: Any) -> Any:
+        decoded.append(1)
+        return real(*arguments)
+
+    monkeypatch.setattr(cv2, "imdecode", counted)
     pool = read_pool(tmp_path / "pool")
     assert [item.size for item in pool.items] == [(20 + n, 12) for n in range(5)]
     assert not decoded

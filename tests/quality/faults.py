@@ -83,7 +83,9 @@ def names_by_the_picture(view: View) -> Poses:
     for left, name in enumerate(view.scene.bones.landmarks):
         if name.startswith("left_"):
             wrong = points[:, left, 0] < points[:, other[left], 0]
-            points[np.ix_(wrong, [left, other[left]])] = points[np.ix_(wrong, [other[left], left])]
+            right = other[left]
+            here, there = np.array([left, right]), np.array([right, left])
+            points[np.ix_(wrong, here)] = points[np.ix_(wrong, there)]
     return view.answer(points)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ class Asked:
 
     caught: tuple[str, ...]
     threshold: float = 0.2
-    judging: Mapping[str, object] = field(default_factory=dict)
+    judging: Mapping[str, Any] = field(default_factory=dict)
     kind: str | None = None
     targets: tuple[str, ...] = ("0",)
 

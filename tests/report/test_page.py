@@ -37,7 +37,9 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pictures")
     for number in range(8):
         pixels = cv2.cvtColor(scene(number, (160, 120)).pixels, cv2.COLOR_RGB2BGR)
-        (folder / (HOSTILE if number == 3 else f"{number:02d}.png")).write_bytes(cv2.imencode(".png", pixels)[1])
+        (folder / (HOSTILE if number == 3 else f"{number:02d}.png")).write_bytes(
+            cv2.imencode(".png", pixels)[1].tobytes()
+        )
     return folder
 
 
@@ -71,7 +73,8 @@ def html(made: Report) -> str:
 def data_of(html: str) -> dict[str, Any]:
     found = re.search(r'<script type="application/json" id="report-data">(.*?)</script>', html, re.S)
     assert found
-    return json.loads(found[1])
+    read: dict[str, Any] = json.loads(found[1])
+    return read
 
 
 def rows(table: dict[str, Any]) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ def grey(width: int, height: int, value: int = 128) -> Image:
 
 
 def touched(drawn: Image, plain: Image) -> np.ndarray:
-    return np.abs(drawn.pixels.astype(int) - plain.pixels).sum(2) > 0
+    return np.asarray(np.abs(drawn.pixels.astype(int) - plain.pixels).sum(2) > 0)
 
 
 def every_form(nan: float = 5.0) -> list[Shape]:
@@ -115,7 +115,7 @@ def test_marks_are_seen_on_any_background(value: int) -> None:
 def test_expected_is_seen_where_actual_covers_it() -> None:
     shapes = [Shape("points", np.array([[100.0, 100]])), Shape("lines", np.array([[20.0, 100, 480, 100]]))]
     both = draw_shapes(draw_shapes(grey(500, 200), shapes, style="hollow", colour=(255, 255, 255)), shapes)
-    bright = (both.pixels > 150).all(2)
+    bright = np.asarray((both.pixels > 150).all(2))
     assert bright[90:110, 200:400].any(0).all()
     assert (both.pixels[85:97, 95:105] > 160).all(2).any()
 
@@ -176,7 +176,7 @@ def test_a_sheet_has_room_for_all_pictures_and_captions() -> None:
 def test_a_sheet_keeps_proportions() -> None:
     sheet = contact_sheet([(Image(np.full((40, 80, 3), (255, 0, 0), np.uint8)), "")], tile=120)
     rows, columns = np.nonzero((sheet.pixels == (255, 0, 0)).all(2))
-    assert (np.ptp(columns) + 1, np.ptp(rows) + 1) == (120, 60)
+    assert (int(np.ptp(columns)) + 1, int(np.ptp(rows)) + 1) == (120, 60)
 
 
 def test_a_sheet_needs_pictures() -> None:

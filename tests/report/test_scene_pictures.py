@@ -118,6 +118,7 @@ def test_a_map_that_changed_is_not_drawn_on(tmp_path: Path) -> None:
     one = run(system(Walker()), on_files(tmp_path / "data", 2), tmp_path / "run", "mirror(h) => hvc")
     path = tmp_path / "data" / "maps" / "ground 1.png"
     classes = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+    assert classes is not None
     classes[0, 0] = (classes[0, 0] + 1) % 6
     write_map(path, classes)
     ((drawn, why),) = drawn_pairs(one, tmp_path)

@@ -61,7 +61,7 @@ class StoreModel(RuleBasedStateMachine):
         """A merge that was killed between its rename and the deletion of what it merged."""
         unlink = Path.unlink
         try:
-            Path.unlink = lambda self, missing_ok=False: None  # type: ignore[method-assign, assignment]
+            Path.unlink = lambda self, missing_ok=False: None  # type: ignore[method-assign]
             self.store.merge("predictions")
         finally:
             Path.unlink = unlink  # type: ignore[method-assign]
@@ -112,6 +112,7 @@ def test_blobs_are_stored_once(tmp_path: Path) -> None:
 
 
 def test_rows_need_not_have_every_column() -> None:
+    schema: dict[str, pl.DataType | type[pl.DataType]]
     schema = {"a": pl.String, "b": pl.List(pl.Float32), "c": pl.List(pl.String), "d": pl.Int32}
     frame = rows_frame([{"a": "x", "b": np.zeros(3, np.float32)}, {"c": ["y"], "d": 4}, {"b": [1.0, 2.0]}], schema)
     assert frame.schema == pl.Schema(schema)

@@ -189,7 +189,7 @@ def finds_white(path: Path, size: tuple[int, int], *, top: float) -> Path:
         "flat": [1, 1, 1],
     }
     numbers = {"half": [top / 2], "one": [1.0], "zero": [0.0], "top": [top]}
-    constants = {
+    constants: dict[str, Array] = {
         **{key: np.array(value, np.int64) for key, value in whole.items()},
         **{key: np.array(value, np.float32) for key, value in numbers.items()},
     }

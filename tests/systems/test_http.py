@@ -14,10 +14,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from email.message import Message
 from email.parser import BytesParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import cv2
 import numpy as np
@@ -45,11 +46,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         begun = time.monotonic()
         self.given = self.rfile.read(int(self.headers["Content-Length"]))
-        step = self.server.noted(
-            {key.lower(): value for key, value in self.headers.items()},  # type: ignore[attr-defined]
-            self.given,
-            begun,
-        )
+        headers = {key.lower(): value for key, value in self.headers.items()}
+        step = self.server.noted(headers, self.given, begun)  # type: ignore[attr-defined]
         try:
             step(self)
         except OSError:  # nobody listens any more
@@ -81,7 +79,7 @@ class Server:
 
     def _noted(self, *request: Any) -> Step:
         with self._lock:
-            self.seen.append(request)  # type: ignore[arg-type]
+            self.seen.append(request)
             return self.steps[0] if len(self.steps) == 1 else self.steps.pop(0)
 
     @property
@@ -162,7 +160,7 @@ def failure(found: System) -> str:
     try:
         [answer] = found.answer([PICTURE], [0])
     except (RuntimeError, ValueError) as error:
-        answer = error  # type: ignore[assignment]
+        answer = error
     assert isinstance(answer, Exception), answer
     assert KEY not in str(answer)
     assert KEY[:9] not in str(answer)
@@ -205,7 +203,8 @@ def test_multipart_request(server: Server, tmp_path: Path) -> None:
     assert only(system(template(server, tmp_path, "", text=text))).text == "a dog"
     headers, sent, _ = server.seen[0]
     message = BytesParser().parsebytes(b"Content-Type: " + headers["content-type"].encode() + b"\r\n\r\n" + sent)
-    parts = {part.get_param("name", header="content-disposition"): part for part in message.get_payload()}  # type: ignore
+    payload = cast("list[Message]", message.get_payload())
+    parts: dict[object, Any] = {part.get_param("name", header="content-disposition"): part for part in payload}
     assert parts["file"].get_content_type() == "image/png"
     assert parts["file"].get_filename() == "image.png"
     assert parts["file"].get_payload(decode=True).startswith(b"\x89PNG")

@@ -423,7 +423,7 @@ MAPS = (1, 21, 16, 16)
 def test_models_that_do_not_fit(
     tmp_path: Path, takes: tuple[Any, ...], answers: dict[str, tuple[int, ...]], more: dict[str, object], message: str
 ) -> None:
-    path = says(tmp_path / "a.onnx", takes, **{name: np.zeros(shape) for name, shape in answers.items()})
+    path = says(tmp_path / "a.onnx", takes, "FLOAT", **{name: np.zeros(shape) for name, shape in answers.items()})
     with pytest.raises(ValueError, match=message):
         loaded(path, **more)
 

@@ -215,7 +215,9 @@ def test_an_image_arrives_pixel_for_pixel(told: Any, tmp_path: Path) -> None:
     data = base64.b64decode(given.pop("png"))
     assert request == {"id": 1, "seed": 5}
     assert given == {"kind": "image", "width": 5, "height": 7}
-    np.testing.assert_array_equal(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)[..., ::-1], pixels)
+    read = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+    assert read is not None
+    np.testing.assert_array_equal(read[..., ::-1], pixels)
 
 
 def test_a_scene_arrives_cell_for_cell(told: Any, tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_a_mirrored_map_has_the_mirrored_patch(cases: list[simulate.Case], axis:
     size = case.classes.shape[1], case.classes.shape[0]
     turned = Warp.mirror(size, axis)  # type: ignore[arg-type]
     scene = scene_of(case).warped(turned)
-    flips = [number for number, name in ((2, "h"), (1, "v")) if axis in (name, "both")]
+    flips = tuple(number for number, name in ((2, "h"), (1, "v")) if axis in (name, "both"))
     expected = np.flip(simulate.patch(case.classes, case.past[-1], 40.3), flips)
     assert np.allclose(simulate.patch(scene.classes, scene.position, 40.3), expected, atol=1e-5)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import instar
-from instar.case import Scene, read_input
+from instar.case import read_input
+from instar.scene import Scene
 
 WALKERS = Path(__file__).parents[2] / "examples" / "walkers" / "walkers.csv"
 

@@ -150,7 +150,7 @@ def picture(size: Size = FRAME) -> Image:
     width, height = size
     rough = np.random.default_rng(7).integers(0, 256, (height, width, 3), dtype=np.uint8)
     smooth = cv2.GaussianBlur(rough, (0, 0), 2)
-    return Image(np.asarray(cv2.normalize(smooth, None, 5, 250, cv2.NORM_MINMAX), np.uint8))
+    return Image(np.asarray(cv2.normalize(smooth, np.empty_like(smooth), 5, 250, cv2.NORM_MINMAX), np.uint8))
 
 
 # --- the contract ----------------------------------------------------------------------------------

@@ -220,7 +220,7 @@ def test_the_original_s_kernels_lose_what_the_record_says() -> None:
     flat = np.full((40, 40, 3), 200, np.uint8)
 
     def lost(size: int, direction: int) -> float:
-        return 1 - after(f"motion({size}, {direction}, kernel=unnormalised)", flat)[20, 20, 0] / 200
+        return float(1 - after(f"motion({size}, {direction}, kernel=unnormalised)", flat)[20, 20, 0] / 200)
 
     table = [lost(size, direction) for size in (5, 7, 9, 11) for direction in (0, 40, 70, 100)]
     assert max(table) == pytest.approx(0.21, abs=0.005)

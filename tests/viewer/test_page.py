@@ -30,7 +30,7 @@ PORT = 8000
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "run"
     cases = [Case(str(number), input=scene(number)) for number in range(2)]
-    instar.run("tests.toys:steady", "mirror(h)", Dataset("two", None, lambda: iter(cases)), out=folder, workers=0)
+    instar.run("tests.toys:steady", "mirror(h)", Dataset("two", "", lambda: iter(cases)), out=folder, workers=0)
     return folder
 
 

@@ -279,7 +279,7 @@ def test_a_hostile_case_id_is_text_and_its_addresses_work(client: Any) -> None:
     drawn = client.get(picture)
     assert drawn.status_code == 200 and drawn.headers["content-type"] == "image/jpeg"
     pixels = cv2.imdecode(np.frombuffer(drawn.content, np.uint8), cv2.IMREAD_COLOR)
-    assert pixels.shape[:2] == (360, 480)
+    assert pixels is not None and pixels.shape[:2] == (360, 480)
 
 
 def test_hostile_search_text_and_reasons_are_text(client: Any) -> None:
@@ -427,7 +427,8 @@ def test_both_sides_in_every_width(client: Any) -> None:
             asked = {"run": 0, "case": "00.png", "rule": MIRROR, "side": side, "w": width}
             answer = client.get(address("/picture", asked))
             assert answer.headers["content-type"] == "image/jpeg"
-            assert cv2.imdecode(np.frombuffer(answer.content, np.uint8), 1).shape[1] == width
+            drawn = cv2.imdecode(np.frombuffer(answer.content, np.uint8), 1)
+            assert drawn is not None and drawn.shape[1] == width
     tag = answer.headers["etag"]
     again = client.get(str(answer.url), headers={"If-None-Match": tag})
     assert again.status_code == 304 and "private" in again.headers["cache-control"]
@@ -436,7 +437,8 @@ def test_both_sides_in_every_width(client: Any) -> None:
 def test_the_follow_up_is_the_one_that_was_predicted(client: Any, base: Path) -> None:
     answer = client.get("/picture?run=1&case=00.png&rule=mirror(h)%20%3D%3E%20poses&side=follow-up&w=240")
     source = client.get("/picture?run=1&case=00.png&w=240")
-    left, right = (cv2.imdecode(np.frombuffer(a.content, np.uint8), 1).astype(float) for a in (source, answer))
+    read = [cv2.imdecode(np.frombuffer(a.content, np.uint8), 1) for a in (source, answer)]
+    left, right = (pixels.astype(float) for pixels in read if pixels is not None)
     # a corner without any drawing: the follow-up is the source, mirrored
     assert abs(left[:, ::-1] - right).mean() < 15 < abs(left - right).mean()
 

@@ -165,7 +165,7 @@ def test_mismatched_sizes_are_refused() -> None:
 
 
 def test_the_frame_is_closed_and_nan_is_outside() -> None:
-    assert inside([[0, 0], [10, 5], [10.01, 5], [np.nan, 1]], (10, 5)).tolist() == [True, True, False, False]
+    assert inside(np.array([[0, 0], [10, 5], [10.01, 5], [np.nan, 1]]), (10, 5)).tolist() == [True, True, False, False]
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 12)] * 4), min_size=1, max_size=4))

@@ -125,6 +125,7 @@ def _frame(at: Points, turn: float) -> tuple[Floats, Floats]:
 
 def _band(at: Points, turn: float, rng: np.random.Generator, bend: float) -> Floats:
     """Distance of every cell to a gently curved line across the world."""
+    across: Floats | npt.NDArray[np.float64]
     along, across = _frame(at, turn)
     if bend:
         across = across + np.float32(rng.normal(0, bend)) * (along / 100) ** 2 * 20
@@ -331,7 +332,7 @@ class Ground:
         return np.asarray((label == STRUCTURE) | (label == TREE))
 
 
-def _cells(at: Floats, size: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def _cells(at: Floats | npt.NDArray[np.float64], size: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Row and column of positions in cells of a grid, those outside at its rim."""
     index = np.clip(at, 0, size - 1).astype(np.intp)
     return index[..., 1], index[..., 0]

@@ -40,7 +40,7 @@ def right(pixels: np.ndarray) -> Labels:
     return Labels.from_scores(list(scores), list(scores.values()))
 
 
-def by_table(pixels: np.ndarray) -> dict:
+def by_table(pixels: np.ndarray) -> dict[str, float]:
     """Plain Python: scores by class."""
     return _scores(pixels)
 

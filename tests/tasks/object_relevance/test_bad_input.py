@@ -38,7 +38,7 @@ def ran(truth: Any, folder: Path, system: Answer = seen, rules: str = RULES) -> 
         return iter([Case("0", input=IMAGE, truth=truth)])
 
     return instar.run(
-        system, rules, Dataset("one picture", None, cases, truth="detections"), out=folder / "run", workers=0
+        system, rules, Dataset("one picture", "", cases, truth="detections"), out=folder / "run", workers=0
     )
 
 

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +59,7 @@ def two_ways(inputs: Sequence[Scene], seeds: Sequence[int]) -> list[npt.NDArray[
 
 
 def walked(folder: Path, truths: Sequence[bool], *rules: str) -> instar.Run:
-    scene = Scene(np.ones(SIZE[::-1], np.uint8), ("background", "pavement"), [[40, 30], [44, 30]], STEPS)
+    scene = Scene(np.ones(SIZE[::-1], np.uint8), ("background", "pavement"), np.array([[40.0, 30], [44, 30]]), STEPS)
     truth = Forecast.from_array(straight(scene))
     cases = [Case(f"{i}", input=scene, truth=truth if known else None) for i, known in enumerate(truths)]
     data = Dataset("walks", "", lambda: iter(cases), truth="forecast" if any(truths) else None, inputs="scene")
@@ -303,7 +303,7 @@ def test_tables_in_a_terminal_and_as_markdown(finished: instar.Run, command: Com
         f"{turned['hvc']:.3f} ± {turned['hvc_sd']:.3f}",
         f"{100 * kept['confirmed']:.1f} (",
         f"{100 * level['accuracy']:.1f}",
-        f"{tables['displacement']['mean_ade'].mean():.2f}",
+        f"{cast(float, tables['displacement']['mean_ade'].mean()):.2f}",
         "mean over 5 cases",
         "obstacle, avoid",
     ]

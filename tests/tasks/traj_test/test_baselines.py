@@ -29,8 +29,10 @@ BOTH = ("constant-velocity", "social-force")
 EXACT: dict[str, Callable[[Size], Warp]] = {
     "mirror h": lambda size: Warp.mirror(size, "h"),
     "mirror v": lambda size: Warp.mirror(size, "v"),
-    **{f"rotate90 {k}": lambda size, k=k: Warp.rotate90(size, k) for k in (1, 2, 3)},
-}  # type: ignore[misc]
+    "rotate90 1": lambda size: Warp.rotate90(size, 1),
+    "rotate90 2": lambda size: Warp.rotate90(size, 2),
+    "rotate90 3": lambda size: Warp.rotate90(size, 3),
+}
 
 
 @cache
@@ -109,7 +111,7 @@ def mass(found: Forecast, region: npt.NDArray[np.bool_]) -> float:
 def cells_of(region: npt.NDArray[np.bool_], xy: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     """Whether positions (…, 2) lie in cells of a region; outside of the frame they do not."""
     at = np.floor(xy).astype(int)
-    on = (at >= 0).all(-1) & (at < region.shape[::-1]).all(-1)
+    on = np.asarray((at >= 0).all(-1) & (at < region.shape[::-1]).all(-1))
     at = np.where(on[..., None], at, 0)
     return np.asarray(region[at[..., 1], at[..., 0]] & on)
 

@@ -191,7 +191,7 @@ def test_rules_share_the_predictions_of_the_source() -> None:
 
 # --- hvc -----------------------------------------------------------------------------------------------
 
-FRAME = Scene(np.zeros(SIZE[::-1], np.uint8), ("background",), [[20, 50]], STEPS)
+FRAME = Scene(np.zeros(SIZE[::-1], np.uint8), ("background",), np.array([[20.0, 50]]), STEPS)
 
 
 def mapped(cells: npt.ArrayLike, box: tuple[float, float, float, float] | None = None) -> Forecast:
@@ -419,7 +419,7 @@ def test_a_changed_map_may_be_moved_as_well(partner: str) -> None:
     """What is found does not depend on whether the change is also mirrored, turned or rescaled."""
     classes = np.ones(SIZE[::-1], np.uint8)
     classes[30:70, 60:80] = 2
-    scene = Scene(classes, ("background", "pavement", "road"), [[10, 50], [20, 50]], STEPS)
+    scene = Scene(classes, ("background", "pavement", "road"), np.array([[10.0, 50], [20, 50]]), STEPS)
     cells = np.random.default_rng(4).random((20, 20))
     told, said = (Forecast.accept(Forecast.from_array([BEYOND, SHORT], c), scene) for c in (cells, cells.T))
     _, plain = transformation("class_change(road, tree)")(scene)

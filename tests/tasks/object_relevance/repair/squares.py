@@ -7,9 +7,10 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
 import instar
-from instar.case import Case
+from instar.case import Case, read_input
 from instar.datasets import Dataset, dataset
 from instar.image import Image
 from instar.outputs.detections import Detections
@@ -43,6 +44,17 @@ def in_memory(count: int = 6, first: int = 0) -> Dataset:
         image, truth = picture(seed)
         cases.append(Case(f"{seed:03d}.png", input=image, truth=truth))
     return Dataset("squares", "", lambda: iter(cases), truth="detections")
+
+
+def truth_of(case: Case) -> Detections:
+    assert isinstance(case.truth, Detections)
+    return case.truth
+
+
+def pixels_of(case: Case) -> npt.NDArray[np.uint8]:
+    image, _ = read_input(case)
+    assert isinstance(image, Image)
+    return image.pixels
 
 
 def on_disk(folder: Path, count: int = 6, first: int = 0) -> Path:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import cast
 
 import cv2
 import numpy as np
 import pytest
 
-from instar.case import read_input
 from instar.datasets import dataset
 from instar.image import Image, read_image
 from instar.outputs.detections import Detections
 from instar.tasks.object_relevance.repair import LABELS, Example, augment, examples, export
-from tests.tasks.object_relevance.repair.squares import in_memory, on_disk, picture, ran, remembering
+from tests.tasks.object_relevance.repair.squares import (
+    in_memory,
+    on_disk,
+    picture,
+    pixels_of,
+    ran,
+    remembering,
+    truth_of,
+)
 
 
 def odd(count: int = 5) -> list[Example]:
@@ -50,14 +58,15 @@ def test_coco_comes_back_exactly(tmp_path: Path) -> None:
         assert np.array_equal(truth.boxes, one.truth.boxes)
         assert truth.labels == one.truth.labels
         if len(truth):
+            assert truth.masks is not None and one.truth.masks is not None
             assert np.array_equal(truth.masks, one.truth.masks)
-        assert np.array_equal(read_input(case)[0].pixels, one.image.pixels)
+        assert np.array_equal(pixels_of(case), one.image.pixels)
 
 
 def test_coco_says_areas_and_where_a_picture_came_from(tmp_path: Path) -> None:
     told = json.loads((export(tmp_path / "set", odd()) / LABELS).read_text("utf-8"))
     assert [image["case"] for image in told["images"]] == list("01234")
-    masks = [mask for one in odd() for mask in one.truth.masks]
+    masks = [mask for one in odd() for mask in cast(np.ndarray, one.truth.masks)]
     assert [entry["area"] for entry in told["annotations"]] == [int(mask.sum()) for mask in masks]
     assert len({entry["id"] for entry in told["annotations"]}) == 10
     assert [category["name"] for category in told["categories"]] == ["a b", "c: d", "ü"]
@@ -70,7 +79,7 @@ def test_yolo_numbers(tmp_path: Path) -> None:
     pictures = sorted((folder / "images" / "train").iterdir())
     assert [file.stem for file in files] == [file.stem for file in pictures]
     assert all(file.parent == folder / "images" / "train" for file in pictures), "no second images/ on the way"
-    names = sorted({"a b", "c: d", "ü"} | {label for case in in_memory(2).cases() for label in case.truth.labels})
+    names = sorted({"a b", "c: d", "ü"} | {label for case in in_memory(2).cases() for label in truth_of(case).labels})
     for file, one in zip(files, given, strict=True):
         rows = [line.split() for line in file.read_text("utf-8").splitlines()]
         assert [names[int(row[0])] for row in rows] == list(one.truth.labels)
@@ -137,4 +146,4 @@ def test_the_augmented_set_holds_originals_and_mutants(tmp_path: Path) -> None:
 
 def test_pictures_in_memory_are_written(tmp_path: Path) -> None:
     (case,) = dataset(export(tmp_path / "set", examples(in_memory(1).cases())) / LABELS).cases()
-    assert np.array_equal(read_input(case)[0].pixels, picture(0)[0].pixels)
+    assert np.array_equal(pixels_of(case), picture(0)[0].pixels)

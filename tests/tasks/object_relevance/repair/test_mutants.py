@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from instar.case import Case, read_input
+from instar.case import Case
 from instar.datasets import Dataset
 from instar.outputs.detections import Detections
 from instar.tasks.object_relevance.repair import choose, exposing, mutants
-from tests.tasks.object_relevance.repair.squares import SIZE, found, in_memory, ran, remembering
+from tests.tasks.object_relevance.repair.squares import SIZE, found, in_memory, pixels_of, ran, remembering, truth_of
 
 
 def test_a_right_detector_has_no_mutants(tmp_path: Path) -> None:
@@ -32,13 +33,13 @@ def test_labels_are_right_for_each_kind(tmp_path: Path) -> None:
     assert available.height == 18, "each of six pictures breaks each of three rules"
     sources = {case.id: case for case in data.cases()}
     for one in mutants(run, available, data):
-        source = sources[one.origin["case"]]
-        truth, pixels = source.truth, read_input(source)[0].pixels
+        source = sources[str(one.origin["case"])]
+        truth, pixels = truth_of(source), pixels_of(source)
         changed = (one.image.pixels != pixels).any(2)
         inside = np.zeros((SIZE[1], SIZE[0]), bool)
         for x0, y0, x1, y1 in truth.boxes.astype(int):
             inside[y0:y1, x0:x1] = True
-        if one.origin["rule"].startswith("erase"):
+        if str(one.origin["rule"]).startswith("erase"):
             assert len(one.truth) == 0, "what is erased has no label"
             assert not changed[~inside].any() and changed[inside].mean() > 0.9
         else:
@@ -49,7 +50,8 @@ def test_labels_are_right_for_each_kind(tmp_path: Path) -> None:
 def test_objects_that_were_not_erased_keep_their_labels(tmp_path: Path) -> None:
     """One object lies outside the frame: it is not erased, so it is not gone."""
     (one,) = in_memory(1).cases()
-    truth = Detections.from_xyxy([*one.truth.boxes, [-9, -9, -1, -1]], [*one.truth.labels, "red"], ids=["a", "b", "c"])
+    seen = truth_of(one)
+    truth = Detections.from_xyxy([*seen.boxes, [-9, -9, -1, -1]], [*seen.labels, "red"], ids=["a", "b", "c"])
     data = Dataset("one", "", lambda: iter([Case(one.id, input=one.input, truth=truth)]), truth="detections")
     run = ran(remembering(1), data, tmp_path)
     (made,) = mutants(run, exposing(run).filter(pl.col("rule").str.starts_with("erase")), data)
@@ -65,7 +67,7 @@ def test_labels_move_with_the_picture(tmp_path: Path) -> None:
         "background_noise(64) | mirror(h) => presence(kept)",
     )
     for made in mutants(run, exposing(run), data):
-        truth = next(case.truth for case in data.cases() if case.id == made.origin["case"])
+        truth = next(truth_of(case) for case in data.cases() if case.id == made.origin["case"])
         mirrored = np.stack(
             [SIZE[0] - truth.boxes[:, 2], truth.boxes[:, 1], SIZE[0] - truth.boxes[:, 0], truth.boxes[:, 3]], 1
         )
@@ -98,7 +100,7 @@ def test_exposing_draws_really_expose(tmp_path: Path) -> None:
     run = ran(system, data, tmp_path)
     for made in mutants(run, exposing(run), data):
         said = system(made.image.pixels)
-        assert len(said) == (2 if made.origin["rule"].startswith("erase") else 0)
+        assert len(said) == (2 if str(made.origin["rule"]).startswith("erase") else 0)
 
 
 def frame(cases: int, rules: int) -> pl.DataFrame:
@@ -144,13 +146,14 @@ def test_another_image_or_label_is_refused(tmp_path: Path) -> None:
     run = ran(remembering(), in_memory(), tmp_path)
     available = exposing(run)
     (first, *rest) = in_memory().cases()
-    other = Detections.from_xyxy(first.truth.boxes + 1, first.truth.labels, ids=first.truth.ids)
+    truth = truth_of(first)
+    other = Detections.from_xyxy(truth.boxes + 1, truth.labels, ids=truth.ids)
     for case, why in (
         (Case(first.id, input=rest[0].input, truth=first.truth), "not the image"),
         (Case(first.id, input=first.input, truth=other), "labels are not those"),
     ):
         with pytest.raises(ValueError, match=why):
-            list(mutants(run, available, Dataset("x", "", lambda case=case: iter([case, *rest]))))
+            list(mutants(run, available, Dataset("x", "", partial(iter, [case, *rest]))))
 
 
 def test_a_run_without_presence_is_refused(tmp_path: Path) -> None:

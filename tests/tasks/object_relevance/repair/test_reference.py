@@ -6,7 +6,7 @@ import json
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from instar.case import read_input
 from instar.datasets import dataset
 from instar.image import Image
 from instar.systems import system
-from instar.tasks.object_relevance.reference_detector import framed, read_weights
+from instar.tasks.object_relevance.reference_detector import decoded, framed, read_weights
 from instar.tasks.object_relevance.repair import compared, reference
 from instar.tasks.object_relevance.repair.reference import detector, train
 from tests.missing import module
@@ -80,7 +80,7 @@ def test_a_stopped_training_goes_on(
     tmp_path: Path, torch: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """To the same weights as one that was never stopped; and one that was asked for otherwise begins anew."""
-    folder, plain, looked = on_disk(tmp_path / "set", 4).parent, reference.decoded, 0
+    folder, plain, looked = on_disk(tmp_path / "set", 4).parent, decoded, 0
     monkeypatch.setattr(reference, "SAVED_EVERY", 0.0)
 
     def stopping(*given: Any) -> Any:
@@ -160,7 +160,9 @@ def test_what_are_no_weights_is_said(tmp_path: Path, kind: str) -> None:
 
 def test_weights_of_another_network_are_said(tmp_path: Path, torch: Any) -> None:
     path = tmp_path / "weights.npz"
-    np.savez(path, version=1, labels=np.array(["disc"]), side=64, **{"state/0.weight": np.zeros(3)})
+    np.savez(
+        path, version=1, labels=np.array(["disc"]), side=64, **cast(dict[str, Any], {"state/0.weight": np.zeros(3)})
+    )
     with pytest.raises(ValueError, match="not of the reference detector's network"):
         system(f'reference-detector("{path}")')
 

@@ -7,7 +7,9 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 import pytest
@@ -36,7 +38,7 @@ def train(dataset_folder: Path, out: Path, *, seed: int, start: Path | None) -> 
     return path
 
 
-def detector(weights: Path) -> object:
+def detector(weights: Path) -> Callable[[np.ndarray], Detections]:
     """Right if it saw mutants, blind on every second picture if not."""
     mutants = json.loads(weights.read_text())["mutants"]
 
@@ -47,13 +49,23 @@ def detector(weights: Path) -> object:
     return predict
 
 
+class Sets(TypedDict):
+    train: Path
+    val: Path
+    test: Path
+
+
 @pytest.fixture
-def sets(tmp_path: Path) -> dict[str, Path]:
+def sets(tmp_path: Path) -> Sets:
     calls.clear()
-    return {name: on_disk(tmp_path / name, 12, first) for name, first in (("train", 0), ("val", 100), ("test", 200))}
+    return {
+        "train": on_disk(tmp_path / "train", 12, 0),
+        "val": on_disk(tmp_path / "val", 12, 100),
+        "test": on_disk(tmp_path / "test", 12, 200),
+    }
 
 
-def test_a_repair_from_run_to_result(tmp_path: Path, sets: dict[str, Path]) -> None:
+def test_a_repair_from_run_to_result(tmp_path: Path, sets: Sets) -> None:
     module("pycocotools")
     run = ran(remembering(12), sets["train"], tmp_path / "run")
     said: list[str] = []
@@ -71,7 +83,7 @@ def test_a_repair_from_run_to_result(tmp_path: Path, sets: dict[str, Path]) -> N
     assert not any("test" in line for line in said[: said.index("testing 1 of 6: before, seed 0")])
 
 
-def test_what_is_finished_is_not_done_again(tmp_path: Path, sets: dict[str, Path]) -> None:
+def test_what_is_finished_is_not_done_again(tmp_path: Path, sets: Sets) -> None:
     module("pycocotools")
     run = ran(remembering(12), sets["train"], tmp_path / "run")
     first = repair(run, **sets, out=tmp_path / "out", by=TRAINER, seeds=1, say=lambda _: None)
@@ -86,7 +98,7 @@ def test_what_is_finished_is_not_done_again(tmp_path: Path, sets: dict[str, Path
         repair(run, **sets, out=tmp_path / "out", by=TRAINER, seeds=1, share=0.2, say=lambda _: None)
 
 
-def test_searching_decides_on_the_validation_set(tmp_path: Path, sets: dict[str, Path]) -> None:
+def test_searching_decides_on_the_validation_set(tmp_path: Path, sets: Sets) -> None:
     module("pycocotools")
     run = ran(remembering(12), sets["train"], tmp_path / "run")
     done = repair(run, **sets, out=tmp_path / "out", by=TRAINER, seeds=1, searching=True, share=0.4, say=lambda _: None)
@@ -104,7 +116,7 @@ def test_searching_decides_on_the_validation_set(tmp_path: Path, sets: dict[str,
     assert taken <= set(done.searched["rules"][0])
 
 
-def test_rules_can_be_given(tmp_path: Path, sets: dict[str, Path]) -> None:
+def test_rules_can_be_given(tmp_path: Path, sets: Sets) -> None:
     module("pycocotools")
     run = ran(remembering(12), sets["train"], tmp_path / "run")
     done = repair(run, **sets, out=tmp_path / "out", by=TRAINER, seeds=1, rules=["erase(1)"], say=lambda _: None)
@@ -113,10 +125,10 @@ def test_rules_can_be_given(tmp_path: Path, sets: dict[str, Path]) -> None:
         repair(run, **sets, out=tmp_path / "other", by=TRAINER, rules=["erase(0.5)"], say=lambda _: None)
 
 
-def test_an_overlap_of_train_and_test_is_refused(tmp_path: Path, sets: dict[str, Path]) -> None:
+def test_an_overlap_of_train_and_test_is_refused(tmp_path: Path, sets: Sets) -> None:
     module("pycocotools")
     run = ran(remembering(12), sets["train"], tmp_path / "run")
-    overlapping = {**sets, "test": on_disk(tmp_path / "more", 12, first=11)}
+    overlapping: Sets = {**sets, "test": on_disk(tmp_path / "more", 12, first=11)}
     with pytest.raises(ValueError, match=r"overlap in 1 image: 000001_011\.png of test is 000012_011\.png of train"):
         repair(run, **overlapping, out=tmp_path / "out", by=TRAINER, say=lambda _: None)
     with pytest.raises(ValueError, match="takes none; give a larger share"):
@@ -131,18 +143,17 @@ def test_the_same_pixels_under_another_name_overlap() -> None:
         check_disjoint({"train": in_memory(3), "val": in_memory(3, first=6), "test": in_memory(3, first=1)})
 
 
-def test_a_test_set_without_labels_is_refused_before_anything_is_trained(tmp_path: Path, sets: dict[str, Path]) -> None:
+def test_a_test_set_without_labels_is_refused_before_anything_is_trained(tmp_path: Path, sets: Sets) -> None:
     module("pycocotools")
     run = ran(remembering(12), sets["train"], tmp_path / "run")
+    unlabelled: Sets = {**sets, "test": tmp_path / "test" / "images"}
     with pytest.raises(ValueError, match="has no annotated objects"):
-        repair(
-            run, **{**sets, "test": tmp_path / "test" / "images"}, out=tmp_path / "out", by=TRAINER, say=lambda _: None
-        )
+        repair(run, **unlabelled, out=tmp_path / "out", by=TRAINER, say=lambda _: None)
     assert calls == []
 
 
 def test_missing_pycocotools_is_said_before_anything_is_trained(
-    tmp_path: Path, sets: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, sets: Sets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = ran(remembering(12), sets["train"], tmp_path / "run")
     monkeypatch.setitem(sys.modules, "pycocotools.coco", None)
@@ -152,7 +163,7 @@ def test_missing_pycocotools_is_said_before_anything_is_trained(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_run_without_violations_is_said(tmp_path: Path, sets: dict[str, Path]) -> None:
+def test_a_run_without_violations_is_said(tmp_path: Path, sets: Sets) -> None:
     run = ran(found, sets["train"], tmp_path / "run", "background_noise(1) => presence(kept)")
     for one in (lambda out: augment(run, sets["train"], out), lambda out: repair(run, **sets, out=out, by=TRAINER)):
         with pytest.raises(ValueError, match="has no violations of the relation presence"):
@@ -160,7 +171,7 @@ def test_a_run_without_violations_is_said(tmp_path: Path, sets: dict[str, Path])
     assert not (tmp_path / "out").exists()
 
 
-def test_weights_to_start_from_must_be_there(tmp_path: Path, sets: dict[str, Path]) -> None:
+def test_weights_to_start_from_must_be_there(tmp_path: Path, sets: Sets) -> None:
     run = ran(remembering(12), sets["train"], tmp_path / "run")
     with pytest.raises(FileNotFoundError, match="no weights"):
         repair(run, **sets, out=tmp_path / "out", by=TRAINER, start=tmp_path / "nowhere.npz", say=lambda _: None)
@@ -186,12 +197,7 @@ def test_the_reference_trainer_has_a_short_name() -> None:
 
 def test_weights_that_are_not_there_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="returned"):
-        trained(
-            Trainer("bad", lambda *_, **__: tmp_path / "nothing", detector),
-            tmp_path,
-            tmp_path / "out",  # type: ignore[arg-type]
-            seed=0,
-        )
+        trained(Trainer("bad", lambda *_, **__: tmp_path / "nothing", detector), tmp_path, tmp_path / "out", seed=0)
 
 
 def test_runs_of_different_weights_have_different_fingerprints(tmp_path: Path) -> None:
@@ -205,7 +211,7 @@ def test_runs_of_different_weights_have_different_fingerprints(tmp_path: Path) -
     assert first.kind == "detections"
 
 
-def test_the_command_exports_and_repairs(tmp_path: Path, sets: dict[str, Path]) -> None:
+def test_the_command_exports_and_repairs(tmp_path: Path, sets: Sets) -> None:
     ran(remembering(12), sets["train"], tmp_path / "run")
     runner = CliRunner()
     asked = ["repair", str(tmp_path / "run"), "--train", str(sets["train"]), "--val", str(sets["val"])]
@@ -243,7 +249,7 @@ def detector(weights):
 """
 
 
-def test_a_trainer_in_the_current_folder(tmp_path: Path, sets: dict[str, Path]) -> None:
+def test_a_trainer_in_the_current_folder(tmp_path: Path, sets: Sets) -> None:
     """As somebody writes it beside their data, and calls the command there."""
     module("pycocotools")
     ran(remembering(12), sets["train"], tmp_path / "run")
@@ -276,7 +282,7 @@ def test_a_trainer_in_the_current_folder(tmp_path: Path, sets: dict[str, Path]) 
     assert "training 2 of 2: after, seed 0" in told.stderr
 
 
-def test_a_stop_keeps_what_was_trained(tmp_path: Path, sets: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_keeps_what_was_trained(tmp_path: Path, sets: Sets, monkeypatch: pytest.MonkeyPatch) -> None:
     module("pycocotools")
     ran(remembering(12), sets["train"], tmp_path / "run")
     plain, runner = train, CliRunner()
