@@ -24,8 +24,6 @@ from instar.spelling import unknown
 from instar.store import Manifest, Store
 from instar.suites import default_suite, suite
 
-__all__ = ["ANY", "Run", "open_run"]
-
 T = TypeVar("T")
 
 ANY = "any rule"

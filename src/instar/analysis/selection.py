@@ -15,8 +15,6 @@ from instar.analysis.severities import Verdicts
 from instar.engine import SOURCE
 from instar.store import Store
 
-__all__ = ["costs", "selected"]
-
 Bools = npt.NDArray[np.bool_]
 
 SECONDS = 20.0

@@ -10,8 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-__all__ = ["COLUMNS", "FAILED", "NOT_APPLICABLE", "OK", "Severities", "Verdicts", "group_of", "severities"]
-
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Cells = tuple[npt.NDArray[Any], ...]

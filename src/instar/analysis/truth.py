@@ -14,8 +14,6 @@ from instar.outputs import output_kind
 from instar.relations import Evidence, own_equivariance
 from instar.stats import wilson
 
-__all__ = ["TRUTH", "classic", "classic_table", "classic_vs_metamorphic", "has_comparable_truth"]
-
 TRUTH = "truth"
 """What stands for the rule in verdicts against ground truth."""
 _COLUMNS = {

@@ -15,8 +15,6 @@ from instar.relations import BoundRelation, Evidence, Rule, levels_of
 from instar.spelling import nearest
 from instar.store import VERDICT, JudgingInfo, Manifest, NoRun, Store
 
-__all__ = ["check_options", "chunks", "evidence", "judge"]
-
 CHUNK_ROWS = 400_000
 _STATUS = pl.when(pl.col("severity").is_null()).then(pl.lit("not applicable")).otherwise(pl.lit("ok"))
 

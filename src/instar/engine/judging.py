@@ -11,8 +11,6 @@ from instar.relations import Relation
 from instar.spelling import spell_value
 from instar.store import Store
 
-__all__ = ["DEFAULT", "Judging", "judging_id", "stored_judging"]
-
 DEFAULT = "default"
 
 

@@ -13,8 +13,6 @@ from instar.exchange.inputs import KnownInputs
 from instar.exchange.raw import CHUNK, NAMED, RawRows
 from instar.store import Row, Store
 
-__all__ = ["add_cases"]
-
 
 def add_cases(raw: RawRows, inputs: KnownInputs, sizes: pl.DataFrame, run: Store | None) -> None:
     """Write the rows of the cases that the run does not hold yet."""

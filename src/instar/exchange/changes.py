@@ -19,8 +19,6 @@ from instar.store import KEY, Store, rows_frame
 from instar.transforms import Change, NotApplicable, transformation
 from instar.warp import Size
 
-__all__ = ["add_predictions", "source_sizes"]
-
 _FINE = pl.col("status") == "ok"
 _UNSAID = pl.col("warp").list.len() == 0
 _DERIVED: dict[str, Any] = {

@@ -38,8 +38,6 @@ from instar.store import DatasetInfo, ProviderInfo, Row, Store
 from instar.suites import Suite
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed
 
-__all__ = ["export_inputs"]
-
 
 def export_inputs(
     dataset: Dataset,

@@ -26,17 +26,6 @@ from instar.store.manifest import Header
 from instar.transforms import Change
 from instar.warp import Size, Warp
 
-__all__ = [
-    "ExportManifest",
-    "ExportedCase",
-    "ExportedInput",
-    "case_folder",
-    "exported_cases",
-    "gather_lines",
-    "opened_export",
-    "safe_name",
-]
-
 _FORMAT = 1
 _MANIFEST, _INPUTS, _CASE, _LINES = "export.json", "inputs", "case.json", "inputs.jsonl"
 _LETTERS = 60

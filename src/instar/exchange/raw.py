@@ -16,8 +16,6 @@ from instar.spelling import nearest
 from instar.store import KEY, RecordedTable, Row, Store, rows_frame
 from instar.systems import hash_file
 
-__all__ = ["CHUNK", "NAMED", "RawRows", "spelled_key"]
-
 CHUNK = 20_000
 NAMED = 8
 """How many of a list a message names."""

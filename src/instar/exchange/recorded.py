@@ -35,8 +35,6 @@ from instar.store import APART, DatasetInfo, Manifest, NoRun, RecordedInfo, Stor
 from instar.suites import Suite
 from instar.systems import fingerprint_of
 
-__all__ = ["import_outputs"]
-
 
 def import_outputs(
     tables: Sequence[str | Path],

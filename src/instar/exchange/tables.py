@@ -21,8 +21,6 @@ from instar.store.manifest import Header
 from instar.transforms import transformation
 from instar.warp import Warp
 
-__all__ = ["KNOWN", "Reader", "columns_of", "kinds_in", "lines", "renamed"]
-
 STATUSES = ("ok", "error", "timeout", "crashed", "not applicable")
 KNOWN = (*KEY, "status", "message", "seconds", "width", "height", "warp", "regions", "added", "removed", "facts")
 """Columns of every table, whatever the kind of its outputs."""

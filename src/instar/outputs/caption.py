@@ -19,8 +19,6 @@ from instar.outputs.output import OutputDefaults
 from instar.shapes import Shape
 from instar.warp import Size, Warp
 
-__all__ = ["OUTPUT", "Caption"]
-
 _TEXT = "the text of a caption"
 
 

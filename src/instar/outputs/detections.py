@@ -21,8 +21,6 @@ from instar.outputs.subjects import subject_frame
 from instar.shapes import Shape
 from instar.warp import Size, Warp, warp_pixels
 
-__all__ = ["OUTPUT", "Detections"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Detections(OutputDefaults):

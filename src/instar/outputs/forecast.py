@@ -18,8 +18,6 @@ from instar.scene import Scene
 from instar.shapes import Shape
 from instar.warp import Size, Warp
 
-__all__ = ["OUTPUT", "Forecast", "Paths"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forecast(OutputDefaults):

@@ -14,8 +14,6 @@ from instar.json_values import as_numbers, as_object, short
 from instar.shapes import Shape
 from instar.warp import Size, Warp, carried_mass, warp_pixels
 
-__all__ = ["Box", "HeatMap", "heat_of"]
-
 Box = tuple[float, float, float, float]
 """x0, y0, x1, y1 in pixels."""
 

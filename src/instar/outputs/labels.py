@@ -15,8 +15,6 @@ from instar.json_values import as_numbers, as_texts
 from instar.outputs.output import OutputDefaults
 from instar.warp import Size, Warp
 
-__all__ = ["OUTPUT", "Labels"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Labels(OutputDefaults):

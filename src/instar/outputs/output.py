@@ -12,8 +12,6 @@ from instar.outputs.marks import Mark
 from instar.shapes import Shape
 from instar.warp import Size, Warp
 
-__all__ = ["Output", "OutputDefaults"]
-
 
 class Output(Protocol):
     """What every kind of output can do."""

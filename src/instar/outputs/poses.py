@@ -21,8 +21,6 @@ from instar.shapes import Shape
 from instar.skeleton import Skeleton, skeleton
 from instar.warp import Size, Warp
 
-__all__ = ["OUTPUT", "PoseBatch", "Poses"]
-
 Floats = npt.NDArray[np.float32]
 
 

@@ -19,8 +19,6 @@ from instar.outputs.zones import Zones
 from instar.shapes import Shape
 from instar.warp import Size, Warp, warp_pixels
 
-__all__ = ["OUTPUT", "UNKNOWN", "Segmentation"]
-
 Cells = npt.NDArray[np.uint8]
 UNKNOWN = 255
 """The class of a cell of which nobody knows what it shows: it was carried in from outside the image."""

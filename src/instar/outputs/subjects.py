@@ -8,8 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-__all__ = ["subject_frame"]
-
 
 def subject_frame(counts: npt.NDArray[np.int64], boxes: npt.NDArray[Any], scores: npt.NDArray[Any]) -> pl.DataFrame:
     """The subjects of many outputs, so many of each, one after another: `row`, `x0`, `y0`, `x1`, `y1`, `score`."""

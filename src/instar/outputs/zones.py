@@ -18,8 +18,6 @@ from instar.outputs.output import OutputDefaults
 from instar.shapes import Shape
 from instar.warp import Size, Warp, warp_pixels
 
-__all__ = ["OUTPUT", "Zones"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Zones(OutputDefaults):

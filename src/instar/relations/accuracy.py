@@ -17,8 +17,6 @@ from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
 from instar.skeleton import Skeleton
 from instar.spelling import Parameter
 
-__all__ = ["COUNTS", "RELATIONS", "counted_pairs", "reference_of"]
-
 Floats = npt.NDArray[np.float64]
 
 COUNTS = ("tp", "fp", "fn", "hand_tp", "hand_fp", "hand_fn", "near", "distance")

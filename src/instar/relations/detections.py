@@ -14,8 +14,6 @@ from instar.relations.relation import Evidence, Relation
 from instar.spelling import Parameter
 from instar.warp import boxes_iou
 
-__all__ = ["RELATIONS"]
-
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 

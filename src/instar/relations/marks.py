@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-__all__ = ["Mark", "MarkedPair", "Row", "Segment", "segments"]
-
 Row: TypeAlias = Mapping[str, Any]
 """A stored prediction, or the options of a judging, by column or name."""
 

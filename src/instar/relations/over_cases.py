@@ -13,8 +13,6 @@ from instar.relations.relation import Evidence, Relation
 from instar.spelling import Parameter
 from instar.stats import bootstrap, pearson, spearman
 
-__all__ = ["POOLED", "RELATIONS"]
-
 Floats = npt.NDArray[np.float64]
 
 

@@ -12,8 +12,6 @@ import polars as pl
 from instar.relations.relation import VERDICT_COLUMNS, Evidence
 from instar.spelling import Parameter
 
-__all__ = ["DRAWS", "aggregated", "matrices_of", "over_draws", "paired", "per_pair", "projected"]
-
 Floats = npt.NDArray[np.float64]
 
 DRAWS = (

@@ -19,8 +19,6 @@ from instar.skeleton import Part, Skeleton
 from instar.spelling import Parameter
 from instar.warp import inside
 
-__all__ = ["HANDEDNESS", "RELATIONS", "LandmarkErrors", "PosePairs", "named_as_truth", "pose_pairs"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

@@ -11,8 +11,6 @@ import polars as pl
 from instar.relations.marks import MarkedPair, Row
 from instar.spelling import Parameter, Value, spell
 
-__all__ = ["VERDICT_COLUMNS", "BoundRelation", "Evidence", "Relation"]
-
 VERDICT_COLUMNS: dict[str, Any] = {
     "case": pl.String,
     "follow_up": pl.String,

@@ -7,19 +7,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-__all__ = [
-    "FORMAT",
-    "DatasetInfo",
-    "Header",
-    "JudgingInfo",
-    "Machine",
-    "Manifest",
-    "ProviderInfo",
-    "RecordedInfo",
-    "RecordedTable",
-    "SystemInfo",
-]
-
 FORMAT = 2
 """The version of the run folder's format."""
 

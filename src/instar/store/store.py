@@ -25,8 +25,6 @@ from instar.store.manifest import FORMAT, JudgingInfo, Manifest
 from instar.store.tables import APART, CASE, NEED, PREDICTION, VERDICT, Schema, rows_frame
 from instar.transforms import Change
 
-__all__ = ["Busy", "NoRun", "Store"]
-
 _PART = re.compile(r"(\d{10})-(\d{10})\.parquet")
 
 

@@ -12,8 +12,6 @@ import polars as pl
 from instar.outputs import Output
 from instar.transforms import Change
 
-__all__ = ["APART", "CASE", "KEY", "NEED", "PREDICTION", "VERDICT", "Row", "Schema", "need_content", "rows_frame"]
-
 Row = dict[str, Any]
 """A row of a table, by column."""
 Schema = Mapping[str, pl.DataType | type[pl.DataType]]
