@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ import polars as pl
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-Cells = tuple[npt.NDArray[Any], ...]
+Cells = tuple[npt.NDArray[np.generic], ...]
 
 COLUMNS = ("case", "target", "rule", "severity", "kind", "status", "p")
 """What is read of verdicts."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -269,7 +269,7 @@ class _Exporter:
                 return replace(line, status=error.status, message=str(error))
         name = f"{safe_name(transformation.id)}-{draw}" if transformation else SOURCE
         ending, content = follow_up.encoded()
-        facts: dict[str, Any] = {
+        facts: Row = {
             "warp": change.warp.matrix.tolist(),
             "regions": change.regions,
             "added": change.added,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from instar.outputs import Schema
 from instar.outputs.poses import Poses
 from instar.relations.pairing import DRAWS, projected
 from instar.relations.poses import HANDEDNESS, PosePairs, named_as_truth, pose_pairs
@@ -23,7 +23,7 @@ COUNTS = ("tp", "fp", "fn", "hand_tp", "hand_fp", "hand_fn", "near", "distance")
 """Landmarks that are right (tp), wrong (fp) and missing (fn), and subjects likewise (`hand_`, for the hands that these
 measures were published of; they count any subject). `near` counts landmarks found on both sides, `distance` is the sum
 of their distances."""
-MEASURES: dict[str, Any] = {
+MEASURES: Schema = {
     **{f"{side}{name}": pl.Float64 for side in ("", "source_") for name in COUNTS},
     "reference": pl.String,
 }
@@ -86,7 +86,7 @@ def reference_of(evidence: Evidence, follow_ups: pl.DataFrame, name: str) -> Evi
     Which cases are compared with what is the option `reference`'s to say; None where there are none.
     """
     wanted, truth = evidence.options["reference"], evidence.truth
-    poses = truth is not None and truth["kind"] == Poses.kind and "truth_scores" in evidence.cases.columns
+    poses = truth is not None and truth["kind"] == evidence.header["kind"] and "truth_scores" in evidence.cases.columns
     annotated = (
         evidence.cases.filter(pl.col("truth_scores").is_not_null())
         if poses and wanted != "source"

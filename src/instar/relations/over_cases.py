@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +40,7 @@ _MEASURE = Parameter(
     "severity",
     help=f"{', '.join(POOLED)} of the whole dataset, or the mean over cases of a column of the levels' verdicts",
 )
-_BASE: dict[str, Any] = {"case": None, "follow_up": None, "target": None, "kind": None}
+_BASE = dict.fromkeys(("case", "follow_up", "target", "kind"))
 _OWN = {
     "case": pl.String,
     "follow_up": pl.String,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from instar.outputs import Row
 from instar.outputs.poses import PoseBatch, Poses
 from instar.relations.pairing import DRAWS, aggregated, matrices_of, over_draws, paired, projected
 from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
@@ -86,7 +86,7 @@ class PosePairs:
 
     bones: Skeleton
     chosen: Chosen
-    options: Mapping[str, Any]
+    options: Row
     follow_ups: pl.DataFrame
     source_poses: PoseBatch
     follow_up_poses: PoseBatch
@@ -206,7 +206,7 @@ def _sizes(rows: pl.DataFrame) -> Floats:
     return rows.select("width", "height").to_numpy().astype(np.float64)
 
 
-def _confident(batch: PoseBatch, options: Mapping[str, Any]) -> PoseBatch:
+def _confident(batch: PoseBatch, options: Row) -> PoseBatch:
     """Only subjects and landmarks that the system is sure enough of."""
     points, keep = batch.points, batch.scores >= options["confidence"]
     if options["visibility"] > 0:
