@@ -161,59 +161,28 @@ def _boxes(points: Floats) -> Floats:
     return np.asarray(np.nan_to_num(np.concatenate([np.fmin.reduce(points, 1), np.fmax.reduce(points, 1)], -1)))
 
 
+# fmt: off
 RELATIONS = (
     Relation(
-        "accuracy",
-        "poses",
-        accuracy,
-        unit="F1 lost",
-        threshold=0.1,
-        grid=(0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
-        measures=MEASURES,
-        parameters=(HANDEDNESS, *DRAWS),
+        "accuracy", "poses", accuracy, unit="F1 lost", threshold=0.1, grid=(0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
+        measures=MEASURES, parameters=(HANDEDNESS, *DRAWS),
         options=(
-            Parameter(
-                "reference",
-                "choice",
-                "auto",
-                choices=("auto", "truth", "source"),
-                help="what answers are compared with; auto: the ground truth where a case has one",
-            ),
-            Parameter(
-                "within",
-                "float",
-                0.2,
-                low=0,
-                open_low=True,
-                high=1e6,
-                help="a landmark is right nearer than this, in lengths of its part or what the normaliser says",
-            ),
-            Parameter(
-                "normaliser",
-                "choice",
-                "part",
-                choices=("part", "box", "image", "pixels"),
-                help="what a distance is divided by; pixels: nothing",
-            ),
+            Parameter("reference", "choice", "auto", choices=("auto", "truth", "source"),
+                      help="what answers are compared with; auto: the ground truth where a case has one"),
+            Parameter("within", "float", 0.2, low=0, open_low=True, high=1e6,
+                      help="a landmark is right nearer than this, in lengths of its part or what the normaliser says"),
+            Parameter("normaliser", "choice", "part", choices=("part", "box", "image", "pixels"),
+                      help="what a distance is divided by; pixels: nothing"),
             Parameter("iou", "float", 0.5, low=0, high=1, help="a subject is right above this overlap of boxes"),
             Parameter("confidence", "float", 0.5, low=0, high=1, help="subjects below this are not there"),
             Parameter("visibility", "float", 0.0, low=0, high=1, help="landmarks below this are not there"),
-            Parameter(
-                "holding",
-                "choice",
-                "leave",
-                choices=("leave", "judge"),
-                help="cases whose attribute `object` is true are left out, as in the paper, or judged",
-            ),
-            Parameter(
-                "outside",
-                "choice",
-                "leave",
-                choices=("leave", "keep"),
-                help="landmarks expected outside the frame are left out, or judged",
-            ),
+            Parameter("holding", "choice", "leave", choices=("leave", "judge"),
+                      help="cases whose attribute `object` is true are left out, as in the paper, or judged"),
+            Parameter("outside", "choice", "leave", choices=("leave", "keep"),
+                      help="landmarks expected outside the frame are left out, or judged"),
         ),
         help="A system finds in the follow-up what it finds in the source, measured against the ground truth "
-        "where there is one.",
+             "where there is one.",
     ),
 )
+# fmt: on
