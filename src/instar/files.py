@@ -8,8 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["UNFINISHED", "place_file"]
-
 UNFINISHED = ".*.part"
 """What the files of killed writers are called, as a glob pattern."""
 

@@ -191,7 +191,7 @@ def test_people_on_one_map_share_its_changed_cells(parted: tuple[instar.Run, ins
 # --- kills -------------------------------------------------------------------------------------------
 
 SCRIPT = """
-import sys, instar, instar.engine.predict as p
+import sys, instar, instar.engine.keeper as p
 from pathlib import Path
 from tests.engine.test_scenes import on_files, run
 p.COMMIT_SECONDS, p.COMMIT_ROWS = 0.1, 12

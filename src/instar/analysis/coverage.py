@@ -10,8 +10,6 @@ import polars as pl
 
 from instar.analysis.severities import Verdicts, severities
 
-__all__ = ["coverage", "default_bins", "violated_counts", "violations"]
-
 
 def coverage(verdicts: Verdicts, thresholds: Mapping[str, float]) -> pl.DataFrame:
     """How far rule `by` covers rule `of`: of the cases that violate `of`, the share that violates `by`.

@@ -12,8 +12,6 @@ import polars as pl
 from instar.analysis.severities import FAILED, NOT_APPLICABLE, Verdicts, severities
 from instar.stats import wilson
 
-__all__ = ["any_rule", "by_case", "curve", "group_rates", "noise", "rates", "violated", "worst", "worst_pairs"]
-
 NOISE_SHARE = 0.95
 """The noise floor: this share of the cases stay at or below it when nothing was changed."""
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar, cast
 
 import polars as pl
 
@@ -24,8 +24,6 @@ from instar.spelling import unknown
 from instar.store import Manifest, Store
 from instar.suites import default_suite, suite
 
-__all__ = ["ANY", "Run", "open_run"]
-
 T = TypeVar("T")
 
 ANY = "any rule"
@@ -38,7 +36,7 @@ class Run:
 
     store: Store
     outcome: Outcome | None = None
-    _memo: dict[Hashable, tuple[object, Any]] = field(default_factory=dict, compare=False, repr=False)
+    _memo: dict[Hashable, tuple[object, object]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def folder(self) -> Path:
@@ -61,8 +59,7 @@ class Run:
         state = self.store.state("predictions"), self.store.state("needs")
         if key not in self._memo or self._memo[key][0] != state:
             self._memo[key] = state, make()
-        value: T = self._memo[key][1]
-        return value
+        return cast(T, self._memo[key][1])
 
     # -- verdicts
 
@@ -70,7 +67,7 @@ class Run:
         """The options of a judging by its id."""
         return stored_judging(self.store, judging)
 
-    def judge(self, **options: Any) -> str:
+    def judge(self, **options: object) -> str:
         """Judge the same predictions with other options of the run's relations; returns the judging's id."""
         return judge(self.store, options)
 
@@ -78,7 +75,7 @@ class Run:
         if judging == DEFAULT or self.store.judging_info(judging) is not None:
             judge(self.store, self.judging(judging).options)
 
-    def verdicts(self, judging: str = DEFAULT, **options: Any) -> pl.DataFrame:
+    def verdicts(self, judging: str = DEFAULT, **options: object) -> pl.DataFrame:
         """Severities, one row per case, target and rule; judged first where they are not up to date."""
         if options:
             judging = self.judge(**options)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +13,6 @@ from instar.analysis.coverage import violations
 from instar.analysis.severities import Verdicts
 from instar.engine import SOURCE
 from instar.store import Store
-
-__all__ = ["costs", "selected"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -90,9 +87,9 @@ def _cheapest(hit: Bools, needs: Bools, price: npt.NDArray[np.float64], least: i
         return csr_array((np.ones(len(rule)), (links, columns)), shape=(len(rule), width))
 
     # variables: the rules taken, what is predicted for them, and the kinds of cases found
-    must_hold: Any = block_array(
-        [  # type: ignore[arg-type]
-            [csr_array(patterns.T.astype(float)), csr_array((kinds, paid)), -eye_array(kinds)],
+    must_hold: csr_array = block_array(
+        [
+            [csr_array(patterns.T.astype(float)), csr_array((kinds, paid)), -eye_array(kinds)],  # type: ignore[list-item]
             [-picked(rule, many), picked(need, paid), csr_array((len(rule), kinds))],
             [csr_array((1, many)), csr_array((1, paid)), csr_array(count[None].astype(float))],
         ]

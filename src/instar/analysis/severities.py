@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-__all__ = ["COLUMNS", "FAILED", "NOT_APPLICABLE", "OK", "Severities", "Verdicts", "group_of", "severities"]
-
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-Cells = tuple[npt.NDArray[Any], ...]
+Cells = tuple[npt.NDArray[np.generic], ...]
 
 COLUMNS = ("case", "target", "rule", "severity", "kind", "status", "p")
 """What is read of verdicts."""

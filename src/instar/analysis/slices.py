@@ -13,8 +13,6 @@ from instar.analysis.coverage import violations
 from instar.analysis.severities import Verdicts
 from instar.stats import fisher, holm, rank_test, wilson
 
-__all__ = ["described", "slices"]
-
 LEAST = 5
 """Cases on each side below which a question is not asked: its answer would be noise."""
 MOST_VALUES = 20

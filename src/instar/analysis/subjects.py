@@ -14,8 +14,6 @@ from instar.relations import own_equivariance
 if TYPE_CHECKING:
     from instar.analysis.run import Run
 
-__all__ = ["subject_columns"]
-
 _PLACES = {
     "subjects": pl.Int64,
     "subject_size": pl.Float64,

@@ -13,20 +13,10 @@ from instar.engine import DEFAULT, SOURCE
 from instar.outputs import output_kind
 from instar.relations import Evidence, own_equivariance
 from instar.stats import wilson
-
-__all__ = ["TRUTH", "classic", "classic_table", "classic_vs_metamorphic", "has_comparable_truth"]
+from instar.store import VERDICT
 
 TRUTH = "truth"
 """What stands for the rule in verdicts against ground truth."""
-_COLUMNS = {
-    "case": pl.String,
-    "target": pl.String,
-    "rule": pl.String,
-    "severity": pl.Float64,
-    "kind": pl.String,
-    "reason": pl.String,
-    "status": pl.String,
-}
 
 
 def has_comparable_truth(run: Run) -> bool:
@@ -74,8 +64,8 @@ def classic(run: Run, *, judging: str = DEFAULT) -> pl.DataFrame:
     truth = annotated.join(failed, on="case", how="anti").join(sizes, on="case")
     judged = _judged(run, truth, answers, judging) if manifest.output and not truth.is_empty() else pl.DataFrame()
     unanswered = failed.select("case", "status", target=pl.lit("whole"), reason=pl.col("message"))
-    verdicts = pl.concat([pl.DataFrame(schema=_COLUMNS), judged, unanswered], how="diagonal")
-    return verdicts.with_columns(rule=pl.lit(TRUTH)).select(list(_COLUMNS))
+    verdicts = pl.concat([pl.DataFrame(schema=VERDICT), judged, unanswered], how="diagonal")
+    return verdicts.with_columns(rule=pl.lit(TRUTH)).select(list(VERDICT))
 
 
 def _annotated(run: Run) -> pl.DataFrame:

@@ -12,8 +12,6 @@ from instar.image import Unreadable
 from instar.outputs import Output
 from instar.store import Row
 
-__all__ = ["case_row", "read_case"]
-
 
 def case_row(case: Case, truth_kind: str | None) -> Row:
     """What is known of a case before it is read. Its truth goes with it where it is of the kind that all cases have."""

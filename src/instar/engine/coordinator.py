@@ -39,8 +39,6 @@ from instar.engine.worker import Worker, pickled, received
 from instar.store import KEY
 from instar.transforms import NotApplicable
 
-__all__ = ["Interrupted", "Sink", "SystemFailed", "default_workers", "execute", "greeted", "start"]
-
 LOAD_SECONDS = 600.0
 WORKER_ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",

@@ -11,8 +11,6 @@ from instar.case import Input
 from instar.engine.needs import Need
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed
 
-__all__ = ["NoFollowUp", "error_text", "make_follow_up"]
-
 
 class NoFollowUp(NotApplicable):
     """Why a case has no follow-up: the transformation says nothing about it, or it failed (`status` is `error`)."""

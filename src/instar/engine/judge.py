@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import polars as pl
 
 from instar.engine.judging import Judging
 from instar.engine.plan import SOURCE, bound_rules
-from instar.outputs import output_kind
+from instar.outputs import Row, Schema, output_kind
 from instar.relations import BoundRelation, Evidence, Rule, levels_of
 from instar.spelling import nearest
 from instar.store import VERDICT, JudgingInfo, Manifest, NoRun, Store
-
-__all__ = ["check_options", "chunks", "evidence", "judge"]
 
 CHUNK_ROWS = 400_000
 _STATUS = pl.when(pl.col("severity").is_null()).then(pl.lit("not applicable")).otherwise(pl.lit("ok"))
 
 
-def judge(store: Store, options: Mapping[str, Any] | None = None) -> str:
+def judge(store: Store, options: Row | None = None) -> str:
     """Judge a run with these options (the suite's own where none are given); returns the judging's id.
 
     Nothing is done where the verdicts are up to date with the predictions.
@@ -53,7 +50,7 @@ def _is_judged(store: Store, judging: Judging, state: JudgingInfo) -> bool:
     return info is not None and replace(info, parts=state.parts) == state
 
 
-def check_options(options: Mapping[str, Any], rules: tuple[Rule, ...]) -> None:
+def check_options(options: Row, rules: tuple[Rule, ...]) -> None:
     """Every option must belong to some relation of the run, and be of an allowed value."""
     known = {p.name: p for rule in rules if rule.relation for p in rule.relation.relation.options}
     for name, value in options.items():
@@ -111,7 +108,7 @@ def _judged(
     verdicts = bound.relation.judge(seen) if manifest.output is not None else pl.DataFrame()
     if not verdicts.is_empty():
         verdicts = verdicts.with_columns(status=_STATUS)
-    schema: dict[str, Any] = {**VERDICT, "follow_up": pl.String, **bound.relation.measures}
+    schema: Schema = {**VERDICT, "follow_up": pl.String, **bound.relation.measures}
     typed = pl.DataFrame(schema={name: kind for name, kind in schema.items() if name != "rule"})
     merged = pl.concat([typed, verdicts, failed.filter(pl.col("follow_up") != SOURCE)], how="diagonal_relaxed")
     return merged.join(names, on="follow_up", maintain_order="left").select(list(schema)).cast(schema)  # type: ignore[arg-type]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import quote
 
+from instar.outputs import Row
 from instar.relations import Relation
 from instar.spelling import spell_value
 from instar.store import Store
 
-__all__ = ["DEFAULT", "Judging", "judging_id", "stored_judging"]
-
 DEFAULT = "default"
 
 
-def judging_id(options: Mapping[str, Any]) -> str:
+def judging_id(options: Row) -> str:
     """The id of a judging: its options, spelled; `default` for none."""
     spelled = [f"{name}={spell_value(value)}" for name, value in sorted(options.items())]
     return quote(",".join(spelled), safe=",=.+ ()") if spelled else DEFAULT
@@ -29,14 +26,14 @@ class Judging:
     Whoever judges, draws or explains a verdict takes a relation's options from `of`, so that all see the same.
     """
 
-    options: Mapping[str, Any] = field(default_factory=dict)
-    suite_options: Mapping[str, Any] = field(default_factory=dict)
+    options: Row = field(default_factory=dict)
+    suite_options: Row = field(default_factory=dict)
 
     @property
     def id(self) -> str:
         return judging_id(self.options)
 
-    def of(self, relation: Relation) -> dict[str, Any]:
+    def of(self, relation: Relation) -> Row:
         """A relation's options: what was asked for, else the suite's, else the relation's own defaults."""
         chosen = {**self.suite_options, **self.options}
         return {p.name: p.check(chosen[p.name], "judging") if p.name in chosen else p.default for p in relation.options}

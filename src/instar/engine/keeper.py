@@ -21,8 +21,6 @@ from instar.outputs import Output, output_kind
 from instar.store import APART, KEY, Manifest, Row, Store, rows_frame
 from instar.transforms import NotApplicable
 
-__all__ = ["COMMIT_ROWS", "COMMIT_SECONDS", "Keeper"]
-
 COMMIT_SECONDS = 5.0
 COMMIT_ROWS = 1000
 

@@ -21,8 +21,6 @@ from instar.store import DatasetInfo, Machine, Manifest, Store
 from instar.suites import Suite
 from instar.transforms import transformation
 
-__all__ = ["Conflict", "grown", "grown_manifest"]
-
 T = TypeVar("T")
 _PACKAGES = (
     "numpy",

@@ -13,23 +13,6 @@ from instar.store import Header, ProviderInfo, Row, SystemInfo
 from instar.systems import System
 from instar.transforms import NotApplicable
 
-__all__ = [
-    "Begin",
-    "CaseTask",
-    "Done",
-    "Failed",
-    "InputRead",
-    "InputUnreadable",
-    "Message",
-    "NeedProvided",
-    "Ready",
-    "Rows",
-    "Setup",
-    "Stored",
-    "WorkerInfo",
-]
-
-
 # --- to a worker -----------------------------------------------------------------------------------
 
 

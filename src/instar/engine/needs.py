@@ -16,8 +16,6 @@ from instar.pool import Pool, read_pool
 from instar.systems import System, system
 from instar.transforms import NotApplicable
 
-__all__ = ["SURE", "Need", "Provider", "is_stored", "no_provider", "provided", "provider", "with_source"]
-
 Need = Output | Pool
 """What a need may be."""
 

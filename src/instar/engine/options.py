@@ -10,8 +10,6 @@ from instar.engine.plan import bound_rules
 from instar.spelling import Parameter, Value, nearest, parse_call, spell_value
 from instar.store import Store
 
-__all__ = ["JudgingOption", "judging_options", "parsed_options"]
-
 
 @dataclass(frozen=True, slots=True)
 class JudgingOption:

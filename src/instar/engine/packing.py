@@ -15,8 +15,6 @@ from instar.store import Header, Row, need_content
 from instar.systems import fingerprint_of
 from instar.transforms import Change, NotApplicable
 
-__all__ = ["Packer", "packed_need"]
-
 REMEMBERED = 4096
 
 

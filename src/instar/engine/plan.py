@@ -11,8 +11,6 @@ from instar.relations import BoundRule, Rule, levels_of, rule
 from instar.store import KEY, Store
 from instar.transforms import Transformation
 
-__all__ = ["SOURCE", "Committed", "FollowUp", "Key", "Plan", "bound_rules", "committed", "make_plan"]
-
 SOURCE = "source"
 Key = tuple[str, int, int]
 """(follow-up, draw, repeat) within a case."""

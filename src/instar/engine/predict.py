@@ -23,8 +23,6 @@ from instar.store import Store, SystemInfo
 from instar.suites import Suite
 from instar.systems import System, system_name
 
-__all__ = ["Estimate", "estimate", "predict"]
-
 MANY_PARTS = 16
 
 

@@ -40,8 +40,6 @@ from instar.store import ProviderInfo, Row, SystemInfo
 from instar.systems import system
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed, transformation
 
-__all__ = ["BATCH_BYTES", "Worker", "pickled", "received", "serve"]
-
 BATCH_BYTES = 32 << 20
 HAND_OVER_ROWS = 64
 HAND_OVER_SECONDS = 0.25

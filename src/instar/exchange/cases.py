@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -12,8 +11,6 @@ from instar.datasets import shortened
 from instar.exchange.inputs import KnownInputs
 from instar.exchange.raw import CHUNK, NAMED, RawRows
 from instar.store import Row, Store
-
-__all__ = ["add_cases"]
 
 
 def add_cases(raw: RawRows, inputs: KnownInputs, sizes: pl.DataFrame, run: Store | None) -> None:
@@ -68,7 +65,7 @@ def _attributes_and_truth(texts: Sequence[str], varying: set[str], truths: set[s
     return {name: value for name, value in values.items() if name not in varying and name not in truths}, truth
 
 
-def _truth_columns(raw: RawRows, inputs: KnownInputs, values: Mapping[str, Any]) -> Row:
+def _truth_columns(raw: RawRows, inputs: KnownInputs, values: Row) -> Row:
     truth = raw.reader.truth(values)
     inputs.truth = inputs.truth or truth.header()
     if truth.header() != inputs.truth:

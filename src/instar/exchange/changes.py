@@ -4,7 +4,6 @@ transformation does it to every input of that size."""
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,15 +14,13 @@ from instar.exchange.inputs import KnownInputs
 from instar.exchange.raw import CHUNK, RawRows, spelled_key
 from instar.image import MOST_PIXELS
 from instar.outputs import output_kind
-from instar.store import KEY, Store, rows_frame
+from instar.store import KEY, Schema, Store, rows_frame
 from instar.transforms import Change, NotApplicable, transformation
 from instar.warp import Size
 
-__all__ = ["add_predictions", "source_sizes"]
-
 _FINE = pl.col("status") == "ok"
 _UNSAID = pl.col("warp").list.len() == 0
-_DERIVED: dict[str, Any] = {
+_DERIVED: Schema = {
     "follow_up": pl.String,
     "wide": pl.Int32,
     "high": pl.Int32,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -37,8 +37,6 @@ from instar.outputs import Output, output_kind, output_kinds
 from instar.store import DatasetInfo, ProviderInfo, Row, Store
 from instar.suites import Suite
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed
-
-__all__ = ["export_inputs"]
 
 
 def export_inputs(
@@ -271,7 +269,7 @@ class _Exporter:
                 return replace(line, status=error.status, message=str(error))
         name = f"{safe_name(transformation.id)}-{draw}" if transformation else SOURCE
         ending, content = follow_up.encoded()
-        facts: dict[str, Any] = {
+        facts: Row = {
             "warp": change.warp.matrix.tolist(),
             "regions": change.regions,
             "added": change.added,

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import xxhash
 
 from instar.engine.plan import Key
@@ -25,17 +25,6 @@ from instar.store import DatasetInfo, ProviderInfo, Row
 from instar.store.manifest import Header
 from instar.transforms import Change
 from instar.warp import Size, Warp
-
-__all__ = [
-    "ExportManifest",
-    "ExportedCase",
-    "ExportedInput",
-    "case_folder",
-    "exported_cases",
-    "gather_lines",
-    "opened_export",
-    "safe_name",
-]
 
 _FORMAT = 1
 _MANIFEST, _INPUTS, _CASE, _LINES = "export.json", "inputs", "case.json", "inputs.jsonl"
@@ -54,7 +43,7 @@ class ExportManifest:
     stochastic: bool
     dataset: DatasetInfo
     seed: int
-    options: Mapping[str, Any]
+    options: Header
     suites: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     thresholds: Mapping[str, float] = field(default_factory=dict)
@@ -66,7 +55,7 @@ class ExportManifest:
         place_file(folder / _MANIFEST, json.dumps({"format": _FORMAT, **asdict(self)}, indent=1).encode())
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> ExportManifest:
+    def from_dict(cls, values: Header) -> ExportManifest:
         """From parsed JSON. What is missing or of another form raises TypeError or KeyError."""
         known = {one.name: values[one.name] for one in fields(cls)}
         known.update(
@@ -111,7 +100,7 @@ class ExportedInput:
     """Relative to the export's folder."""
     width: int | None = None
     height: int | None = None
-    change: Mapping[str, Any] | None = None
+    change: Header | None = None
     seed: int | None = None
 
     @property
@@ -197,7 +186,7 @@ def safe_name(name: str) -> str:
     return f"{slug}-{xxhash.xxh3_64_hexdigest(name.encode('utf-8', 'surrogatepass'))}".lstrip("-")
 
 
-def _read_mask(path: Path) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _read_mask(path: Path) -> npt.NDArray[np.bool_]:
     """The changed cells."""
     try:
         return decode_classes(path.read_bytes()) > 0

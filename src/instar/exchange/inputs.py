@@ -18,8 +18,6 @@ from instar.store import KEY, Row
 from instar.store.manifest import Header
 from instar.transforms import Change
 
-__all__ = ["KnownInputs"]
-
 
 class KnownInputs:
     """Rows of cases by id, the header of their truth, and what an export says was changed, None without one."""

@@ -9,8 +9,6 @@ from instar.exchange.raw import RawRows, spelled_key
 from instar.exchange.tables import KNOWN
 from instar.store import KEY, Store
 
-__all__ = ["check_keys"]
-
 
 def check_keys(raw: RawRows, run: Store | None) -> None:
     """Leaves in `raw.keys` what is new to the run, which is None for a new one."""

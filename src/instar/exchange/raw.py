@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -13,10 +12,8 @@ from instar.datasets import shortened
 from instar.engine.packing import Packer
 from instar.exchange.tables import Reader, lines
 from instar.spelling import nearest
-from instar.store import KEY, RecordedTable, Row, Store, rows_frame
+from instar.store import KEY, RecordedTable, Row, Schema, Store, rows_frame
 from instar.systems import hash_file
-
-__all__ = ["CHUNK", "NAMED", "RawRows", "spelled_key"]
 
 CHUNK = 20_000
 NAMED = 8
@@ -71,7 +68,7 @@ class RawRows:
                     f"{nearest(name, seen)}; it has {shortened(sorted(seen), NAMED)}"
                 )
 
-    def frame(self, rows: list[Row], schema: Mapping[str, Any]) -> pl.DataFrame:
+    def frame(self, rows: list[Row], schema: Schema) -> pl.DataFrame:
         """Rows as a frame, with what is large set apart."""
         if not rows:
             return pl.DataFrame(schema=schema)
@@ -92,7 +89,7 @@ class RawRows:
             .select(list(schema))
         )
 
-    def at(self, row: Mapping[str, Any]) -> str:
+    def at(self, row: Row) -> str:
         """Where a row stands, in words."""
         return f"{self.tables[row['file']]}, line {row['line']}"
 
@@ -103,7 +100,7 @@ class RawRows:
         return self.at(row), row, more
 
 
-def spelled_key(row: Mapping[str, Any]) -> str:
+def spelled_key(row: Row) -> str:
     """A key as people read it."""
     more = "".join(f", {name} {row[name]}" for name in ("draw", "repeat") if row[name])
     return f"{row['follow_up']} of case {row['case']!r}{more}"

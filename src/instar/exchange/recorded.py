@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -34,8 +33,6 @@ from instar.skeleton import Skeleton
 from instar.store import APART, DatasetInfo, Manifest, NoRun, RecordedInfo, Store, SystemInfo
 from instar.suites import Suite
 from instar.systems import fingerprint_of
-
-__all__ = ["import_outputs"]
 
 
 def import_outputs(
@@ -210,7 +207,7 @@ def _refuse_folder(store: Store, before: Manifest | None, tables: Sequence[Path]
 
 def _kind(name: str | None, export: ExportManifest | None, before: Manifest | None) -> str | None:
     """What the outputs are, as far as somebody says it."""
-    said_by: dict[str, Any] = {
+    said_by = {
         "the parameter kind": name,
         "the export": export.kind if export else None,
         "the run": before.system.kind if before else None,

@@ -14,8 +14,6 @@ from instar.store import Manifest
 from instar.suites import Suite
 from instar.transforms import transformation
 
-__all__ = ["import_rules"]
-
 
 def import_rules(
     raw: RawRows, suite: Suite | None, export: ExportManifest | None, run: Manifest | None

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import xxhash
 
@@ -20,8 +20,6 @@ from instar.store import KEY, Row
 from instar.store.manifest import Header
 from instar.transforms import transformation
 from instar.warp import Warp
-
-__all__ = ["KNOWN", "Reader", "columns_of", "kinds_in", "lines", "renamed"]
 
 STATUSES = ("ok", "error", "timeout", "crashed", "not applicable")
 KNOWN = (*KEY, "status", "message", "seconds", "width", "height", "warp", "regions", "added", "removed", "facts")
@@ -130,7 +128,7 @@ class _Cell(str):
     __slots__ = ()
 
 
-def _cell_value(cell: _Cell, name: str) -> Any:
+def _cell_value(cell: _Cell, name: str) -> object:
     """A cell's value: text where text belongs, else what it is in JSON, else text."""
     text = str(cell)
     own, one_or_several = _text_columns()
@@ -152,7 +150,7 @@ def _text_columns() -> tuple[frozenset[str], frozenset[str]]:
     )
 
 
-def renamed(values: Mapping[str, Any], columns: Mapping[str, str]) -> Row:
+def renamed(values: Row, columns: Mapping[str, str]) -> Row:
     """A line by our names."""
     if not columns:
         return dict(values)
@@ -209,7 +207,7 @@ class Reader:
         self.changing = set[str]()
         """The columns seen that say what was changed."""
 
-    def rows(self, line: Mapping[str, Any]) -> Iterator[Row]:
+    def rows(self, line: Row) -> Iterator[Row]:
         """The rows of a line: one, or that of the source and that of the follow-up."""
         values = {
             name: content
@@ -273,7 +271,7 @@ class Reader:
                 ) from None
         return self.ids[text]
 
-    def _answer(self, values: Mapping[str, Any], prefix: str) -> Row:
+    def _answer(self, values: Row, prefix: str) -> Row:
         """The status and the output of a line, or of its source."""
         status = one_of(values.get(f"{prefix}status", "ok"), f"{prefix}status", STATUSES)
         row: Row = {"status": status}
@@ -335,7 +333,7 @@ def _lacking_text(lacking: Sequence[str], prefix: str) -> str:
 _CHANGES = frozenset({"warp", "regions", "added", "removed", "facts"})
 
 
-def _change(values: Mapping[str, Any]) -> Row:
+def _change(values: Row) -> Row:
     """The columns of a change, as far as a line has them."""
     row: Row = {}
     if "warp" in values:

@@ -7,11 +7,11 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
-from instar.outputs.output import Output, OutputDefaults
+from instar.outputs.output import Output, OutputDefaults, Row, Schema
 from instar.registry import every
 from instar.spelling import unknown
 
-__all__ = ["Output", "OutputDefaults", "json_columns", "output_kind", "output_kinds"]
+__all__ = ["Output", "OutputDefaults", "Row", "Schema", "json_columns", "output_kind", "output_kinds"]
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,10 @@ import polars as pl
 from instar.case import Input
 from instar.json_values import as_number, as_object, as_text, as_texts
 from instar.outputs.detections import Detections
-from instar.outputs.heat import HeatMap, heat_of
-from instar.outputs.output import OutputDefaults
+from instar.outputs.heat import HEAT_COLUMNS, HeatMap, heat_of
+from instar.outputs.output import OutputDefaults, Row, Schema
 from instar.shapes import Shape
 from instar.warp import Size, Warp
-
-__all__ = ["OUTPUT", "Caption"]
 
 _TEXT = "the text of a caption"
 
@@ -42,16 +40,13 @@ class Caption(OutputDefaults):
     kind: ClassVar[str] = "caption"
     relation: ClassVar[str | None] = "objects"
     suite: ClassVar[str | None] = "deeptest"
-    need: ClassVar[str | None] = None
     placed: ClassVar[bool] = False
     accepts: ClassVar[tuple[type, ...]] = (str,)
     json_fields: ClassVar[Mapping[str, bool]] = {"text": True, "score": False, "attention": False, "detections": False}
-    columns: ClassVar[Mapping[str, Any]] = {
+    columns: ClassVar[Schema] = {
         "caption": pl.String,
         "score": pl.Float32,
-        "map": pl.Binary,
-        "map_size": pl.List(pl.Float32),
-        "map_warp": pl.List(pl.Float64),
+        **HEAT_COLUMNS,
         "detections_boxes": pl.List(pl.Float32),
         "detections_labels": pl.List(pl.String),
         "detections_scores": pl.List(pl.Float32),
@@ -136,26 +131,17 @@ class Caption(OutputDefaults):
             else Detections.from_json(as_object(detections, "detections", Detections.json_fields), frame),
         )
 
-    def row(self) -> dict[str, Any]:
-        row: dict[str, Any] = {"caption": self.text}
-        if self.score is not None:
-            row["score"] = self.score
-        if self.attention is not None:
-            row.update(
-                map=self.attention.packed(),
-                map_size=np.array(self.attention.size, np.float32),
-                map_warp=self.attention.warp.matrix.ravel(),
-            )
-        if self.detections is not None:
-            row.update(
-                detections_boxes=self.detections.boxes.ravel(),
-                detections_labels=list(self.detections.labels),
-                detections_scores=self.detections.scores,
-            )
-        return row
+    def row(self) -> Row:
+        boxes = {} if self.detections is None else self.detections.row()
+        return {
+            "caption": self.text,
+            **({} if self.score is None else {"score": self.score}),
+            **({} if self.attention is None else self.attention.row()),
+            **{f"detections_{name}": boxes[name] for name in ("boxes", "labels", "scores") if boxes},
+        }
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Caption:
+    def from_row(cls, row: Row, header: Row) -> Caption:
         detections = None
         if row.get("detections_labels"):  # where nothing was detected, the words were made of nothing
             detections = Detections.from_xyxy(

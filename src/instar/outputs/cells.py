@@ -14,8 +14,6 @@ from instar.json_values import as_png
 from instar.scene import decode_classes
 from instar.warp import Size
 
-__all__ = ["cells_from_json", "cells_to_json", "png_of_cells"]
-
 Cells = npt.NDArray[np.uint8]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import cv2
 import numpy as np
@@ -16,12 +16,10 @@ from instar.case import Input
 from instar.json_values import as_list, as_numbers, as_texts
 from instar.outputs.cells import cells_from_json, cells_to_json
 from instar.outputs.marks import Mark
-from instar.outputs.output import OutputDefaults
+from instar.outputs.output import OutputDefaults, Row, Schema
 from instar.outputs.subjects import subject_frame
 from instar.shapes import Shape
 from instar.warp import Size, Warp, warp_pixels
-
-__all__ = ["OUTPUT", "Detections"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +48,7 @@ class Detections(OutputDefaults):
         "ids": False,
         "masks": False,
     }
-    columns: ClassVar[Mapping[str, Any]] = {
+    columns: ClassVar[Schema] = {
         "boxes": pl.List(pl.Float32),
         "labels": pl.List(pl.String),
         "scores": pl.List(pl.Float32),
@@ -143,9 +141,6 @@ class Detections(OutputDefaults):
             for box, label, score in zip(self.boxes, self.labels, self.scores, strict=True)
         ]
 
-    def says(self) -> None:
-        """It is drawn."""
-
     def to_json(self) -> dict[str, object]:
         masks = None if self.masks is None else [cells_to_json(mask.astype(np.uint8) * 255) for mask in self.masks]
         return {
@@ -175,7 +170,7 @@ class Detections(OutputDefaults):
             masks=None if masks is None else cells or np.zeros((0, *(frame or (0, 0))[::-1])),
         )
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         return {
             "boxes": self.boxes.ravel(),
             "labels": list(self.labels),
@@ -185,7 +180,7 @@ class Detections(OutputDefaults):
         }
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Detections:
+    def from_row(cls, row: Row, header: Row) -> Detections:
         boxes = np.asarray(row["boxes"], np.float32).reshape(-1, 4)
         masks = _unpacked(row["masks"], len(boxes)) if row.get("masks") else None
         return cls.from_xyxy(
@@ -202,7 +197,7 @@ class Detections(OutputDefaults):
         raise TypeError(f"expected Detections (see Detections.from_xyxy), got {type(answer).__name__}")
 
     @classmethod
-    def subjects(cls, rows: pl.DataFrame, header: Mapping[str, Any]) -> pl.DataFrame:
+    def subjects(cls, rows: pl.DataFrame, header: Row) -> pl.DataFrame:
         """Every object with its box."""
         counts = rows["scores"].list.len().fill_null(0).to_numpy().astype(np.int64)
         full = rows.filter(pl.col("scores").list.len() > 0)  # an exploded empty list would be a null

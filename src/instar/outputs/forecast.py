@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +12,11 @@ import polars as pl
 
 from instar.case import Input
 from instar.json_values import as_numbers, depth
-from instar.outputs.heat import Box, HeatMap, heat_of
-from instar.outputs.output import OutputDefaults
+from instar.outputs.heat import HEAT_COLUMNS, Box, HeatMap, heat_of
+from instar.outputs.output import OutputDefaults, Row, Schema
 from instar.scene import Scene
 from instar.shapes import Shape
 from instar.warp import Size, Warp
-
-__all__ = ["OUTPUT", "Forecast", "Paths"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,15 +36,8 @@ class Forecast(OutputDefaults):
     answers: ClassVar[str] = "scene"
     relation: ClassVar[str | None] = "wvc"
     suite: ClassVar[str | None] = "trajtest"
-    need: ClassVar[str | None] = None
     json_fields: ClassVar[Mapping[str, bool]] = {"futures": True, "map": False}
-    columns: ClassVar[Mapping[str, Any]] = {
-        "futures": pl.List(pl.Float32),
-        "samples": pl.Int32,
-        "map": pl.Binary,
-        "map_size": pl.List(pl.Float32),
-        "map_warp": pl.List(pl.Float64),
-    }
+    columns: ClassVar[Schema] = {"futures": pl.List(pl.Float32), "samples": pl.Int32, **HEAT_COLUMNS}
     apart: ClassVar[tuple[str, ...]] = ("map",)
 
     @classmethod
@@ -91,9 +82,6 @@ class Forecast(OutputDefaults):
         lines = np.concatenate([steps[:, :-1], steps[:, 1:]], 2).reshape(-1, 4)
         return [*shapes, Shape("lines", lines), Shape("points", steps[:, -1])]
 
-    def says(self) -> None:
-        """It is drawn."""
-
     def to_json(self) -> dict[str, object]:
         return {"futures": self.futures.tolist(), "map": None if self.heat is None else self.heat.to_json()}
 
@@ -106,18 +94,12 @@ class Forecast(OutputDefaults):
         heat = fields.get("map")
         return cls(_checked(futures), None if heat is None else HeatMap.from_json(heat, "map", frame))
 
-    def row(self) -> dict[str, Any]:
-        row: dict[str, Any] = {"futures": self.futures.ravel(), "samples": len(self.futures)}
-        if self.heat is not None:
-            row.update(
-                map=self.heat.packed(),
-                map_size=np.array(self.heat.size, np.float32),
-                map_warp=self.heat.warp.matrix.ravel(),
-            )
-        return row
+    def row(self) -> Row:
+        heat = {} if self.heat is None else self.heat.row()
+        return {"futures": self.futures.ravel(), "samples": len(self.futures), **heat}
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Forecast:
+    def from_row(cls, row: Row, header: Row) -> Forecast:
         futures = np.asarray(row["futures"], np.float32).reshape(row["samples"], -1, 2)
         return cls(futures, heat_of(row))
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from instar.json_values import as_numbers, as_object, short
+from instar.outputs.output import Row, Schema
 from instar.shapes import Shape
 from instar.warp import Size, Warp, carried_mass, warp_pixels
 
-__all__ = ["Box", "HeatMap", "heat_of"]
-
 Box = tuple[float, float, float, float]
 """x0, y0, x1, y1 in pixels."""
+HEAT_COLUMNS: Schema = {"map": pl.Binary, "map_size": pl.List(pl.Float32), "map_warp": pl.List(pl.Float64)}
+"""The columns of an output that may have a map."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,14 +64,10 @@ class HeatMap:
         back = Warp(self.warp.inverse.matrix @ shift, (part.shape[1], part.shape[0]), self.size)
         return np.clip(carried_mass(part, back) / abs(float(np.linalg.det(self.warp.matrix[:2, :2]))), 0, 1)
 
-    def packed(self) -> bytes:
-        """√p as float16, compressed."""
-        return zlib.compress(np.sqrt(self.cells).astype("<f2").tobytes(), 1)
-
-    @classmethod
-    def unpacked(cls, data: bytes, size: Size, warp: Warp) -> HeatMap:
-        root = np.frombuffer(zlib.decompress(data), "<f2").astype(np.float64).reshape(size[::-1])
-        return cls.of(root * root, warp)
+    def row(self) -> Row:
+        """Its columns: √p as float16, compressed, and where the grid lies."""
+        packed = zlib.compress(np.sqrt(self.cells).astype("<f2").tobytes(), 1)
+        return {"map": packed, "map_size": np.array(self.size, np.float32), "map_warp": self.warp.matrix.ravel()}
 
     def to_json(self) -> dict[str, object]:
         return {"probability": self.cells.tolist(), "warp": self.warp.matrix.tolist()}
@@ -138,10 +134,11 @@ def _snapped(warp: Warp) -> Warp:
     return Warp(whole, warp.source, warp.target) if np.allclose(warp.matrix, whole, atol=1e-9) else warp
 
 
-def heat_of(row: Mapping[str, Any]) -> HeatMap | None:
+def heat_of(row: Row) -> HeatMap | None:
     """The probability map of a stored row; None where there is none."""
     if not row.get("map"):
         return None
     wide, high = (int(side) for side in row["map_size"])
     frame = (row.get("width") or 1, row.get("height") or 1)
-    return HeatMap.unpacked(row["map"], (wide, high), Warp(np.reshape(row["map_warp"], (3, 3)), (wide, high), frame))
+    root = np.frombuffer(zlib.decompress(row["map"]), "<f2").astype(np.float64).reshape(high, wide)
+    return HeatMap.of(root * root, Warp(np.reshape(row["map_warp"], (3, 3)), (wide, high), frame))

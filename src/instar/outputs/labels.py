@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,8 @@ import polars as pl
 
 from instar.case import Input
 from instar.json_values import as_numbers, as_texts
-from instar.outputs.output import OutputDefaults
+from instar.outputs.output import OutputDefaults, Row, Schema
 from instar.warp import Size, Warp
-
-__all__ = ["OUTPUT", "Labels"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +33,7 @@ class Labels(OutputDefaults):
     placed: ClassVar[bool] = False
     accepts: ClassVar[tuple[type, ...]] = (dict,)
     json_fields: ClassVar[Mapping[str, bool]] = {"classes": True, "scores": False}
-    columns: ClassVar[Mapping[str, Any]] = {"classes": pl.List(pl.String), "scores": pl.List(pl.Float32)}
+    columns: ClassVar[Schema] = {"classes": pl.List(pl.String), "scores": pl.List(pl.Float32)}
 
     def __post_init__(self) -> None:
         if self.scores.shape != (len(self.classes),):
@@ -94,11 +92,11 @@ class Labels(OutputDefaults):
             return cls.from_scores(classes)
         return cls.from_scores(classes, as_numbers(scores, "scores", (len(classes),), "a number for each class"))
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         return {"classes": list(self.classes), "scores": self.scores}
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Labels:
+    def from_row(cls, row: Row, header: Row) -> Labels:
         return cls.from_scores(list(row["classes"] or ()), np.asarray(row["scores"], np.float32))
 
     @classmethod

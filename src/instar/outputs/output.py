@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import polars as pl
 
@@ -12,7 +12,10 @@ from instar.outputs.marks import Mark
 from instar.shapes import Shape
 from instar.warp import Size, Warp
 
-__all__ = ["Output", "OutputDefaults"]
+Row: TypeAlias = Mapping[str, Any]
+"""Values by name: the columns of a stored row, the options of a judging, what all outputs of a run have in common."""
+Schema: TypeAlias = Mapping[str, pl.DataType | type[pl.DataType]]
+"""Columns, with their polars types."""
 
 
 class Output(Protocol):
@@ -37,7 +40,7 @@ class Output(Protocol):
     """The plain Python types that a function may return for it, and that mean no other kind."""
     json_fields: ClassVar[Mapping[str, bool]]
     """The fields of its JSON form, and whether each must be there. The first one tells the kind from others."""
-    columns: ClassVar[Mapping[str, Any]]
+    columns: ClassVar[Schema]
     """The Parquet columns of one stored output, with their polars types."""
     apart: ClassVar[tuple[str, ...]]
     """Binary columns that are large and often equal: stored once, by the hash of their content."""
@@ -76,23 +79,23 @@ class Output(Protocol):
         """
         ...
 
-    def header(self) -> dict[str, Any]:
+    def header(self) -> Row:
         """What is the same for all outputs of a run; stored once, in its manifest."""
         ...
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """Its columns; numbers as arrays of their column's own type."""
         ...
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Self: ...
+    def from_row(cls, row: Row, header: Row) -> Self: ...
     @classmethod
     def accept(cls, answer: object, input: Input) -> Self:
         """An answer to an input, checked at the door; raises where it is not what this kind can be made of."""
         ...
 
     @classmethod
-    def subjects(cls, rows: pl.DataFrame, header: Mapping[str, Any]) -> pl.DataFrame | None:
+    def subjects(cls, rows: pl.DataFrame, header: Row) -> pl.DataFrame | None:
         """What many stored outputs found, one row each: the number of the output's `row`, the box `x0`, `y0`, `x1`,
         `y1` in pixels, and the `score`. None for a kind that does not find subjects.
         """
@@ -129,9 +132,9 @@ class OutputDefaults:
     def facts(self) -> Mapping[str, float]:
         return {}
 
-    def header(self) -> dict[str, Any]:
+    def header(self) -> Row:
         return {"kind": self.kind}
 
     @classmethod
-    def subjects(cls, rows: pl.DataFrame, header: Mapping[str, Any]) -> pl.DataFrame | None:
+    def subjects(cls, rows: pl.DataFrame, header: Row) -> pl.DataFrame | None:
         return None

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,13 +15,11 @@ import polars as pl
 from instar.case import Input
 from instar.json_values import as_list, as_numbers, depth, short
 from instar.outputs.marks import Mark
-from instar.outputs.output import OutputDefaults
+from instar.outputs.output import OutputDefaults, Row, Schema
 from instar.outputs.subjects import subject_frame
 from instar.shapes import Shape
 from instar.skeleton import Skeleton, skeleton
 from instar.warp import Size, Warp
-
-__all__ = ["OUTPUT", "PoseBatch", "Poses"]
 
 Floats = npt.NDArray[np.float32]
 
@@ -45,7 +43,7 @@ class Poses(OutputDefaults):
     has_marks: ClassVar[bool] = True
     need: ClassVar[str | None] = "landmarks"
     json_fields: ClassVar[Mapping[str, bool]] = {"points": True, "skeleton": True, "visibility": False, "scores": False}
-    columns: ClassVar[Mapping[str, Any]] = {
+    columns: ClassVar[Schema] = {
         "points": pl.List(pl.Float32),
         "visibility": pl.List(pl.Float32),
         "scores": pl.List(pl.Float32),
@@ -156,12 +154,6 @@ class Poses(OutputDefaults):
             for points, visibility, score, there in zip(self.points, self.visibility, self.scores, present, strict=True)
         ]
 
-    def says(self) -> None:
-        """It is drawn."""
-
-    def facts(self) -> Mapping[str, float]:
-        return {}
-
     @classmethod
     def from_json(cls, fields: Mapping[str, object], frame: Size | None = None, *, truth: bool = False) -> Poses:
         """From the landmarks of each subject, or of one: `[x, y]` or `[x, y, visibility]`, null where one is absent."""
@@ -179,15 +171,14 @@ class Poses(OutputDefaults):
             else as_numbers(scores, "scores", (len(points),), "a number for each subject"),
         )
 
-    def header(self) -> dict[str, Any]:
-        """What is the same for all outputs of a run."""
+    def header(self) -> Row:
         return _header(self.skeleton)
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         return {"points": self.points.ravel(), "visibility": self.visibility.ravel(), "scores": self.scores}
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Poses:
+    def from_row(cls, row: Row, header: Row) -> Poses:
         bones = _known_skeleton(json.dumps(header["skeleton"]))
         count = len(bones.landmarks)
         return cls.from_array(
@@ -205,7 +196,7 @@ class Poses(OutputDefaults):
         raise TypeError(f"expected Poses (see Poses.from_array), got {type(answer).__name__}")
 
     @classmethod
-    def subjects(cls, rows: pl.DataFrame, header: Mapping[str, Any]) -> pl.DataFrame:
+    def subjects(cls, rows: pl.DataFrame, header: Row) -> pl.DataFrame:
         """Every subject with the box around its landmarks."""
         batch = PoseBatch.from_frame(rows, len(header["skeleton"]["landmarks"]))
         # fmin and fmax pass over NaN
@@ -218,7 +209,7 @@ def _named(name: Skeleton | str) -> Skeleton:
 
 
 @lru_cache(maxsize=64)
-def _header(bones: Skeleton) -> dict[str, Any]:
+def _header(bones: Skeleton) -> Row:
     """A face mesh has hundreds of names: spelled out once, not once per answer."""
     return {"kind": Poses.kind, "skeleton": bones.to_dict()}
 

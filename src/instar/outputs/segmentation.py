@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import cv2
 import numpy as np
@@ -14,12 +14,10 @@ import polars as pl
 from instar.case import Input
 from instar.json_values import as_texts
 from instar.outputs.cells import cells_from_json, cells_to_json, png_of_cells
-from instar.outputs.output import OutputDefaults
+from instar.outputs.output import OutputDefaults, Row, Schema
 from instar.outputs.zones import Zones
 from instar.shapes import Shape
 from instar.warp import Size, Warp, warp_pixels
-
-__all__ = ["OUTPUT", "UNKNOWN", "Segmentation"]
 
 Cells = npt.NDArray[np.uint8]
 UNKNOWN = 255
@@ -41,7 +39,7 @@ class Segmentation(OutputDefaults):
     relation: ClassVar[str | None] = "class_overlap"
     suite: ClassVar[str | None] = "segmentation"
     json_fields: ClassVar[Mapping[str, bool]] = {"cells": True, "names": True}
-    columns: ClassVar[Mapping[str, Any]] = {"cells": pl.Binary, "grid_warp": pl.List(pl.Float64)}
+    columns: ClassVar[Schema] = {"cells": pl.Binary, "grid_warp": pl.List(pl.Float64)}
     apart: ClassVar[tuple[str, ...]] = ("cells",)
 
     def __post_init__(self) -> None:
@@ -114,14 +112,14 @@ class Segmentation(OutputDefaults):
         cells = cells_from_json(fields["cells"], "cells", cls.kind, None)
         return cls.from_classes(cells, as_texts(fields["names"], "names"), size=frame)
 
-    def header(self) -> dict[str, Any]:
+    def header(self) -> Row:
         return {"kind": self.kind, "names": list(self.names)}
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         return {"cells": png_of_cells(self.cells), "grid_warp": _numbers(self.warp)}
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Segmentation:
+    def from_row(cls, row: Row, header: Row) -> Segmentation:
         cells = np.asarray(cv2.imdecode(np.frombuffer(row["cells"], np.uint8), cv2.IMREAD_UNCHANGED), np.uint8)
         *matrix, width, height = row["grid_warp"]
         size = (cells.shape[1], cells.shape[0])

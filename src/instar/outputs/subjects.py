@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-__all__ = ["subject_frame"]
+Floats = npt.NDArray[np.floating]
 
 
-def subject_frame(counts: npt.NDArray[np.int64], boxes: npt.NDArray[Any], scores: npt.NDArray[Any]) -> pl.DataFrame:
+def subject_frame(counts: npt.NDArray[np.int64], boxes: Floats, scores: Floats) -> pl.DataFrame:
     """The subjects of many outputs, so many of each, one after another: `row`, `x0`, `y0`, `x1`, `y1`, `score`."""
     places = {name: boxes[:, number].astype(np.float64) for number, name in enumerate(("x0", "y0", "x1", "y1"))}
     return pl.DataFrame(

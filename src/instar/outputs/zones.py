@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import cv2
 import numpy as np
@@ -14,11 +14,9 @@ import polars as pl
 from instar.case import Input
 from instar.json_values import as_list, as_text, short
 from instar.outputs.cells import cells_from_json, cells_to_json, png_of_cells
-from instar.outputs.output import OutputDefaults
+from instar.outputs.output import OutputDefaults, Row, Schema
 from instar.shapes import Shape
 from instar.warp import Size, Warp, warp_pixels
-
-__all__ = ["OUTPUT", "Zones"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,11 +30,9 @@ class Zones(OutputDefaults):
     names: Mapping[str, tuple[int, ...]]
 
     kind: ClassVar[str] = "zones"
-    relation: ClassVar[str | None] = None
-    suite: ClassVar[str | None] = None
     need: ClassVar[str | None] = "zones"
     json_fields: ClassVar[Mapping[str, bool]] = {"names": True, "labels": True}
-    columns: ClassVar[Mapping[str, Any]] = {"png": pl.Binary}
+    columns: ClassVar[Schema] = {"png": pl.Binary}
 
     def __post_init__(self) -> None:
         labels = np.asarray(self.labels)
@@ -76,9 +72,6 @@ class Zones(OutputDefaults):
             for name in self.names
         ]
 
-    def says(self) -> None:
-        """It is drawn."""
-
     def facts(self) -> Mapping[str, float]:
         return self.shares()
 
@@ -96,17 +89,17 @@ class Zones(OutputDefaults):
         labels = cells_from_json(fields["labels"], "labels", cls.kind, frame)
         return cls(labels, {as_text(name, "a zone's name"): _values(values, name) for name, values in names.items()})
 
-    def header(self) -> dict[str, Any]:
+    def header(self) -> Row:
         return {"kind": self.kind, "names": self._listed_names()}
 
     def _listed_names(self) -> dict[str, list[int]]:
         return {name: list(values) for name, values in self.names.items()}
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         return {"png": png_of_cells(self.labels)}
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any], header: Mapping[str, Any]) -> Zones:
+    def from_row(cls, row: Row, header: Row) -> Zones:
         labels = cv2.imdecode(np.frombuffer(row["png"], np.uint8), cv2.IMREAD_UNCHANGED)
         return cls(np.asarray(labels, np.uint8), {name: tuple(v) for name, v in header["names"].items()})
 

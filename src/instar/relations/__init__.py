@@ -1,6 +1,7 @@
 """Relations and rules: what must hold between source and follow-up."""
 
-from instar.relations.marks import Mark, MarkedPair, Row, Segment, segments
+from instar.outputs import Row
+from instar.relations.marks import Mark, MarkedPair, Segment, segments
 from instar.relations.pairing import DRAWS, aggregated, matrices_of, paired, per_pair
 from instar.relations.poses import LandmarkErrors, PosePairs, pose_pairs
 from instar.relations.registry import bound_relation, own_equivariance, relations

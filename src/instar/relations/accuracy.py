@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from instar.outputs import Schema
 from instar.outputs.poses import Poses
 from instar.relations.pairing import DRAWS, projected
 from instar.relations.poses import HANDEDNESS, PosePairs, named_as_truth, pose_pairs
@@ -17,15 +17,13 @@ from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
 from instar.skeleton import Skeleton
 from instar.spelling import Parameter
 
-__all__ = ["COUNTS", "RELATIONS", "counted_pairs", "reference_of"]
-
 Floats = npt.NDArray[np.float64]
 
 COUNTS = ("tp", "fp", "fn", "hand_tp", "hand_fp", "hand_fn", "near", "distance")
 """Landmarks that are right (tp), wrong (fp) and missing (fn), and subjects likewise (`hand_`, for the hands that these
 measures were published of; they count any subject). `near` counts landmarks found on both sides, `distance` is the sum
 of their distances."""
-MEASURES: dict[str, Any] = {
+MEASURES: Schema = {
     **{f"{side}{name}": pl.Float64 for side in ("", "source_") for name in COUNTS},
     "reference": pl.String,
 }
@@ -88,7 +86,7 @@ def reference_of(evidence: Evidence, follow_ups: pl.DataFrame, name: str) -> Evi
     Which cases are compared with what is the option `reference`'s to say; None where there are none.
     """
     wanted, truth = evidence.options["reference"], evidence.truth
-    poses = truth is not None and truth["kind"] == Poses.kind and "truth_scores" in evidence.cases.columns
+    poses = truth is not None and truth["kind"] == evidence.header["kind"] and "truth_scores" in evidence.cases.columns
     annotated = (
         evidence.cases.filter(pl.col("truth_scores").is_not_null())
         if poses and wanted != "source"
@@ -163,59 +161,28 @@ def _boxes(points: Floats) -> Floats:
     return np.asarray(np.nan_to_num(np.concatenate([np.fmin.reduce(points, 1), np.fmax.reduce(points, 1)], -1)))
 
 
+# fmt: off
 RELATIONS = (
     Relation(
-        "accuracy",
-        "poses",
-        accuracy,
-        unit="F1 lost",
-        threshold=0.1,
-        grid=(0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
-        measures=MEASURES,
-        parameters=(HANDEDNESS, *DRAWS),
+        "accuracy", "poses", accuracy, unit="F1 lost", threshold=0.1, grid=(0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
+        measures=MEASURES, parameters=(HANDEDNESS, *DRAWS),
         options=(
-            Parameter(
-                "reference",
-                "choice",
-                "auto",
-                choices=("auto", "truth", "source"),
-                help="what answers are compared with; auto: the ground truth where a case has one",
-            ),
-            Parameter(
-                "within",
-                "float",
-                0.2,
-                low=0,
-                open_low=True,
-                high=1e6,
-                help="a landmark is right nearer than this, in lengths of its part or what the normaliser says",
-            ),
-            Parameter(
-                "normaliser",
-                "choice",
-                "part",
-                choices=("part", "box", "image", "pixels"),
-                help="what a distance is divided by; pixels: nothing",
-            ),
+            Parameter("reference", "choice", "auto", choices=("auto", "truth", "source"),
+                      help="what answers are compared with; auto: the ground truth where a case has one"),
+            Parameter("within", "float", 0.2, low=0, open_low=True, high=1e6,
+                      help="a landmark is right nearer than this, in lengths of its part or what the normaliser says"),
+            Parameter("normaliser", "choice", "part", choices=("part", "box", "image", "pixels"),
+                      help="what a distance is divided by; pixels: nothing"),
             Parameter("iou", "float", 0.5, low=0, high=1, help="a subject is right above this overlap of boxes"),
             Parameter("confidence", "float", 0.5, low=0, high=1, help="subjects below this are not there"),
             Parameter("visibility", "float", 0.0, low=0, high=1, help="landmarks below this are not there"),
-            Parameter(
-                "holding",
-                "choice",
-                "leave",
-                choices=("leave", "judge"),
-                help="cases whose attribute `object` is true are left out, as in the paper, or judged",
-            ),
-            Parameter(
-                "outside",
-                "choice",
-                "leave",
-                choices=("leave", "keep"),
-                help="landmarks expected outside the frame are left out, or judged",
-            ),
+            Parameter("holding", "choice", "leave", choices=("leave", "judge"),
+                      help="cases whose attribute `object` is true are left out, as in the paper, or judged"),
+            Parameter("outside", "choice", "leave", choices=("leave", "keep"),
+                      help="landmarks expected outside the frame are left out, or judged"),
         ),
         help="A system finds in the follow-up what it finds in the source, measured against the ground truth "
-        "where there is one.",
+             "where there is one.",
     ),
 )
+# fmt: on

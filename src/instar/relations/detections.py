@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from instar.outputs import Row
 from instar.outputs.detections import Detections
 from instar.relations.pairing import DRAWS, paired, per_pair, projected
 from instar.relations.relation import Evidence, Relation
 from instar.spelling import Parameter
 from instar.warp import boxes_iou
-
-__all__ = ["RELATIONS"]
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -30,7 +27,7 @@ def detections(evidence: Evidence) -> pl.DataFrame:
     follow_ups = paired(evidence).drop("masks", strict=False)
     sources = evidence.sources.drop("masks", strict=False).to_dicts()
     confidence = evidence.options["confidence"]
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for number, row in enumerate(follow_ups.iter_rows(named=True)):
         source = sources[row["source"]]
         source_objects = Detections.from_row(source, evidence.header).confident(confidence)
@@ -46,9 +43,7 @@ def detections(evidence: Evidence) -> pl.DataFrame:
     return per_pair(rows, follow_ups, MEASURES)
 
 
-def _object_verdicts(
-    row: int, source: Detections, follow_up: Detections, expected: Floats, gone: Flags
-) -> list[dict[str, Any]]:
+def _object_verdicts(row: int, source: Detections, follow_up: Detections, expected: Floats, gone: Flags) -> list[Row]:
     """The verdict of every source object, whose box is `expected` at a place in the frame unless it is `gone`."""
     from scipy.optimize import linear_sum_assignment
 
@@ -58,8 +53,8 @@ def _object_verdicts(
     gain = np.where(iou > 0, iou + same, 0.0)
     gain[gone] = 0
     match = {int(a): int(b) for a, b in zip(*linear_sum_assignment(gain, maximize=True), strict=True) if gain[a, b] > 0}
-    base: dict[str, Any] = {"row": row, "kind": None, "reason": None, "iou": None, "lost": 0, "invented": 0}
-    verdicts = []
+    base: Row = {"row": row, "kind": None, "reason": None, "iou": None, "lost": 0, "invented": 0}
+    verdicts: list[Row] = []
     for number in range(len(source)):
         own = {**base, "target": str(number)}
         overlap = float(iou[number, match[number]]) if number in match else 0.0

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
-
-__all__ = ["Mark", "MarkedPair", "Row", "Segment", "segments"]
-
-Row: TypeAlias = Mapping[str, Any]
-"""A stored prediction, or the options of a judging, by column or name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from instar.outputs import Schema
 from instar.relations.relation import Evidence, Relation
 from instar.spelling import Parameter
 from instar.stats import bootstrap, pearson, spearman
-
-__all__ = ["POOLED", "RELATIONS"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -43,15 +41,8 @@ _MEASURE = Parameter(
     "severity",
     help=f"{', '.join(POOLED)} of the whole dataset, or the mean over cases of a column of the levels' verdicts",
 )
-_BASE: dict[str, Any] = {"case": None, "follow_up": None, "target": None, "kind": None}
-_OWN = {
-    "case": pl.String,
-    "follow_up": pl.String,
-    "target": pl.String,
-    "kind": pl.String,
-    "severity": pl.Float64,
-    "reason": pl.String,
-}
+_BASE = dict.fromkeys(("case", "follow_up", "target", "kind"))
+_OWN: Schema = {**dict.fromkeys(_BASE, pl.String), "severity": pl.Float64, "reason": pl.String}
 
 
 def _levels(evidence: Evidence) -> tuple[Floats, Callable[[Floats], Floats]] | str:
@@ -92,14 +83,18 @@ def _levels(evidence: Evidence) -> tuple[Floats, Callable[[Floats], Floats]] | s
     return table, measured
 
 
+def _verdict(measures: Schema, severity: float | None, reason: str | None = None, **values: float) -> pl.DataFrame:
+    """The one verdict over all cases; no severity where there is a reason."""
+    return pl.DataFrame([{**_BASE, "severity": severity, "reason": reason, **values}], schema={**_OWN, **measures})
+
+
 def correlation(evidence: Evidence) -> pl.DataFrame:
     """How far the measure follows the level: the shortfall of |r| below `least`."""
-    schema = {**_OWN, **_CORRELATION}
     levels = _levels(evidence)
     if not isinstance(levels, str) and (len(levels[0]) < 2 or len(evidence.levels) < 2):
         levels = "it takes two levels and two cases judged at all of them"
     if isinstance(levels, str):
-        return pl.DataFrame([{**_BASE, "severity": None, "reason": levels}], schema=schema)
+        return _verdict(_CORRELATION, None, levels)
     table, measured = levels
     order = np.arange(len(evidence.levels), dtype=np.float64)
 
@@ -108,22 +103,8 @@ def correlation(evidence: Evidence) -> pl.DataFrame:
 
     r = strength(table)
     low, high = bootstrap(table, strength)
-    values = measured(table)
-    return pl.DataFrame(
-        [
-            {
-                **_BASE,
-                "severity": max(0.0, evidence.parameters["least"] - abs(r)),
-                "reason": None,
-                "r": r,
-                "rho": spearman(order, values[:-1]),
-                "low": low,
-                "high": high,
-                "cases": len(table),
-            }
-        ],
-        schema=schema,
-    )
+    rho, severity = spearman(order, measured(table)[:-1]), max(0.0, evidence.parameters["least"] - abs(r))
+    return _verdict(_CORRELATION, severity, r=r, rho=rho, low=low, high=high, cases=len(table))
 
 
 def degradation(evidence: Evidence) -> pl.DataFrame:
@@ -133,12 +114,11 @@ def degradation(evidence: Evidence) -> pl.DataFrame:
     resampled cases, each with its source and its level. Severity is what the interval's lower end exceeds `margin` by:
     0 where the interval reaches the margin.
     """
-    schema = {**_OWN, **_DEGRADATION}
     levels = _levels(evidence)
     if not isinstance(levels, str) and len(levels[0]) < 2:
         levels = "it takes two cases judged at every level"
     if isinstance(levels, str):
-        return pl.DataFrame([{**_BASE, "severity": None, "reason": levels}], schema=schema)
+        return _verdict(_DEGRADATION, None, levels)
     table, measured = levels
     sign = -1.0 if evidence.parameters["measure"] in ("error", "severity") else 1.0
 
@@ -148,70 +128,39 @@ def degradation(evidence: Evidence) -> pl.DataFrame:
 
     lost = drops(table)
     if np.isnan(lost).any():
-        return pl.DataFrame(
-            [{**_BASE, "severity": None, "reason": "nothing was found on both sides at some level"}], schema=schema
-        )
+        return _verdict(_DEGRADATION, None, "nothing was found on both sides at some level")
     worst = int(np.argmax(lost))
     low, high = bootstrap(table, lambda rows: float(np.nan_to_num(drops(rows)[worst])))
     values = measured(table)
-    return pl.DataFrame(
-        [
-            {
-                **_BASE,
-                "severity": max(0.0, low - evidence.parameters["margin"]),
-                "reason": None,
-                "drop": float(lost[worst]),
-                "low": low,
-                "high": high,
-                "baseline": float(values[-1]),
-                "value": float(values[worst]),
-                "cases": len(table),
-            }
-        ],
-        schema=schema,
+    return _verdict(
+        _DEGRADATION,
+        max(0.0, low - evidence.parameters["margin"]),
+        drop=float(lost[worst]),
+        low=low,
+        high=high,
+        baseline=float(values[-1]),
+        value=float(values[worst]),
+        cases=len(table),
     )
 
 
+# fmt: off
 _CORRELATION = {"r": pl.Float64, "rho": pl.Float64, "low": pl.Float64, "high": pl.Float64, "cases": pl.Int32}
-_DEGRADATION = {
-    "drop": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "baseline": pl.Float64,
-    "value": pl.Float64,
-    "cases": pl.Int32,
-}
+_DEGRADATION = {**dict.fromkeys(("drop", "low", "high", "baseline", "value"), pl.Float64), "cases": pl.Int32}
 
 RELATIONS = (
     Relation(
-        "correlation",
-        "any",
-        correlation,
-        mapping=False,
-        unit="shortfall of |r|",
-        threshold=0.0,
-        grid=(0.0, 0.05, 0.1, 0.2, 0.5),
-        over="cases",
-        measures=_CORRELATION,
-        made_of=_MADE_OF,
+        "correlation", "any", correlation, mapping=False, unit="shortfall of |r|", threshold=0.0,
+        grid=(0.0, 0.05, 0.1, 0.2, 0.5), over="cases", measures=_CORRELATION, made_of=_MADE_OF,
         parameters=(_MEASURE, Parameter("least", "float", 0.9, low=0, high=1, help="|r| from here up is strong")),
         help="A measure of the whole dataset rises or falls in proportion to the level.",
     ),
     Relation(
-        "degradation",
-        "any",
-        degradation,
-        mapping=False,
-        unit="beyond the margin",
-        threshold=0.0,
-        grid=(0.0, 0.02, 0.05, 0.1, 0.2),
-        over="cases",
-        measures=_DEGRADATION,
-        made_of=_MADE_OF,
-        parameters=(
-            _MEASURE,
-            Parameter("margin", "float", 0.05, low=0, high=1e6, help="how much of the measure may be lost"),
-        ),
+        "degradation", "any", degradation, mapping=False, unit="beyond the margin", threshold=0.0,
+        grid=(0.0, 0.02, 0.05, 0.1, 0.2), over="cases", measures=_DEGRADATION, made_of=_MADE_OF,
+        parameters=(_MEASURE, Parameter("margin", "float", 0.05, low=0, high=1e6,
+                                        help="how much of the measure may be lost")),
         help="A measure of the whole dataset does not fall from the source's by more than a margin.",
     ),
 )
+# fmt: on

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from instar.outputs import Row, Schema
 from instar.relations.relation import VERDICT_COLUMNS, Evidence
 from instar.spelling import Parameter
-
-__all__ = ["DRAWS", "aggregated", "matrices_of", "over_draws", "paired", "per_pair", "projected"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -39,7 +37,7 @@ def matrices_of(follow_ups: pl.DataFrame) -> Floats:
     return follow_ups["warp"].explode().to_numpy().reshape(-1, 3, 3).astype(np.float64)
 
 
-def projected(matrices: Floats, points: npt.NDArray[Any]) -> Floats:
+def projected(matrices: Floats, points: npt.NDArray[np.floating]) -> Floats:
     """Each row's points (K, L, 2) through its own matrix (K, 3, 3). Most rules move nothing."""
     moved = np.flatnonzero((matrices != np.eye(3)).any((1, 2)))
     out = np.asarray(points, dtype=np.float64)
@@ -91,7 +89,7 @@ def aggregated(distance: Floats, how: str) -> Floats:
     return np.where(none, np.nan, out)
 
 
-def per_pair(rows: list[dict[str, Any]], follow_ups: pl.DataFrame, measures: Mapping[str, Any]) -> pl.DataFrame:
+def per_pair(rows: Sequence[Row], follow_ups: pl.DataFrame, measures: Schema) -> pl.DataFrame:
     """Verdicts of numbered rows of follow-ups as those of their keys, one per target over all draws and repeats."""
     own = {name: kind for name, kind in VERDICT_COLUMNS.items() if name not in ("case", "follow_up")}
     keys = follow_ups.select("case", "follow_up", "draw", "repeat").with_row_index("row")
@@ -99,7 +97,7 @@ def per_pair(rows: list[dict[str, Any]], follow_ups: pl.DataFrame, measures: Map
     return over_draws(verdicts.join(keys, on="row", maintain_order="left"), keys, measures)
 
 
-def over_draws(verdicts: pl.DataFrame, keys: pl.DataFrame, measures: Mapping[str, Any]) -> pl.DataFrame:
+def over_draws(verdicts: pl.DataFrame, keys: pl.DataFrame, measures: Schema) -> pl.DataFrame:
     """One verdict per target over all draws and repeats: the median severity.
 
     The median of three is at least t exactly when two of three are: a majority vote at every threshold.

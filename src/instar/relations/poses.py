@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from instar.outputs import Row
 from instar.outputs.poses import PoseBatch, Poses
 from instar.relations.pairing import DRAWS, aggregated, matrices_of, over_draws, paired, projected
 from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
 from instar.skeleton import Part, Skeleton
 from instar.spelling import Parameter
 from instar.warp import inside
-
-__all__ = ["HANDEDNESS", "RELATIONS", "LandmarkErrors", "PosePairs", "named_as_truth", "pose_pairs"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -88,7 +86,7 @@ class PosePairs:
 
     bones: Skeleton
     chosen: Chosen
-    options: Mapping[str, Any]
+    options: Row
     follow_ups: pl.DataFrame
     source_poses: PoseBatch
     follow_up_poses: PoseBatch
@@ -208,7 +206,7 @@ def _sizes(rows: pl.DataFrame) -> Floats:
     return rows.select("width", "height").to_numpy().astype(np.float64)
 
 
-def _confident(batch: PoseBatch, options: Mapping[str, Any]) -> PoseBatch:
+def _confident(batch: PoseBatch, options: Row) -> PoseBatch:
     """Only subjects and landmarks that the system is sure enough of."""
     points, keep = batch.points, batch.scores >= options["confidence"]
     if options["visibility"] > 0:
@@ -435,53 +433,28 @@ def _verdicts(
 
 GRID = (0.01, 0.05, 0.1, 0.2, 0.3, 0.7, 1.0, 2.0, 5.0, 20.0, float("inf"))
 
-HANDEDNESS = Parameter(
-    "handedness",
-    "choice",
-    "auto",
-    choices=("auto", "kept", "swapped"),
-    help="auto: left and right change places where the determinant is negative",
-)
+# fmt: off
+HANDEDNESS = Parameter("handedness", "choice", "auto", choices=("auto", "kept", "swapped"),
+                       help="auto: left and right change places where the determinant is negative")
 
 RELATIONS = (
     Relation(
-        "poses",
-        "poses",
-        poses,
-        unit="body lengths",
-        threshold=0.2,
-        grid=GRID,
-        kinds=("lost", "invented"),
-        measures=MEASURES,
-        parameters=(HANDEDNESS, *DRAWS),
+        "poses", "poses", poses, unit="body lengths", threshold=0.2, grid=GRID, kinds=("lost", "invented"),
+        measures=MEASURES, parameters=(HANDEDNESS, *DRAWS),
         options=(
             Parameter("landmarks", "text", "", help="a part, a group, landmarks, or all; empty: the skeleton's own"),
             Parameter("aggregate", "text", "median", help="median, mean, max, min, median+mean, or a quantile: 0.9"),
-            Parameter(
-                "normaliser",
-                "choice",
-                "part",
-                choices=("part", "box", "image", "pixels"),
-                help="what one body length is",
-            ),
+            Parameter("normaliser", "choice", "part", choices=("part", "box", "image", "pixels"),
+                      help="what one body length is"),
             Parameter("confidence", "float", 0, low=0, high=1, help="subjects below this score are not there"),
             Parameter("visibility", "float", 0, low=0, high=1, help="landmarks below this are not there"),
-            Parameter(
-                "outside",
-                "choice",
-                "leave",
-                choices=("leave", "keep"),
-                help="landmarks whose expected place is outside the frame: leave them out, or keep them",
-            ),
-            Parameter(
-                "space",
-                "choice",
-                "pixels",
-                choices=("pixels", "normalised"),
-                help="pixels of the source frame, or 0–1 coordinates as the original measured",
-            ),
+            Parameter("outside", "choice", "leave", choices=("leave", "keep"),
+                      help="landmarks whose expected place is outside the frame: leave them out, or keep them"),
+            Parameter("space", "choice", "pixels", choices=("pixels", "normalised"),
+                      help="pixels of the source frame, or 0–1 coordinates as the original measured"),
         ),
         against_truth=named_as_truth,
         help="Landmarks move as the image was moved; a reversal of handedness exchanges left and right.",
     ),
 )
+# fmt: on

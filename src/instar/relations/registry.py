@@ -8,8 +8,6 @@ from instar.relations import accuracy, detections, over_cases, poses
 from instar.relations.relation import BoundRelation, Relation
 from instar.spelling import Call, bind
 
-__all__ = ["bound_relation", "own_equivariance", "relations"]
-
 _BUILT_IN: dict[str, Relation] = {
     relation.name: relation for module in (poses, detections, over_cases, accuracy) for relation in module.RELATIONS
 }

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
 
-from instar.relations.marks import MarkedPair, Row
+from instar.outputs import Row, Schema
+from instar.relations.marks import MarkedPair
 from instar.spelling import Parameter, Value, spell
 
-__all__ = ["VERDICT_COLUMNS", "BoundRelation", "Evidence", "Relation"]
-
-VERDICT_COLUMNS: dict[str, Any] = {
+VERDICT_COLUMNS: Schema = {
     "case": pl.String,
     "follow_up": pl.String,
     "target": pl.String,
@@ -34,15 +33,15 @@ class Evidence:
     verdicts of the levels instead, in the order given by `levels`.
     """
 
-    header: Mapping[str, Any]
+    header: Row
     cases: pl.DataFrame
     sources: pl.DataFrame
     follow_ups: pl.DataFrame
-    parameters: Mapping[str, Any]
-    options: Mapping[str, Any]
+    parameters: Row
+    options: Row
     verdicts: pl.DataFrame = field(default_factory=pl.DataFrame)
     levels: tuple[str, ...] = ()
-    truth: Mapping[str, Any] | None = None
+    truth: Row | None = None
     """The header of the ground truth that `cases` hold, where they hold one."""
 
 
@@ -64,7 +63,7 @@ class Relation:
     grid: tuple[float, ...]
     over: Literal["case", "cases"] = "case"
     kinds: tuple[str, ...] = ()
-    measures: Mapping[str, Any] = field(default_factory=dict)
+    measures: Schema = field(default_factory=dict)
     parameters: tuple[Parameter, ...] = ()
     options: tuple[Parameter, ...] = ()
     mapping: bool = True

@@ -10,8 +10,6 @@ from instar.relations.relation import BoundRelation
 from instar.spelling import Call, Span, Value, bind, parse_chain, spell
 from instar.transforms import Transformation, chain, families
 
-__all__ = ["BoundRule", "Rule", "levels_of", "rule"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:

@@ -1,5 +1,6 @@
 """The run folder: a manifest and tables of Parquet parts. The only code that knows its file names."""
 
+from instar.outputs import Schema
 from instar.store.manifest import (
     FORMAT,
     DatasetInfo,
@@ -13,7 +14,7 @@ from instar.store.manifest import (
     SystemInfo,
 )
 from instar.store.store import Busy, NoRun, Store
-from instar.store.tables import APART, CASE, KEY, NEED, VERDICT, Row, Schema, need_content, rows_frame
+from instar.store.tables import APART, CASE, KEY, NEED, VERDICT, Row, need_content, rows_frame
 
 __all__ = [
     "APART",

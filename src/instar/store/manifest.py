@@ -5,25 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
 
-__all__ = [
-    "FORMAT",
-    "DatasetInfo",
-    "Header",
-    "JudgingInfo",
-    "Machine",
-    "Manifest",
-    "ProviderInfo",
-    "RecordedInfo",
-    "RecordedTable",
-    "SystemInfo",
-]
+from instar.outputs import Row
 
 FORMAT = 2
 """The version of the run folder's format."""
 
-Header = Mapping[str, Any]
+Header = Row
 """What all outputs of a kind have in common, as that kind writes it: `kind`, a skeleton, the names of zones."""
 
 
@@ -104,7 +92,7 @@ class Manifest:
     truth: Header | None = None
     suites: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Row = field(default_factory=dict)
     thresholds: Mapping[str, float] = field(default_factory=dict)
     panels: tuple[str, ...] = ()
     titles: Mapping[str, str] = field(default_factory=dict)
@@ -125,7 +113,7 @@ class Manifest:
         return json.dumps({"format": FORMAT, **asdict(self)}, indent=1, ensure_ascii=False)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Manifest:
+    def from_dict(cls, values: Row) -> Manifest:
         """From parsed JSON. What is missing or of another form raises TypeError, KeyError or ValueError."""
         known = {one.name: values[one.name] for one in fields(cls) if one.name in values}
         recorded = values.get("recorded")
@@ -152,7 +140,7 @@ class JudgingInfo:
     """
 
     instar: str
-    options: Mapping[str, Any]
+    options: Row
     rules: tuple[str, ...]
     predictions: tuple[str, ...]
     cases: tuple[str, ...]
@@ -163,7 +151,7 @@ class JudgingInfo:
         return json.dumps(asdict(self), ensure_ascii=False)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> JudgingInfo:
+    def from_dict(cls, values: Row) -> JudgingInfo:
         """From parsed JSON. What is missing or of another form raises TypeError, KeyError or ValueError."""
         names = {name: tuple(values[name]) for name in ("rules", "predictions", "cases")}
         first, end = values["parts"]

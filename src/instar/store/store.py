@@ -15,17 +15,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from instar.files import UNFINISHED, place_file
-from instar.outputs import Output, output_kind
+from instar.outputs import Output, Row, Schema, output_kind
 from instar.store.manifest import FORMAT, JudgingInfo, Manifest
-from instar.store.tables import APART, CASE, NEED, PREDICTION, VERDICT, Schema, rows_frame
+from instar.store.tables import APART, CASE, NEED, PREDICTION, VERDICT, rows_frame
 from instar.transforms import Change
-
-__all__ = ["Busy", "NoRun", "Store"]
 
 _PART = re.compile(r"(\d{10})-(\d{10})\.parquet")
 
@@ -258,17 +255,17 @@ class Store:
             "needs", NEED, None, where, lambda rows: pl.concat([pl.LazyFrame(schema=NEED), rows], how="diagonal")
         )
 
-    def append_predictions(self, rows: Sequence[Mapping[str, Any]], kind: str) -> None:
+    def append_predictions(self, rows: Sequence[Mapping[str, object]], kind: str) -> None:
         self.append("predictions", rows_frame(rows, self.prediction_schema(kind)))
 
-    def append_cases(self, rows: Sequence[Mapping[str, Any]], truth: str | None) -> None:
+    def append_cases(self, rows: Sequence[Mapping[str, object]], truth: str | None) -> None:
         columns = {f"truth_{name}": kind for name, kind in output_kind(truth).columns.items()} if truth else {}
         self.append("cases", rows_frame(rows, {**CASE, **columns}))
 
-    def append_needs(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def append_needs(self, rows: Sequence[Mapping[str, object]]) -> None:
         self.append("needs", rows_frame(rows, NEED))
 
-    def need_value(self, row: Mapping[str, Any]) -> Output:
+    def need_value(self, row: Row) -> Output:
         """A stored need as the output it was."""
         header = json.loads(row["header"])
         kind = output_kind(header["kind"])

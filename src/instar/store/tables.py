@@ -7,17 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from instar.outputs import Output
+from instar.outputs import Output, Schema
 from instar.transforms import Change
-
-__all__ = ["APART", "CASE", "KEY", "NEED", "PREDICTION", "VERDICT", "Row", "Schema", "need_content", "rows_frame"]
 
 Row = dict[str, Any]
 """A row of a table, by column."""
-Schema = Mapping[str, pl.DataType | type[pl.DataType]]
-"""Columns, with their polars types."""
 
 KEY = ("case", "follow_up", "draw", "repeat")
 
@@ -69,7 +66,7 @@ VERDICT: Schema = {
     "status": pl.String,
 }
 
-_NUMPY: dict[Any, Any] = {pl.Float32: np.float32, pl.Float64: np.float64}
+_NUMPY: dict[object, type[np.floating]] = {pl.Float32: np.float32, pl.Float64: np.float64}
 
 
 def need_content(value: Output) -> bytes:
@@ -83,7 +80,7 @@ def need_content(value: Output) -> bytes:
     return buffer.getvalue()
 
 
-def rows_frame(rows: Sequence[Mapping[str, Any]], schema: Schema) -> pl.DataFrame:
+def rows_frame(rows: Sequence[Mapping[str, object]], schema: Schema) -> pl.DataFrame:
     """Rows as a frame. What a row does not have is null, and an empty list in a column of lists.
 
     Numbers of a list may also come as the bytes of an array of the column's own type.
@@ -101,7 +98,7 @@ def rows_frame(rows: Sequence[Mapping[str, Any]], schema: Schema) -> pl.DataFram
     return pl.DataFrame(columns)
 
 
-def _numbers(value: Any, kind: Any) -> Any:
+def _numbers(value: object, kind: npt.DTypeLike) -> npt.NDArray[np.generic]:
     """A list column's value as an array; bytes are an array's own, as workers send them."""
     if isinstance(value, bytes):
         return np.frombuffer(value, kind)

@@ -24,8 +24,6 @@ from instar.relations import Rule, relations, rule
 from instar.spelling import Parameter, nearest
 from instar.suites.suite import Suite, joined
 
-__all__ = ["read_suite"]
-
 _KEYS = ("name", "help", "output", "include", "rules", "thresholds", "judging")
 _reading: ContextVar[tuple[Path, ...]] = ContextVar("reading", default=())
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from instar.relations import Rule, rule
 
-__all__ = ["Suite", "joined", "listed_suite"]
-
 
 @dataclass(frozen=True, slots=True)
 class Suite:
