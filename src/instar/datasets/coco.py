@@ -21,8 +21,6 @@ from instar.outputs.poses import Poses
 from instar.skeleton import Skeleton, skeleton, skeletons
 from instar.spelling import Parameter
 
-__all__ = ["COCO"]
-
 Entry = Mapping[str, Any]
 Floats = npt.NDArray[np.float32]
 

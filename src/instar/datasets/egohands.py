@@ -18,8 +18,6 @@ from instar.image import picture_size
 from instar.outputs.detections import Detections
 from instar.spelling import Parameter
 
-__all__ = ["EGOHANDS"]
-
 _FILE, _SAMPLES = "metadata.mat", "_LABELLED_SAMPLES"
 _HANDS = ("myleft", "myright", "yourleft", "yourright")
 _SIZE = (1280, 720)

@@ -16,8 +16,6 @@ from instar.datasets.windowing import HORIZON, Ground, Horizon, Scenes, frame_to
 from instar.spelling import Parameter
 from instar.warp import Warp
 
-__all__ = ["ETH_UCY"]
-
 _SECONDS = 0.4
 """Both were annotated at 2.5 positions per second, whatever the frames between two of them are called."""
 _METRES_PER_PIXEL = 0.05

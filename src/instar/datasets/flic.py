@@ -16,8 +16,6 @@ from instar.datasets.matlab import load, variables
 from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 
-__all__ = ["FLIC"]
-
 # Of 29 columns these are annotated: shoulder, elbow, wrist of either side, hips, eyes, nose.
 _COLUMNS = (0, 1, 2, 3, 4, 5, 6, 9, 12, 13, 16)
 

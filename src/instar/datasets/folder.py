@@ -12,8 +12,6 @@ from pathlib import Path
 from instar.case import Case
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc, shortened
 
-__all__ = ["FOLDER", "PICTURES", "is_picture"]
-
 PICTURES = (
     "avif",
     "bmp",

@@ -23,8 +23,6 @@ from instar.datasets.objects import counted
 from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 
-__all__ = ["FREIHAND"]
-
 _SPLITS = ("training", "evaluation")
 _VERSIONS = {"training": ("gs", "hom", "sample", "auto"), "evaluation": ("gs",)}
 

@@ -26,8 +26,6 @@ from instar.datasets.windowing import (
 from instar.spelling import Parameter
 from instar.warp import Size
 
-__all__ = ["IND"]
-
 _META = "_recordingMeta.csv"
 _FAR_LARGER = 4
 """A map so many times larger than where people are was most likely drawn at another scale."""

@@ -11,8 +11,6 @@ from pathlib import Path
 from instar.case import Case
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, missing, nfc
 
-__all__ = ["LIST", "path_id"]
-
 
 def path_id(path: Path, root: Path) -> str:
     """A path's id relative to a root, or the whole path where it lies elsewhere."""

@@ -18,8 +18,6 @@ from instar.outputs.poses import Poses
 from instar.skeleton import skeleton
 from instar.spelling import Parameter, nearest
 
-__all__ = ["CSV_HEADER", "LSP"]
-
 CSV_HEADER = ("image", "landmark", "x", "y", "visible")
 Floats = npt.NDArray[np.float64]
 

@@ -21,8 +21,6 @@ from instar.datasets.objects import Left, counted
 from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 
-__all__ = ["ONEHAND10K"]
-
 _FILE = "label_joint.txt"
 _LINE = re.compile(r"[^,\n]+\.\w{3,4}(,\d+){3}(,-?\d+){42}")
 

@@ -24,8 +24,6 @@ from instar.image import Crop
 from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 
-__all__ = ["PANOPTIC"]
-
 _PARTS = (
     "hand_labels",
     "hand_labels_synth",

@@ -17,8 +17,6 @@ from instar.image import Unreadable, read_image
 from instar.spelling import Parameter
 from instar.warp import Size
 
-__all__ = ["SDD"]
-
 _COMPACT = "trajectories.npz"
 _COMPACT_RATE = 2.5
 _FPS = 30.0

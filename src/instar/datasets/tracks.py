@@ -16,8 +16,6 @@ from instar.datasets.windowing import HORIZON, Ground, Horizon, Scenes, agents_p
 from instar.scene import BACKGROUND
 from instar.spelling import Parameter, nearest
 
-__all__ = ["TRACKS"]
-
 _NEEDED = ("track", "frame", "x", "y")
 _OPTIONAL = ("scene", "class")
 _KEYS = ("map", "metres_per_pixel", "names", "rate")

@@ -12,8 +12,6 @@ from instar.image import Unreadable
 from instar.spelling import Parameter
 from instar.video import count_frames
 
-__all__ = ["VIDEO", "VIDEOS"]
-
 VIDEOS = ("3gp", "avi", "flv", "m4v", "mkv", "mov", "mp4", "mpeg", "mpg", "mts", "ogv", "ts", "webm", "wmv")
 
 

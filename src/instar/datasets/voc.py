@@ -19,8 +19,6 @@ from instar.image import picture_size
 from instar.outputs.detections import Detections
 from instar.spelling import Parameter, nearest
 
-__all__ = ["VOC"]
-
 _ANNOTATIONS = "Annotations"
 _PICTURES = ("JPEGImages", "Data", "images")
 _EDGES = ("xmin", "ymin", "xmax", "ymax")

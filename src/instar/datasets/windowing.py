@@ -22,24 +22,6 @@ from instar.scene import BACKGROUND, Track
 from instar.spelling import Parameter, nearest
 from instar.warp import Size
 
-__all__ = [
-    "GROUND",
-    "HORIZON",
-    "Ground",
-    "Horizon",
-    "Maps",
-    "Scenes",
-    "Stretch",
-    "agents_parameter",
-    "frame_to",
-    "maps_in",
-    "named_columns",
-    "native_step",
-    "not_csv",
-    "plain",
-    "stretches",
-]
-
 Floats = npt.NDArray[np.float64]
 
 GROUND = (BACKGROUND, "pavement", "road", "structure", "terrain", "tree")

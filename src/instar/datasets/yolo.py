@@ -21,8 +21,6 @@ from instar.outputs.detections import Detections
 from instar.spelling import Parameter
 from instar.warp import Size
 
-__all__ = ["YOLO"]
-
 _NAMES = ("classes.txt", "obj.names")
 _SPLITS = ("train", "val", "valid", "test")
 

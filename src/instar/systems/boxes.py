@@ -14,8 +14,6 @@ from instar.outputs.detections import Detections
 from instar.spelling import Parameter
 from instar.warp import Size, Warp, boxes_iou, warp_pixels
 
-__all__ = ["COCO", "COCO_NUMBERS", "FLOOR", "Fit", "carried_back", "fitted", "fitting", "names_in", "suppressed"]
-
 Fit = Literal["corner", "middle", "stretch"]
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

@@ -19,8 +19,6 @@ from instar.systems.boxes import FLOOR
 from instar.systems.system import System, SystemFamily, fingerprint_of
 from instar.warp import Warp
 
-__all__ = ["FAMILIES", "DetectorFailed", "LandmarksFailed", "cropped"]
-
 _ADAPTER = "1"
 """Part of the fingerprint; changes when the same answers of both stages are put together otherwise."""
 

@@ -33,8 +33,6 @@ from instar.systems.http_template import FILE, PLACEHOLDER, Template, headers_an
 from instar.systems.system import System, SystemFamily
 from instar.warp import Size
 
-__all__ = ["FAMILIES", "TimedOut"]
-
 _SHOWN = 200
 """Characters of an answer that an error quotes."""
 _ERROR_BYTES = 1 << 16

@@ -18,8 +18,6 @@ from instar.systems.boxes import FLOOR, carried_back
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of
 from instar.warp import Warp
 
-__all__ = ["FAMILIES"]
-
 _ADAPTER = "1"
 """Part of the fingerprint; changes when the adapter's answers do."""
 _ASK = "Describe the image in one short sentence."

@@ -18,8 +18,6 @@ from instar.systems.onnx import Layout, Network, frame_of, weights_of
 from instar.systems.system import System, SystemFamily, fingerprint_of
 from instar.warp import Size, Warp
 
-__all__ = ["FAMILIES", "cells_onto", "peaks"]
-
 _ADAPTER = "1"
 """Part of the fingerprint; changes when the adapter's answers do."""
 

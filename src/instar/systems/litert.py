@@ -24,8 +24,6 @@ from instar.systems.models import model_path
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
 from instar.warp import Size, Warp, warp_pixels
 
-__all__ = ["FAMILIES", "letterbox", "litert_installed", "quiet"]
-
 _ADAPTER = "1"
 """Part of every fingerprint here; changes when an adapter's answers do."""
 

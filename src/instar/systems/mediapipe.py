@@ -23,8 +23,6 @@ from instar.systems.litert import quiet
 from instar.systems.models import model_path
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
 
-__all__ = ["FAMILIES"]
-
 _ADAPTER = "1"
 """Part of every fingerprint here; changes when an adapter's answers do."""
 

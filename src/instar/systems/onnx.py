@@ -20,8 +20,6 @@ from instar.systems.boxes import COCO, COCO_NUMBERS, FLOOR, Fit, carried_back, f
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
 from instar.warp import Size
 
-__all__ = ["FAMILIES", "Layout", "Network", "frame_of", "onnx_session", "weights_of"]
-
 _ADAPTER = "1"
 """Part of the fingerprint; changes when the adapter's answers do."""
 

@@ -22,8 +22,6 @@ from instar.spelling import Parameter
 from instar.systems.child import Child, Crashed, TimedOut, quoted
 from instar.systems.system import System, SystemFamily, fingerprint_of, hash_file
 
-__all__ = ["FAMILIES", "Crashed", "TimedOut"]
-
 _ADAPTER = "1"
 """Part of every fingerprint here; changes when the adapter's answers do."""
 _PROTOCOL = 1

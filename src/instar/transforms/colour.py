@@ -11,8 +11,6 @@ import numpy.typing as npt
 from instar.spelling import Parameter
 from instar.transforms.family import TransformationFamily
 
-__all__ = ["FAMILIES"]
-
 Pixels = npt.NDArray[np.uint8]
 
 _CHUNK = 1 << 15

@@ -23,8 +23,6 @@ from instar.transforms.change import Change, Fact
 from instar.transforms.family import NotApplicable, TransformationFamily
 from instar.warp import Size, Warp
 
-__all__ = ["FAMILIES", "Placement", "paste", "place", "spans_of"]
-
 Floats = npt.NDArray[np.float64]
 Pixels = npt.NDArray[np.uint8]
 Span = tuple[float, float]

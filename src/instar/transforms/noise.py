@@ -18,8 +18,6 @@ from instar.transforms.family import TransformationFamily
 from instar.transforms.region import BY, ONLY, RATIO, By, Cells, background, object_parts
 from instar.warp import Warp
 
-__all__ = ["FAMILIES"]
-
 Pixels = npt.NDArray[np.uint8]
 
 _CHUNK = 1 << 15

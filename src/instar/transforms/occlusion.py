@@ -16,8 +16,6 @@ from instar.transforms.family import NotApplicable, TransformationFamily
 from instar.transforms.region import BY, ONLY, RATIO, By, cells_inside, object_parts
 from instar.warp import Warp
 
-__all__ = ["FAMILIES"]
-
 _FINGERS = {
     "thumb": "thumb",
     "index": "index_finger",

@@ -15,8 +15,6 @@ from instar.spelling import Parameter
 from instar.transforms.family import TransformationFamily
 from instar.warp import Size, Warp
 
-__all__ = ["FAMILIES", "line_kernel"]
-
 Pixels = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
 

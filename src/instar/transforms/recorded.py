@@ -12,8 +12,6 @@ from instar.spelling import Parameter
 from instar.transforms.change import Change
 from instar.transforms.family import NotApplicable, TransformationFamily
 
-__all__ = ["FAMILIES"]
-
 
 def recorded(source: Input, needs: Mapping[str, Any], rng: np.random.Generator, *, name: str) -> NoReturn:
     raise NotApplicable(f"{name} was recorded elsewhere: Instar cannot make this follow-up")

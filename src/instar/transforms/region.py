@@ -19,19 +19,6 @@ from instar.transforms.change import Change, Fact
 from instar.transforms.family import NotApplicable, Transformation, TransformationFamily
 from instar.warp import Size, Warp
 
-__all__ = [
-    "BY",
-    "FAMILIES",
-    "ONLY",
-    "RATIO",
-    "By",
-    "Cells",
-    "ObjectParts",
-    "background",
-    "cells_inside",
-    "object_parts",
-]
-
 Mask = npt.NDArray[np.uint8]
 By = Literal["box", "mask"]
 

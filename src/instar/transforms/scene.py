@@ -16,8 +16,6 @@ from instar.transforms.change import Change
 from instar.transforms.family import NotApplicable, TransformationFamily
 from instar.warp import Warp
 
-__all__ = ["FAMILIES"]
-
 _CORNERS = 12
 _LEAST_PATH = 4.0
 """Pixels: on a shorter path there is no place for an obstacle that is not on the person."""

@@ -13,8 +13,6 @@ from instar.transforms.change import Change
 from instar.transforms.family import TransformationFamily
 from instar.warp import Size, Warp
 
-__all__ = ["FAMILIES"]
-
 
 def identity(size: Size) -> Warp:
     return Warp.identity(size)
