@@ -75,15 +75,12 @@ def _open(name: str, *, path: str, images: str | None, split: str, single: bool)
     return Dataset(name, str(root), partial(_cases, kept), Poses.kind, tuple(notes))
 
 
-FLIC = DatasetFamily(
-    "flic",
-    _open,
-    (
-        PATH,
-        Parameter("images", "text", None, help="the folder of the pictures; if not given, images/ beside it"),
-        Parameter("split", "choice", "test", choices=("test", "train", "all"), help="which images"),
-        Parameter("single", "bool", False, help="only images with exactly one annotation"),
-    ),
-    "FLIC's examples.mat, with 11 landmarks of the upper body",
-    recognises=lambda place: place.ending == "mat" and "examples" in variables(place.path),
-)
+# fmt: off
+FLIC = DatasetFamily("flic", _open, (
+    PATH,
+    Parameter("images", "text", None, help="the folder of the pictures; if not given, images/ beside it"),
+    Parameter("split", "choice", "test", choices=("test", "train", "all"), help="which images"),
+    Parameter("single", "bool", False, help="only images with exactly one annotation"),
+), "FLIC's examples.mat, with 11 landmarks of the upper body",
+    recognises=lambda place: place.ending == "mat" and "examples" in variables(place.path))
+# fmt: on

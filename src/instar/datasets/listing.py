@@ -65,10 +65,7 @@ def _open(name: str, *, path: str) -> Dataset:
     return Dataset(name, str(file.parent), partial(_cases, sorted(pairs)), notes=tuple(notes))
 
 
-LIST = DatasetFamily(
-    "list",
-    _open,
-    (PATH,),
-    "a text file with one path per line, relative to it; # comments",
-    recognises=lambda place: place.is_table,
-)
+# fmt: off
+LIST = DatasetFamily("list", _open, (PATH,), "a text file with one path per line, relative to it; # comments",
+    recognises=lambda place: place.is_table)
+# fmt: on

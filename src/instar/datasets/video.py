@@ -44,15 +44,11 @@ def _open(name: str, *, path: str, stride: int, start: int, stop: int | None) ->
     return Dataset(name, str(file.parent), cases, notes=tuple(notes))
 
 
-VIDEO = DatasetFamily(
-    "video",
-    _open,
-    (
-        PATH,
-        Parameter("stride", "int", 1, low=1, help="take every n-th frame"),
-        Parameter("start", "int", 0, low=0, help="the first frame taken"),
-        Parameter("stop", "int", None, low=1, help="the frame before which to stop; the end if not given"),
-    ),
-    "the frames of a video",
-    recognises=lambda place: place.ending in VIDEOS,
-)
+# fmt: off
+VIDEO = DatasetFamily("video", _open, (
+    PATH,
+    Parameter("stride", "int", 1, low=1, help="take every n-th frame"),
+    Parameter("start", "int", 0, low=0, help="the first frame taken"),
+    Parameter("stop", "int", None, low=1, help="the frame before which to stop; the end if not given"),
+), "the frames of a video", recognises=lambda place: place.ending in VIDEOS)
+# fmt: on

@@ -196,20 +196,13 @@ def _cases(pictures: list[_Picture]) -> Iterator[Case]:
         yield Case(picture.id, picture.path, truth=truth, attributes=attributes)
 
 
-VOC = DatasetFamily(
-    "voc",
-    _open,
-    (
-        PATH,
-        Parameter(
-            "images",
-            "text",
-            None,
-            help="the folder of the pictures; if not given, JPEGImages, Data or images beside Annotations",
-        ),
-        Parameter("split", "text", "all", help="a list in ImageSets, e.g. val; or all"),
-        Parameter("difficult", "bool", False, help="whether objects marked as difficult are in the truth"),
-    ),
-    "Pascal VOC and ImageNet DET: Annotations/*.xml with boxes",
-    recognises=lambda place: place.is_folder and _is_voc(place.path),
-)
+# fmt: off
+VOC = DatasetFamily("voc", _open, (
+    PATH,
+    Parameter("images", "text", None,
+              help="the folder of the pictures; if not given, JPEGImages, Data or images beside Annotations"),
+    Parameter("split", "text", "all", help="a list in ImageSets, e.g. val; or all"),
+    Parameter("difficult", "bool", False, help="whether objects marked as difficult are in the truth"),
+), "Pascal VOC and ImageNet DET: Annotations/*.xml with boxes",
+    recognises=lambda place: place.is_folder and _is_voc(place.path))
+# fmt: on

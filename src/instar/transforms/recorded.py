@@ -29,16 +29,11 @@ class _Recorded(TransformationFamily):
         return followed
 
 
+# fmt: off
 FAMILIES = (
     # random: a record may hold several draws of it
-    _Recorded(
-        "recorded",
-        "recorded",
-        "general",
-        recorded,
-        (Parameter("name", "text", help="what the follow-up is called where it was made"),),
-        "Made elsewhere: only outputs that `instar import` reads can have it.",
-        random=True,
-        inputs=(),
-    ),
+    _Recorded("recorded", "recorded", "general", recorded,
+              (Parameter("name", "text", help="what the follow-up is called where it was made"),),
+              "Made elsewhere: only outputs that `instar import` reads can have it.", random=True, inputs=()),
 )
+# fmt: on
