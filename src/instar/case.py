@@ -18,8 +18,6 @@ from instar.shapes import Shape
 from instar.video import video_frame
 from instar.warp import Resampling, Size, Warp
 
-__all__ = ["Case", "Input", "blank_input", "case_id", "read_input"]
-
 
 class Input(Protocol):
     """What a system is given: an image, a scene, or an input of another package."""

@@ -22,23 +22,6 @@ from instar.json_values import PNG
 from instar.shapes import Shape
 from instar.warp import Resampling, Size, Warp, warp_pixels
 
-__all__ = [
-    "MOST_PIXELS",
-    "Crop",
-    "Image",
-    "Unreadable",
-    "bgr_to_rgb",
-    "decode_image",
-    "encoded_size",
-    "fast_png",
-    "file_bytes",
-    "image_properties",
-    "picture_size",
-    "quiet_opencv",
-    "read_image",
-    "small_png",
-]
-
 Pixels = npt.NDArray[np.uint8]
 
 MOST_PIXELS = 2**28

@@ -11,22 +11,6 @@ import numpy.typing as npt
 
 from instar.spelling import nearest
 
-__all__ = [
-    "PNG",
-    "as_bool",
-    "as_list",
-    "as_number",
-    "as_numbers",
-    "as_object",
-    "as_png",
-    "as_text",
-    "as_texts",
-    "as_whole",
-    "depth",
-    "one_of",
-    "short",
-]
-
 PNG = b"\x89PNG\r\n\x1a\n"
 """How every PNG file begins."""
 

@@ -28,18 +28,6 @@ from instar.image import Image, Unreadable
 from instar.spelling import nearest
 from instar.warp import Size, Warp
 
-__all__ = [
-    "LISTING",
-    "Item",
-    "ListingLine",
-    "Pool",
-    "check_new",
-    "read_pool",
-    "write_item",
-    "write_listing",
-    "write_pool",
-]
-
 Pixels = npt.NDArray[np.uint8]
 
 LISTING = "pool.jsonl"

@@ -21,8 +21,6 @@ from typing import Any, TypeVar
 from instar.spelling import unknown
 from instar.task import Task
 
-__all__ = ["BrokenPlugin", "every", "find", "loaded_object", "names", "tasks"]
-
 T = TypeVar("T")
 
 

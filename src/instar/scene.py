@@ -20,8 +20,6 @@ from instar.image import MOST_PIXELS, Unreadable, encoded_size, fast_png, file_b
 from instar.shapes import Shape
 from instar.warp import Resampling, Size, Warp, inside, warp_pixels
 
-__all__ = ["BACKGROUND", "Scene", "Track", "decode_classes"]
-
 Classes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
 

@@ -8,8 +8,6 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Shape"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:

@@ -19,8 +19,6 @@ import numpy.typing as npt
 
 from instar.spelling import nearest, unknown
 
-__all__ = ["Length", "Part", "Skeleton", "skeleton", "skeletons"]
-
 Indices = npt.NDArray[np.intp]
 
 Length = tuple[tuple[int, ...], tuple[int, ...]]

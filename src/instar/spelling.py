@@ -15,22 +15,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, Union
 
-__all__ = [
-    "REQUIRED",
-    "Call",
-    "Kind",
-    "Parameter",
-    "Span",
-    "Value",
-    "bind",
-    "nearest",
-    "parse_call",
-    "parse_chain",
-    "spell",
-    "spell_value",
-    "unknown",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Call:

@@ -12,23 +12,6 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "bootstrap",
-    "ends",
-    "fisher",
-    "hellinger",
-    "holm",
-    "pearson",
-    "permutation_test",
-    "rank_test",
-    "resamples",
-    "spearman",
-    "wasserstein",
-    "wilcoxon",
-    "wilson",
-    "z_test",
-]
-
 Floats = npt.NDArray[np.float64]
 
 

@@ -13,8 +13,6 @@ import cv2
 
 from instar.image import Image, Unreadable, bgr_to_rgb, quiet_opencv
 
-__all__ = ["count_frames", "video_frame"]
-
 
 @dataclass(slots=True)
 class _Capture:

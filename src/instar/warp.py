@@ -16,8 +16,6 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Resampling", "Size", "Warp", "boxes_iou", "carried_mass", "crossing", "inside", "mask_at", "warp_pixels"]
-
 Size = tuple[int, int]
 """(width, height) in pixels."""
 

@@ -15,8 +15,6 @@ from instar.datasets.dataset import Dataset, DatasetFamily, missing, nfc, shorte
 from instar.datasets.objects import counted
 from instar.spelling import Parameter
 
-__all__ = ["with_attributes"]
-
 _ATTRIBUTES = Parameter(
     "attributes", "text", None, help="a CSV file whose column `case` has the cases' ids, and its others attributes"
 )

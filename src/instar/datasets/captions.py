@@ -15,8 +15,6 @@ from instar.datasets.dataset import PATH, Dataset, DatasetFamily, first_existing
 from instar.outputs.caption import Caption
 from instar.spelling import Parameter
 
-__all__ = ["CAPTIONS"]
-
 _IMAGE = ("image", "image_name", "filename", "file_name", "file", "img")
 _CAPTION = ("caption", "captions", "comment", "text", "sentence")
 _TOKEN = re.compile(r"^(.+\.\w{3,4})#\d+\t(.+)$")

@@ -21,8 +21,6 @@ from instar.outputs.poses import Poses
 from instar.skeleton import Skeleton, skeleton, skeletons
 from instar.spelling import Parameter
 
-__all__ = ["COCO"]
-
 Entry = Mapping[str, Any]
 Floats = npt.NDArray[np.float32]
 
@@ -383,22 +381,14 @@ def _without_truth(pictures: list[_Picture]) -> Iterator[Case]:
         yield Case(picture.id, picture.path)
 
 
-COCO = DatasetFamily(
-    "coco",
-    _open,
-    (
-        PATH,
-        Parameter("images", "text", None, help="the folder of the pictures; if not given, looked for nearby"),
-        Parameter(
-            "truth",
-            "choice",
-            "auto",
-            choices=("auto", "keypoints", "instances", "captions"),
-            help="what to read; what there is, in this order",
-        ),
-        Parameter("masks", "bool", True, help="whether instances have masks"),
-        Parameter("skeleton", "text", None, help="a skeleton's name or TOML file, where names do not tell"),
-    ),
-    "COCO's JSON: keypoints, instances with boxes and masks, or captions",
-    recognises=lambda place: place.ending == "json",
-)
+# fmt: off
+COCO = DatasetFamily("coco", _open, (
+    PATH,
+    Parameter("images", "text", None, help="the folder of the pictures; if not given, looked for nearby"),
+    Parameter("truth", "choice", "auto", choices=("auto", "keypoints", "instances", "captions"),
+              help="what to read; what there is, in this order"),
+    Parameter("masks", "bool", True, help="whether instances have masks"),
+    Parameter("skeleton", "text", None, help="a skeleton's name or TOML file, where names do not tell"),
+), "COCO's JSON: keypoints, instances with boxes and masks, or captions",
+    recognises=lambda place: place.ending == "json")
+# fmt: on

@@ -12,8 +12,6 @@ from typing import Any
 from instar.case import Case
 from instar.spelling import Parameter, nearest
 
-__all__ = ["PATH", "Dataset", "DatasetFamily", "Distinct", "Place", "first_existing", "missing", "nfc", "shortened"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:

@@ -18,8 +18,6 @@ from instar.image import picture_size
 from instar.outputs.detections import Detections
 from instar.spelling import Parameter
 
-__all__ = ["EGOHANDS"]
-
 _FILE, _SAMPLES = "metadata.mat", "_LABELLED_SAMPLES"
 _HANDS = ("myleft", "myright", "yourleft", "yourright")
 _SIZE = (1280, 720)
@@ -109,26 +107,13 @@ def _cases(frames: list[_Frame], masks: bool) -> Iterator[Case]:
         yield Case(frame.id, frame.path, truth=truth_of(frame.things, size, masks=masks), attributes=frame.attributes)
 
 
-EGOHANDS = DatasetFamily(
-    "egohands",
-    _open,
-    (
-        PATH,
-        Parameter(
-            "images",
-            "text",
-            None,
-            help="the folder of the videos' frames; if not given, _LABELLED_SAMPLES beside metadata.mat",
-        ),
-        Parameter(
-            "classes",
-            "choice",
-            "one",
-            choices=("one", "four"),
-            help="one: hand; four: myleft, myright, yourleft, yourright",
-        ),
-        Parameter("masks", "bool", True, help="whether hands have masks"),
-    ),
-    "EgoHands' metadata.mat, with outlines of hands",
-    recognises=_is_egohands,
-)
+# fmt: off
+EGOHANDS = DatasetFamily("egohands", _open, (
+    PATH,
+    Parameter("images", "text", None,
+              help="the folder of the videos' frames; if not given, _LABELLED_SAMPLES beside metadata.mat"),
+    Parameter("classes", "choice", "one", choices=("one", "four"),
+              help="one: hand; four: myleft, myright, yourleft, yourright"),
+    Parameter("masks", "bool", True, help="whether hands have masks"),
+), "EgoHands' metadata.mat, with outlines of hands", recognises=_is_egohands)
+# fmt: on

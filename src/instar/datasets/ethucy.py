@@ -16,8 +16,6 @@ from instar.datasets.windowing import HORIZON, Ground, Horizon, Scenes, frame_to
 from instar.spelling import Parameter
 from instar.warp import Warp
 
-__all__ = ["ETH_UCY"]
-
 _SECONDS = 0.4
 """Both were annotated at 2.5 positions per second, whatever the frames between two of them are called."""
 _METRES_PER_PIXEL = 0.05
@@ -154,15 +152,12 @@ def _homography(file: Path) -> Warp:
     return Warp(matrix / abs(np.linalg.det(matrix)) ** (1 / 3), (1, 1), (1, 1))
 
 
-ETH_UCY = DatasetFamily(
-    "eth-ucy",
-    _open,
-    (
-        PATH,
-        Parameter("map", "text", "", help="the class map; if not given, a background as large as the positions need"),
-        Parameter("homography", "text", "", help="a text file of 3×3 numbers that carries the map's pixels to metres"),
-        *HORIZON,
-    ),
-    "ETH and UCY: text with frame, id, x, y in metres; one file or a folder of them, one case of each in turn",
-    recognises=lambda place: place.ending == "txt" and _is_track_text(place.text),
-)
+# fmt: off
+ETH_UCY = DatasetFamily("eth-ucy", _open, (
+    PATH,
+    Parameter("map", "text", "", help="the class map; if not given, a background as large as the positions need"),
+    Parameter("homography", "text", "", help="a text file of 3×3 numbers that carries the map's pixels to metres"),
+    *HORIZON,
+), "ETH and UCY: text with frame, id, x, y in metres; one file or a folder of them, one case of each in turn",
+    recognises=lambda place: place.ending == "txt" and _is_track_text(place.text))
+# fmt: on

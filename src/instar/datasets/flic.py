@@ -16,8 +16,6 @@ from instar.datasets.matlab import load, variables
 from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 
-__all__ = ["FLIC"]
-
 # Of 29 columns these are annotated: shoulder, elbow, wrist of either side, hips, eyes, nose.
 _COLUMNS = (0, 1, 2, 3, 4, 5, 6, 9, 12, 13, 16)
 
@@ -77,15 +75,12 @@ def _open(name: str, *, path: str, images: str | None, split: str, single: bool)
     return Dataset(name, str(root), partial(_cases, kept), Poses.kind, tuple(notes))
 
 
-FLIC = DatasetFamily(
-    "flic",
-    _open,
-    (
-        PATH,
-        Parameter("images", "text", None, help="the folder of the pictures; if not given, images/ beside it"),
-        Parameter("split", "choice", "test", choices=("test", "train", "all"), help="which images"),
-        Parameter("single", "bool", False, help="only images with exactly one annotation"),
-    ),
-    "FLIC's examples.mat, with 11 landmarks of the upper body",
-    recognises=lambda place: place.ending == "mat" and "examples" in variables(place.path),
-)
+# fmt: off
+FLIC = DatasetFamily("flic", _open, (
+    PATH,
+    Parameter("images", "text", None, help="the folder of the pictures; if not given, images/ beside it"),
+    Parameter("split", "choice", "test", choices=("test", "train", "all"), help="which images"),
+    Parameter("single", "bool", False, help="only images with exactly one annotation"),
+), "FLIC's examples.mat, with 11 landmarks of the upper body",
+    recognises=lambda place: place.ending == "mat" and "examples" in variables(place.path))
+# fmt: on

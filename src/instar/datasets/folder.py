@@ -12,8 +12,6 @@ from pathlib import Path
 from instar.case import Case
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc, shortened
 
-__all__ = ["FOLDER", "PICTURES", "is_picture"]
-
 PICTURES = (
     "avif",
     "bmp",
@@ -156,10 +154,7 @@ def _notes(seen: _Seen) -> tuple[str, ...]:
     return tuple(notes)
 
 
-FOLDER = DatasetFamily(
-    "folder",
-    _open,
-    (PATH,),
-    "a folder of pictures, with its sub-folders; or one",
-    recognises=lambda place: place.is_folder or is_picture(place.path.name),
-)
+# fmt: off
+FOLDER = DatasetFamily("folder", _open, (PATH,), "a folder of pictures, with its sub-folders; or one",
+    recognises=lambda place: place.is_folder or is_picture(place.path.name))
+# fmt: on

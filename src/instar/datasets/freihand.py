@@ -23,8 +23,6 @@ from instar.datasets.objects import counted
 from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 
-__all__ = ["FREIHAND"]
-
 _SPLITS = ("training", "evaluation")
 _VERSIONS = {"training": ("gs", "hom", "sample", "auto"), "evaluation": ("gs",)}
 
@@ -143,20 +141,12 @@ def _cases(pictures: list[_Picture]) -> Iterator[Case]:
         yield Case(picture.id, picture.path, truth=truth, attributes=picture.attributes)
 
 
-FREIHAND = DatasetFamily(
-    "freihand",
-    _open,
-    (
-        PATH,
-        Parameter("split", "choice", "all", choices=("all", *_SPLITS), help="which pictures; all that are there"),
-        Parameter(
-            "versions",
-            "choice",
-            "one",
-            choices=("one", "all"),
-            help="one: training pictures before the green screen; all: on three other backgrounds as well",
-        ),
-    ),
-    "FreiHAND, both versions: its pictures with xyz and K, projected to 21 landmarks of the hand",
-    recognises=lambda place: place.is_folder and _is_freihand(place.path),
-)
+# fmt: off
+FREIHAND = DatasetFamily("freihand", _open, (
+    PATH,
+    Parameter("split", "choice", "all", choices=("all", *_SPLITS), help="which pictures; all that are there"),
+    Parameter("versions", "choice", "one", choices=("one", "all"),
+              help="one: training pictures before the green screen; all: on three other backgrounds as well"),
+), "FreiHAND, both versions: its pictures with xyz and K, projected to 21 landmarks of the hand",
+    recognises=lambda place: place.is_folder and _is_freihand(place.path))
+# fmt: on

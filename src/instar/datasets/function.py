@@ -11,8 +11,6 @@ from instar.case import Case
 from instar.datasets.dataset import Dataset, Distinct
 from instar.datasets.listing import path_id
 
-__all__ = ["from_function"]
-
 
 def from_function(function: Callable[[], Iterable[Any]], name: str) -> Dataset:
     """A function that returns cases, or paths of pictures, as a Dataset. It is asked anew for every pass.

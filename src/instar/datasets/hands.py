@@ -12,8 +12,6 @@ import numpy.typing as npt
 from instar.datasets.dataset import missing
 from instar.outputs.poses import Poses
 
-__all__ = ["Floats", "array_of", "hands_of", "json_of"]
-
 Floats = npt.NDArray[np.float64]
 
 

@@ -26,8 +26,6 @@ from instar.datasets.windowing import (
 from instar.spelling import Parameter
 from instar.warp import Size
 
-__all__ = ["IND"]
-
 _META = "_recordingMeta.csv"
 _FAR_LARGER = 4
 """A map so many times larger than where people are was most likely drawn at another scale."""
@@ -160,29 +158,16 @@ def _png_size(file: Path) -> Size | None:
     return int.from_bytes(start[16:20], "big"), int.from_bytes(start[20:24], "big")
 
 
-IND = DatasetFamily(
-    "ind",
-    _open,
-    (
-        PATH,
-        Parameter(
-            "maps",
-            "text",
-            "",
-            help="the folder of the class maps, by recording (07.png) or by location "
-            "(location1.png); if not given, there are none",
-        ),
-        Parameter(
-            "scale",
-            "float",
-            12,
-            low=0,
-            open_low=True,
-            help="how many times smaller the maps are than the orthophoto; the published pictures are 12 times",
-        ),
-        agents_parameter("pedestrian"),
-        *HORIZON,
-    ),
-    "inD: XX_tracks.csv, XX_tracksMeta.csv and XX_recordingMeta.csv in a folder; one case of each recording in turn",
-    recognises=lambda place: place.is_folder and any(place.path.glob(f"*{_META}")),
-)
+# fmt: off
+IND = DatasetFamily("ind", _open, (
+    PATH,
+    Parameter("maps", "text", "",
+              help="the folder of the class maps, by recording (07.png) or by location (location1.png); if not given, "
+                   "there are none"),
+    Parameter("scale", "float", 12, low=0, open_low=True,
+              help="how many times smaller the maps are than the orthophoto; the published pictures are 12 times"),
+    agents_parameter("pedestrian"),
+    *HORIZON,
+), "inD: XX_tracks.csv, XX_tracksMeta.csv and XX_recordingMeta.csv in a folder; one case of each recording in turn",
+    recognises=lambda place: place.is_folder and any(place.path.glob(f"*{_META}")))
+# fmt: on

@@ -11,8 +11,6 @@ from pathlib import Path
 from instar.case import Case
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, missing, nfc
 
-__all__ = ["LIST", "path_id"]
-
 
 def path_id(path: Path, root: Path) -> str:
     """A path's id relative to a root, or the whole path where it lies elsewhere."""
@@ -67,10 +65,7 @@ def _open(name: str, *, path: str) -> Dataset:
     return Dataset(name, str(file.parent), partial(_cases, sorted(pairs)), notes=tuple(notes))
 
 
-LIST = DatasetFamily(
-    "list",
-    _open,
-    (PATH,),
-    "a text file with one path per line, relative to it; # comments",
-    recognises=lambda place: place.is_table,
-)
+# fmt: off
+LIST = DatasetFamily("list", _open, (PATH,), "a text file with one path per line, relative to it; # comments",
+    recognises=lambda place: place.is_table)
+# fmt: on

@@ -18,8 +18,6 @@ from instar.outputs.poses import Poses
 from instar.skeleton import skeleton
 from instar.spelling import Parameter, nearest
 
-__all__ = ["CSV_HEADER", "LSP"]
-
 CSV_HEADER = ("image", "landmark", "x", "y", "visible")
 Floats = npt.NDArray[np.float64]
 
@@ -111,10 +109,8 @@ def _from_csv(file: Path, path: str) -> dict[str, Floats]:
     return people
 
 
-LSP = DatasetFamily(
-    "lsp",
-    _open,
+# fmt: off
+LSP = DatasetFamily("lsp", _open,
     (PATH, Parameter("images", "text", None, help="the folder of the pictures; if not given, images/ beside it")),
-    "Leeds Sports Pose: joints.mat (both published sets) or joints.csv, with 14 landmarks",
-    recognises=_is_lsp,
-)
+    "Leeds Sports Pose: joints.mat (both published sets) or joints.csv, with 14 landmarks", recognises=_is_lsp)
+# fmt: on

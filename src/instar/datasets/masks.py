@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Runs", "mask_from_polygons", "mask_from_runs", "runs_of"]
-
 Mask = npt.NDArray[np.bool_]
 Runs = npt.NDArray[np.int64]
 

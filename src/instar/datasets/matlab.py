@@ -7,8 +7,6 @@ from typing import Any
 
 from instar.datasets.dataset import missing
 
-__all__ = ["load", "variables"]
-
 
 def variables(path: Path) -> list[str]:
     """The names of a MATLAB file's variables."""

@@ -13,8 +13,6 @@ from instar.datasets.masks import mask_from_polygons
 from instar.outputs.detections import Detections
 from instar.warp import Size
 
-__all__ = ["Left", "Thing", "counted", "truth_of", "within"]
-
 Floats = npt.NDArray[np.float64]
 Box = tuple[float, float, float, float]
 

@@ -21,8 +21,6 @@ from instar.datasets.objects import Left, counted
 from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 
-__all__ = ["ONEHAND10K"]
-
 _FILE = "label_joint.txt"
 _LINE = re.compile(r"[^,\n]+\.\w{3,4}(,\d+){3}(,-?\d+){42}")
 
@@ -96,15 +94,9 @@ def _cases(pictures: dict[str, tuple[Path, Floats]]) -> Iterator[Case]:
         yield Case(each, str(path), truth=hands_of(points))
 
 
-ONEHAND10K = DatasetFamily(
-    "onehand10k",
-    _open,
-    (
-        PATH,
-        Parameter(
-            "split", "choice", "all", choices=("all", "train", "test"), help="which pictures; all that are there"
-        ),
-    ),
-    "OneHand10K's label_joint.txt, with 21 landmarks of the hand",
-    recognises=_is_onehand,
-)
+# fmt: off
+ONEHAND10K = DatasetFamily("onehand10k", _open, (
+    PATH,
+    Parameter("split", "choice", "all", choices=("all", "train", "test"), help="which pictures; all that are there"),
+), "OneHand10K's label_joint.txt, with 21 landmarks of the hand", recognises=_is_onehand)
+# fmt: on

@@ -24,8 +24,6 @@ from instar.image import Crop
 from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 
-__all__ = ["PANOPTIC"]
-
 _PARTS = (
     "hand_labels",
     "hand_labels_synth",
@@ -142,21 +140,11 @@ def _cases(hands: list[_Hand], crop: float | None, size: int | None) -> Iterator
         yield Case(hand.id, hand.path, crop=part, truth=hands_of(points), attributes=hand.attributes)
 
 
-PANOPTIC = DatasetFamily(
-    "panoptic",
-    _open,
-    (
-        PATH,
-        Parameter(
-            "crop",
-            "float",
-            None,
-            low=1,
-            high=100,
-            help="a square so many times as large as the hand, around it; if not given, whole pictures",
-        ),
-        Parameter("size", "int", None, low=1, high=8192, help="the crops' width and height; if not given, as they are"),
-    ),
-    "CMU's hands: hand_labels, hand_labels_synth and hand143_panopticdb, with 21 landmarks",
-    recognises=_is_panoptic,
-)
+# fmt: off
+PANOPTIC = DatasetFamily("panoptic", _open, (
+    PATH,
+    Parameter("crop", "float", None, low=1, high=100,
+              help="a square so many times as large as the hand, around it; if not given, whole pictures"),
+    Parameter("size", "int", None, low=1, high=8192, help="the crops' width and height; if not given, as they are"),
+), "CMU's hands: hand_labels, hand_labels_synth and hand143_panopticdb, with 21 landmarks", recognises=_is_panoptic)
+# fmt: on

@@ -9,8 +9,6 @@ from pathlib import Path
 from instar.case import Case
 from instar.datasets.dataset import Dataset, DatasetFamily
 
-__all__ = ["SAMPLE"]
-
 PHOTOS = (
     ("astronaut.png", "skimage", "data/astronaut.png", "Eileen Collins, NASA, public domain (scikit-image)"),
     ("cameraman.png", "skimage", "data/camera.png", "Cameraman, Lav Varshney, CC0 (scikit-image)"),

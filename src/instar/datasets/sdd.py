@@ -17,8 +17,6 @@ from instar.image import Unreadable, read_image
 from instar.spelling import Parameter
 from instar.warp import Size
 
-__all__ = ["SDD"]
-
 _COMPACT = "trajectories.npz"
 _COMPACT_RATE = 2.5
 _FPS = 30.0
@@ -160,22 +158,15 @@ def _frame(file: Path, seen: pl.DataFrame, scene: str) -> Size:
         return frame_to(seen.select("x", "y").to_numpy().max(0), scene)
 
 
-SDD = DatasetFamily(
-    "sdd",
-    _open,
-    (
-        PATH,
-        Parameter(
-            "maps",
-            "text",
-            "",
-            help="the folder of the class maps, SCENE_0.png or SCENE_0_mask.png; if not given, "
-            "maps/ beside trajectories.npz, else there are none",
-        ),
-        agents_parameter(_AGENTS),
-        *HORIZON,
-    ),
-    "Stanford Drone Dataset: annotations/SCENE/video0/annotations.txt, or trajectories.npz beside maps/; "
-    "one case of each scene in turn",
-    recognises=lambda place: place.is_folder and _is_sdd(place.path),
-)
+# fmt: off
+SDD = DatasetFamily("sdd", _open, (
+    PATH,
+    Parameter("maps", "text", "",
+              help="the folder of the class maps, SCENE_0.png or SCENE_0_mask.png; if not given, maps/ beside "
+                   "trajectories.npz, else there are none"),
+    agents_parameter(_AGENTS),
+    *HORIZON,
+),
+    "Stanford Drone Dataset: annotations/SCENE/video0/annotations.txt, or trajectories.npz beside maps/; one case of "
+    "each scene in turn", recognises=lambda place: place.is_folder and _is_sdd(place.path))
+# fmt: on

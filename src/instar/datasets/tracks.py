@@ -16,8 +16,6 @@ from instar.datasets.windowing import HORIZON, Ground, Horizon, Scenes, agents_p
 from instar.scene import BACKGROUND
 from instar.spelling import Parameter, nearest
 
-__all__ = ["TRACKS"]
-
 _NEEDED = ("track", "frame", "x", "y")
 _OPTIONAL = ("scene", "class")
 _KEYS = ("map", "metres_per_pixel", "names", "rate")
@@ -135,21 +133,14 @@ def _map(maps: str | Mapping[str, str] | None, scene: str, toml: Path) -> Path |
     return toml.parent / named if named else None
 
 
-TRACKS = DatasetFamily(
-    "tracks",
-    _open,
-    (
-        PATH,
-        Parameter(
-            "scene",
-            "text",
-            None,
-            help="the TOML file that names classes, map and rate; if not given, scene.toml beside it",
-        ),
-        Parameter("map", "text", "", help="another class map than the TOML file's"),
-        agents_parameter("all"),
-        *HORIZON,
-    ),
-    "tracks of your own: a CSV file with track, frame, x, y in pixels, and scene.toml; one case of each scene in turn",
-    recognises=lambda place: place.ending == "csv" and _is_tracks_header(place.text.partition("\n")[0]),
-)
+# fmt: off
+TRACKS = DatasetFamily("tracks", _open, (
+    PATH,
+    Parameter("scene", "text", None,
+              help="the TOML file that names classes, map and rate; if not given, scene.toml beside it"),
+    Parameter("map", "text", "", help="another class map than the TOML file's"),
+    agents_parameter("all"),
+    *HORIZON,
+), "tracks of your own: a CSV file with track, frame, x, y in pixels, and scene.toml; one case of each scene in turn",
+    recognises=lambda place: place.ending == "csv" and _is_tracks_header(place.text.partition("\n")[0]))
+# fmt: on

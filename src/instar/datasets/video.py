@@ -12,8 +12,6 @@ from instar.image import Unreadable
 from instar.spelling import Parameter
 from instar.video import count_frames
 
-__all__ = ["VIDEO", "VIDEOS"]
-
 VIDEOS = ("3gp", "avi", "flv", "m4v", "mkv", "mov", "mp4", "mpeg", "mpg", "mts", "ogv", "ts", "webm", "wmv")
 
 
@@ -46,15 +44,11 @@ def _open(name: str, *, path: str, stride: int, start: int, stop: int | None) ->
     return Dataset(name, str(file.parent), cases, notes=tuple(notes))
 
 
-VIDEO = DatasetFamily(
-    "video",
-    _open,
-    (
-        PATH,
-        Parameter("stride", "int", 1, low=1, help="take every n-th frame"),
-        Parameter("start", "int", 0, low=0, help="the first frame taken"),
-        Parameter("stop", "int", None, low=1, help="the frame before which to stop; the end if not given"),
-    ),
-    "the frames of a video",
-    recognises=lambda place: place.ending in VIDEOS,
-)
+# fmt: off
+VIDEO = DatasetFamily("video", _open, (
+    PATH,
+    Parameter("stride", "int", 1, low=1, help="take every n-th frame"),
+    Parameter("start", "int", 0, low=0, help="the first frame taken"),
+    Parameter("stop", "int", None, low=1, help="the frame before which to stop; the end if not given"),
+), "the frames of a video", recognises=lambda place: place.ending in VIDEOS)
+# fmt: on

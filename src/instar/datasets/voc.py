@@ -19,8 +19,6 @@ from instar.image import picture_size
 from instar.outputs.detections import Detections
 from instar.spelling import Parameter, nearest
 
-__all__ = ["VOC"]
-
 _ANNOTATIONS = "Annotations"
 _PICTURES = ("JPEGImages", "Data", "images")
 _EDGES = ("xmin", "ymin", "xmax", "ymax")
@@ -198,20 +196,13 @@ def _cases(pictures: list[_Picture]) -> Iterator[Case]:
         yield Case(picture.id, picture.path, truth=truth, attributes=attributes)
 
 
-VOC = DatasetFamily(
-    "voc",
-    _open,
-    (
-        PATH,
-        Parameter(
-            "images",
-            "text",
-            None,
-            help="the folder of the pictures; if not given, JPEGImages, Data or images beside Annotations",
-        ),
-        Parameter("split", "text", "all", help="a list in ImageSets, e.g. val; or all"),
-        Parameter("difficult", "bool", False, help="whether objects marked as difficult are in the truth"),
-    ),
-    "Pascal VOC and ImageNet DET: Annotations/*.xml with boxes",
-    recognises=lambda place: place.is_folder and _is_voc(place.path),
-)
+# fmt: off
+VOC = DatasetFamily("voc", _open, (
+    PATH,
+    Parameter("images", "text", None,
+              help="the folder of the pictures; if not given, JPEGImages, Data or images beside Annotations"),
+    Parameter("split", "text", "all", help="a list in ImageSets, e.g. val; or all"),
+    Parameter("difficult", "bool", False, help="whether objects marked as difficult are in the truth"),
+), "Pascal VOC and ImageNet DET: Annotations/*.xml with boxes",
+    recognises=lambda place: place.is_folder and _is_voc(place.path))
+# fmt: on

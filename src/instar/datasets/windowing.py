@@ -22,24 +22,6 @@ from instar.scene import BACKGROUND, Track
 from instar.spelling import Parameter, nearest
 from instar.warp import Size
 
-__all__ = [
-    "GROUND",
-    "HORIZON",
-    "Ground",
-    "Horizon",
-    "Maps",
-    "Scenes",
-    "Stretch",
-    "agents_parameter",
-    "frame_to",
-    "maps_in",
-    "named_columns",
-    "native_step",
-    "not_csv",
-    "plain",
-    "stretches",
-]
-
 Floats = npt.NDArray[np.float64]
 
 GROUND = (BACKGROUND, "pavement", "road", "structure", "terrain", "tree")
@@ -52,26 +34,18 @@ _ROUNDING = 1e-6
 _LINE = "\0line"
 """A column that no file has."""
 
+# fmt: off
 HORIZON = (
-    Parameter(
-        "horizon",
-        "choice",
-        "short",
-        choices=tuple(_HORIZONS),
-        help="short: 8 past + 12 future positions, 2.5 per second; long: 5 + 30, one per second",
-    ),
+    Parameter("horizon", "choice", "short", choices=tuple(_HORIZONS),
+              help="short: 8 past + 12 future positions, 2.5 per second; long: 5 + 30, one per second"),
     Parameter("past", "int", None, low=1, help="how many past positions, instead of the horizon's"),
     Parameter("future", "int", None, low=1, help="how many future positions, instead of the horizon's"),
     Parameter("rate", "float", None, low=0, open_low=True, help="positions per second, instead of the horizon's"),
-    Parameter(
-        "stride",
-        "int",
-        None,
-        low=1,
-        help="how many positions after a window's first the next one begins; "
-        "if not given past + future, so that none overlap",
-    ),
+    Parameter("stride", "int", None, low=1,
+              help="how many positions after a window's first the next one begins; if not given past + future, so "
+                   "that none overlap"),
 )
+# fmt: on
 """What every reader of tracks is asked: the values go to `Horizon.of`."""
 
 

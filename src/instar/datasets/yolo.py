@@ -21,8 +21,6 @@ from instar.outputs.detections import Detections
 from instar.spelling import Parameter
 from instar.warp import Size
 
-__all__ = ["YOLO"]
-
 _NAMES = ("classes.txt", "obj.names")
 _SPLITS = ("train", "val", "valid", "test")
 
@@ -287,20 +285,13 @@ def _thing(row: _Row, size: Size) -> Thing:
     return Thing(str(row.line), row.label, (x0 * width, y0 * height, x1 * width, y1 * height), outline)
 
 
-YOLO = DatasetFamily(
-    "yolo",
-    _open,
-    (
-        PATH,
-        Parameter("split", "text", "all", help="train, val, test as data.yaml names them, or a folder's name; or all"),
-        Parameter(
-            "names",
-            "text",
-            None,
-            help="a text file of the classes, one a line, where data.yaml or classes.txt does not tell",
-        ),
-        Parameter("masks", "bool", True, help="whether objects with an outline have masks"),
-    ),
-    "YOLO's images/ and labels/, with boxes or outlines",
-    recognises=lambda place: place.ending in ("yaml", "yml") or (place.is_folder and _is_yolo(place.path)),
-)
+# fmt: off
+YOLO = DatasetFamily("yolo", _open, (
+    PATH,
+    Parameter("split", "text", "all", help="train, val, test as data.yaml names them, or a folder's name; or all"),
+    Parameter("names", "text", None,
+              help="a text file of the classes, one a line, where data.yaml or classes.txt does not tell"),
+    Parameter("masks", "bool", True, help="whether objects with an outline have masks"),
+), "YOLO's images/ and labels/, with boxes or outlines",
+    recognises=lambda place: place.ending in ("yaml", "yml") or (place.is_folder and _is_yolo(place.path)))
+# fmt: on

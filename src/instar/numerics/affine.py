@@ -11,8 +11,6 @@ from instar.numerics.domain import Floats, Kind, Span, added, fit, multiplied, s
 from instar.numerics.rearrange import MOVES, moving
 from instar.numerics.trace import Book, Record
 
-__all__ = ["by_form"]
-
 _DEEPEST = 12
 _MOST_TERMS = 8
 

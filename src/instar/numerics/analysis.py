@@ -41,8 +41,6 @@ from instar.numerics.rearrange import MOVES, moving, sections
 from instar.numerics.reductions import REDUCTIONS
 from instar.numerics.trace import Record, evaluated
 
-__all__ = ["Analysis", "Origin"]
-
 _WHOLE = {**REDUCTIONS, **WEIGHTED, **MAKING}
 _MIXES = {
     *WEIGHTED,

@@ -17,8 +17,6 @@ from instar.numerics.partition import in_pieces
 from instar.numerics.reductions import reduced_axes
 from instar.numerics.trace import Book, Record, evaluated
 
-__all__ = ["chosen", "refined"]
-
 
 def refined(book: Book, call: Call, operands: Sequence[Value | None], span: Span, kind: Kind) -> Span:
     """A result's span, with all that the records add."""

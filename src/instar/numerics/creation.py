@@ -38,8 +38,6 @@ from instar.numerics.domain import (
 )
 from instar.numerics.linear import per_channel
 
-__all__ = ["MAKING"]
-
 _LONGEST = float(1 << 40)
 """A size that is not known is at least 1 and at most this."""
 

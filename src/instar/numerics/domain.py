@@ -10,43 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "BOOL",
-    "INT64",
-    "KINDS",
-    "OTHER",
-    "Array",
-    "Call",
-    "Floats",
-    "Fold",
-    "Kind",
-    "NotKnown",
-    "Operands",
-    "Result",
-    "Shape",
-    "Span",
-    "Transfer",
-    "Value",
-    "added",
-    "both",
-    "broadcast",
-    "capped",
-    "divided",
-    "exactly",
-    "finite",
-    "fit",
-    "hull",
-    "inferred",
-    "joined",
-    "multiplied",
-    "needed",
-    "negated",
-    "optional",
-    "sized",
-    "unbounded",
-    "widened",
-]
-
 Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[Any]
 Shape = tuple[int | None, ...]

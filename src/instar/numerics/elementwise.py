@@ -26,8 +26,6 @@ from instar.numerics.domain import (
     widened,
 )
 
-__all__ = ["COMPARISONS", "ELEMENTWISE", "EXACT", "RISING", "result_kind"]
-
 Transfer = Callable[..., Span]
 """Of a call, the type it computes in, and a span per operand (None: not given)."""
 

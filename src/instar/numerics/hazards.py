@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from instar.numerics.domain import Call, Kind, Span
 
-__all__ = ["Danger", "danger", "outcomes"]
-
 Mask = npt.NDArray[np.bool_]
 
 

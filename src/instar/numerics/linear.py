@@ -31,8 +31,6 @@ from instar.numerics.domain import (
     sized,
 )
 
-__all__ = ["WEIGHTED", "lost", "padded", "per_channel", "slid"]
-
 _MOST_PRODUCTS = 1 << 22
 """Products that a sum of products may spell out one by one."""
 

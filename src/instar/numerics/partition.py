@@ -10,8 +10,6 @@ from instar.numerics.domain import Call, Floats, Kind, Span, both
 from instar.numerics.elementwise import ELEMENTWISE
 from instar.numerics.trace import Book, evaluated
 
-__all__ = ["in_pieces"]
-
 _PIECES = 24
 """A range is cut so often on each side of 0, and half as often evenly."""
 _MOST_CELLS = 1 << 14

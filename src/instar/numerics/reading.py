@@ -14,8 +14,6 @@ from instar.numerics.domain import KINDS, OTHER, Array, Call, Kind, NotKnown, Sh
 from instar.spelling import nearest
 from instar.systems.system import MissingExtra
 
-__all__ = ["GRAPHS", "Model", "call_of", "read_model", "stored_tensor", "typed"]
-
 GRAPHS = (5, 10)
 """ONNX's numbers of attributes that hold graphs."""
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from instar.numerics.domain import Call, Floats, Fold, Shape, Value
 
-__all__ = ["MOVES", "Move", "Moved", "moving", "sections"]
-
 Move = Callable[[Floats, Fold], Floats]
 """Of an array of bounds and of how several become one, the array of the result's bounds."""
 

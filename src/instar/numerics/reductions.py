@@ -34,8 +34,6 @@ from instar.numerics.domain import (
 from instar.numerics.elementwise import ELEMENTWISE
 from instar.numerics.linear import lost, padded, per_channel, slid
 
-__all__ = ["REDUCTIONS", "reduced_axes"]
-
 Reduce = Callable[[Span, Sequence[int], int | None, Kind], Span]
 """Of parts, axes, the number of elements along these (None: not known) and a type: one part along the axes."""
 

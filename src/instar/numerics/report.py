@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from instar.numerics.domain import Shape
 
-__all__ = ["Bounds", "Defect", "Numerics", "Range", "Unknown", "lines", "parse_dims", "parse_ranges", "rows"]
-
 Bounds = tuple[npt.ArrayLike, npt.ArrayLike]
 
 

@@ -9,8 +9,6 @@ from typing import Protocol
 from instar.numerics.domain import Call, Kind, Span, Value, fit
 from instar.numerics.elementwise import ELEMENTWISE, EXACT
 
-__all__ = ["Book", "Record", "evaluated"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:

@@ -14,8 +14,6 @@ from instar.outputs.detections import Detections
 from instar.spelling import Parameter
 from instar.warp import Size, Warp, boxes_iou, warp_pixels
 
-__all__ = ["COCO", "COCO_NUMBERS", "FLOOR", "Fit", "carried_back", "fitted", "fitting", "names_in", "suppressed"]
-
 Fit = Literal["corner", "middle", "stretch"]
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -23,14 +21,10 @@ Indices = npt.NDArray[np.intp]
 _AT_ONCE = 64
 """Boxes that are compared with each other in one go."""
 
-FLOOR = Parameter(
-    "floor",
-    "float",
-    0.01,
-    low=0,
-    high=1,
-    help="detections with a lower score are left out; whether one counts is chosen in the judging",
-)
+# fmt: off
+FLOOR = Parameter("floor", "float", 0.01, low=0, high=1,
+    help="detections with a lower score are left out; whether one counts is chosen in the judging")
+# fmt: on
 
 COCO = (
     "person",

@@ -19,8 +19,6 @@ from instar.systems.boxes import FLOOR
 from instar.systems.system import System, SystemFamily, fingerprint_of
 from instar.warp import Warp
 
-__all__ = ["FAMILIES", "DetectorFailed", "LandmarksFailed", "cropped"]
-
 _ADAPTER = "1"
 """Part of the fingerprint; changes when the same answers of both stages are put together otherwise."""
 
@@ -164,41 +162,20 @@ def _chain(
     )
 
 
+# fmt: off
 FAMILIES = (
-    SystemFamily(
-        "chain",
-        Poses.kind,
-        _chain,
-        (
-            Parameter("detector", "text", help="a system that answers with detections; in quotes if it has parameters"),
-            Parameter("landmarks", "text", help="a system that answers with poses, asked about each crop"),
-            Parameter("label", "text", _ANY, help="the class whose boxes are cropped, e.g. hand; any: every box"),
-            FLOOR,
-            Parameter("most", "int", 2, low=1, high=1000, help="boxes that are cropped, the best first"),
-            Parameter(
-                "each",
-                "int",
-                1,
-                low=1,
-                high=1000,
-                help="subjects that count of each crop, the surest first; a box of a person holds two hands",
-            ),
-            Parameter(
-                "margin",
-                "float",
-                1.25,
-                low=1,
-                high=4,
-                help="side of the square crop, in lengths of the box's longer side",
-            ),
-            Parameter(
-                "pad",
-                "choice",
-                "black",
-                choices=("black", "edge"),
-                help="what a crop shows beyond the image: black, or the image's edge going on",
-            ),
-        ),
-        help="Crops what a detector finds, and asks a landmark system about each crop.",
-    ),
+    SystemFamily("chain", Poses.kind, _chain, (
+        Parameter("detector", "text", help="a system that answers with detections; in quotes if it has parameters"),
+        Parameter("landmarks", "text", help="a system that answers with poses, asked about each crop"),
+        Parameter("label", "text", _ANY, help="the class whose boxes are cropped, e.g. hand; any: every box"),
+        FLOOR,
+        Parameter("most", "int", 2, low=1, high=1000, help="boxes that are cropped, the best first"),
+        Parameter("each", "int", 1, low=1, high=1000,
+                  help="subjects that count of each crop, the surest first; a box of a person holds two hands"),
+        Parameter("margin", "float", 1.25, low=1, high=4,
+                  help="side of the square crop, in lengths of the box's longer side"),
+        Parameter("pad", "choice", "black", choices=("black", "edge"),
+                  help="what a crop shows beyond the image: black, or the image's edge going on"),
+    ), help="Crops what a detector finds, and asks a landmark system about each crop."),
 )
+# fmt: on

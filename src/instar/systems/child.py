@@ -17,8 +17,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, ClassVar
 
-__all__ = ["Child", "Crashed", "TimedOut", "quoted"]
-
 _MOST_BYTES = 256 << 20
 """The longest line that is read: a program that never ends its line must not fill the memory."""
 _MOST_LOG = 1 << 20

@@ -17,8 +17,6 @@ from instar.systems.litert import Model, model_file
 from instar.systems.models import model_path
 from instar.systems.system import System, SystemFamily, fingerprint_of, hash_file
 
-__all__ = ["FAMILIES"]
-
 _ADAPTER = "1"
 """Part of the fingerprint; changes when the adapter's answers do."""
 

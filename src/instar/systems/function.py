@@ -13,8 +13,6 @@ from instar.image import Image
 from instar.outputs import output_kinds
 from instar.systems.system import System, fingerprint_of, hash_file
 
-__all__ = ["declare", "from_function"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

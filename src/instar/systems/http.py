@@ -33,8 +33,6 @@ from instar.systems.http_template import FILE, PLACEHOLDER, Template, headers_an
 from instar.systems.system import System, SystemFamily
 from instar.warp import Size
 
-__all__ = ["FAMILIES", "TimedOut"]
-
 _SHOWN = 200
 """Characters of an answer that an error quotes."""
 _ERROR_BYTES = 1 << 16
@@ -322,12 +320,10 @@ def _http(name: str, *, template: str) -> System:
     return System(name, read.keys["kind"], service.predict, read.fingerprint, deterministic=sure, seedable=sure)
 
 
+# fmt: off
 FAMILIES = (
-    SystemFamily(
-        "http",
-        "any",
-        _http,
-        (Parameter("template", "text", help="the TOML file that describes requests and answers; see docs/http.md"),),
-        help="A captioner or detector behind a JSON service.",
-    ),
+    SystemFamily("http", "any", _http, (
+        Parameter("template", "text", help="the TOML file that describes requests and answers; see docs/http.md"),
+    ), help="A captioner or detector behind a JSON service."),
 )
+# fmt: on

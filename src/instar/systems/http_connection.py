@@ -10,8 +10,6 @@ from collections.abc import Callable
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from typing import Any
 
-__all__ = ["opener"]
-
 
 class _Bounded(io.RawIOBase):
     """A socket's bytes until a moment; a socket's own timeout begins again with every byte that drips in."""

@@ -22,8 +22,6 @@ from instar.outputs import json_columns, output_kind, output_kinds
 from instar.spelling import REQUIRED, Call, Parameter, bind, nearest
 from instar.systems.system import fingerprint_of
 
-__all__ = ["FILE", "PLACEHOLDER", "Template", "headers_and_secrets", "read_template", "strings"]
-
 _ADAPTER = "1"
 """Part of every fingerprint here; changes when the requests of the same template do."""
 

@@ -18,8 +18,6 @@ from instar.systems.boxes import FLOOR, carried_back
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of
 from instar.warp import Warp
 
-__all__ = ["FAMILIES"]
-
 _ADAPTER = "1"
 """Part of the fingerprint; changes when the adapter's answers do."""
 _ASK = "Describe the image in one short sentence."
@@ -165,25 +163,16 @@ def _weights(network: Any) -> str:
     return str(digest.hexdigest())
 
 
+# fmt: off
 FAMILIES = (
-    SystemFamily(
-        "huggingface-detector",
-        Detections.kind,
-        _huggingface_detector,
-        (Parameter("model", "text", help="a folder, or the name of a model that is on this machine already"), FLOOR),
-        help="An object detector of Hugging Face's transformers.",
-        extra="huggingface",
-    ),
-    SystemFamily(
-        "huggingface-captioner",
-        Caption.kind,
-        _huggingface_captioner,
-        (
-            Parameter("model", "text", help="a folder, or the name of a model that is on this machine already"),
-            Parameter("prompt", "text", None, help="what the model is asked, or how its captions begin"),
-            Parameter("tokens", "int", 40, low=1, help="the most that it says"),
-        ),
-        help="A captioner of Hugging Face's transformers, or a model that chats about images.",
-        extra="huggingface",
-    ),
+    SystemFamily("huggingface-detector", Detections.kind, _huggingface_detector, (
+        Parameter("model", "text", help="a folder, or the name of a model that is on this machine already"),
+        FLOOR,
+    ), help="An object detector of Hugging Face's transformers.", extra="huggingface"),
+    SystemFamily("huggingface-captioner", Caption.kind, _huggingface_captioner, (
+        Parameter("model", "text", help="a folder, or the name of a model that is on this machine already"),
+        Parameter("prompt", "text", None, help="what the model is asked, or how its captions begin"),
+        Parameter("tokens", "int", 40, low=1, help="the most that it says"),
+    ), help="A captioner of Hugging Face's transformers, or a model that chats about images.", extra="huggingface"),
 )
+# fmt: on

@@ -18,8 +18,6 @@ from instar.systems.onnx import Layout, Network, frame_of, weights_of
 from instar.systems.system import System, SystemFamily, fingerprint_of
 from instar.warp import Size, Warp
 
-__all__ = ["FAMILIES", "cells_onto", "peaks"]
-
 _ADAPTER = "1"
 """Part of the fingerprint; changes when the adapter's answers do."""
 
@@ -193,63 +191,28 @@ def _settled(
     )
 
 
+# fmt: off
 FAMILIES = (
-    SystemFamily(
-        "onnx-landmarks",
-        Poses.kind,
-        _onnx_landmarks,
-        (
-            Parameter("model", "text", help="the .onnx file"),
-            Parameter(
-                "skeleton", "text", "hand-21", help="its landmarks in its order: a skeleton's name or a .toml file"
-            ),
-            Parameter("output", "text", None, help="the name of the output that holds them, where several could"),
-            Parameter(
-                "unit",
-                "choice",
-                "share",
-                choices=("share", "pixels"),
-                help="of coordinates: shares of the frame's sides, or pixels of it, from the top-left corner",
-            ),
-            Parameter(
-                "peak",
-                "choice",
-                "quarter",
-                choices=("quarter", "soft"),
-                help="of heat maps: the hottest cell and a quarter of one towards the hotter neighbours, or the mean "
-                "under the softmax",
-            ),
-            Parameter(
-                "cells",
-                "choice",
-                "centre",
-                choices=("centre", "corner", "ends"),
-                help="what cell 0 of a heat map stands for: its own middle, the first pixel, or the first pixel with "
-                "the last cell for the last pixel",
-            ),
-            Parameter(
-                "fit",
-                "choice",
-                "middle",
-                choices=("middle", "stretch"),
-                help="the image lies in the middle of the frame, the rest black, or fills it",
-            ),
-            Parameter("bgr", "bool", False, help="whether it takes blue first"),
-            Parameter("mean", "floats", _PLAIN.mean, length=3, help="taken off the colours of 0 to 255"),
-            Parameter(
-                "std",
-                "floats",
-                _PLAIN.std,
-                length=3,
-                low=0,
-                open_low=True,
-                help="what they are then divided by; 255 makes them 0 to 1",
-            ),
-            Parameter(
-                "size", "int", None, low=32, high=4096, help="side of the square it takes, where its file does not tell"
-            ),
-        ),
-        help="A landmark model in an ONNX file, for pictures that one hand or person fills.",
-        extra="onnx",
-    ),
+    SystemFamily("onnx-landmarks", Poses.kind, _onnx_landmarks, (
+        Parameter("model", "text", help="the .onnx file"),
+        Parameter("skeleton", "text", "hand-21", help="its landmarks in its order: a skeleton's name or a .toml file"),
+        Parameter("output", "text", None, help="the name of the output that holds them, where several could"),
+        Parameter("unit", "choice", "share", choices=("share", "pixels"),
+                  help="of coordinates: shares of the frame's sides, or pixels of it, from the top-left corner"),
+        Parameter("peak", "choice", "quarter", choices=("quarter", "soft"),
+                  help="of heat maps: the hottest cell and a quarter of one towards the hotter neighbours, or the "
+                       "mean under the softmax"),
+        Parameter("cells", "choice", "centre", choices=("centre", "corner", "ends"),
+                  help="what cell 0 of a heat map stands for: its own middle, the first pixel, or the first pixel "
+                       "with the last cell for the last pixel"),
+        Parameter("fit", "choice", "middle", choices=("middle", "stretch"),
+                  help="the image lies in the middle of the frame, the rest black, or fills it"),
+        Parameter("bgr", "bool", False, help="whether it takes blue first"),
+        Parameter("mean", "floats", _PLAIN.mean, length=3, help="taken off the colours of 0 to 255"),
+        Parameter("std", "floats", _PLAIN.std, length=3, low=0, open_low=True,
+                  help="what they are then divided by; 255 makes them 0 to 1"),
+        Parameter("size", "int", None, low=32, high=4096,
+                  help="side of the square it takes, where its file does not tell"),
+    ), help="A landmark model in an ONNX file, for pictures that one hand or person fills.", extra="onnx"),
 )
+# fmt: on

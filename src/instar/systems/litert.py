@@ -24,8 +24,6 @@ from instar.systems.models import model_path
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
 from instar.warp import Size, Warp, warp_pixels
 
-__all__ = ["FAMILIES", "letterbox", "litert_installed", "quiet"]
-
 _ADAPTER = "1"
 """Part of every fingerprint here; changes when an adapter's answers do."""
 
@@ -203,27 +201,24 @@ def _system(name: str, kind: str, one: Callable[[Image], Output], path: Path, **
     return System(name, kind, predict, fingerprint)
 
 
+# fmt: off
 FAMILIES = (
     SystemFamily(
-        "movenet",
-        "poses",
-        _movenet,
-        (
-            Parameter("model", "text", help="the .tflite file of a MoveNet single-pose model"),
-            # MoveNet always answers. Plain pictures and noise reach 0.104; of 200 photos of people one is lower.
-            Parameter(
-                "floor", "float", 0.11, low=0, high=1, help="a subject whose mean landmark score is lower was not found"
-            ),
-        ),
-        help="MoveNet single-pose: 17 COCO landmarks of one subject.",
-        extra="litert",
+    "movenet",
+    "poses",
+    _movenet,
+    (
+    Parameter("model", "text", help="the .tflite file of a MoveNet single-pose model"),
+    # MoveNet always answers. Plain pictures and noise reach 0.104; of 200 photos of people one is lower.
+    Parameter(
+    "floor", "float", 0.11, low=0, high=1, help="a subject whose mean landmark score is lower was not found"
     ),
-    SystemFamily(
-        "selfie-multiclass",
-        "zones",
-        _selfie_multiclass,
-        (Parameter("model", "text", None, help="the .tflite file, if not the pulled one"),),
-        help="Background, hair, skin, clothes and person.",
-        extra="litert",
     ),
+    help="MoveNet single-pose: 17 COCO landmarks of one subject.",
+    extra="litert",
+    ),
+    SystemFamily("selfie-multiclass", "zones", _selfie_multiclass,
+                 (Parameter("model", "text", None, help="the .tflite file, if not the pulled one"),),
+                 help="Background, hair, skin, clothes and person.", extra="litert"),
 )
+# fmt: on

@@ -23,8 +23,6 @@ from instar.systems.litert import quiet
 from instar.systems.models import model_path
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
 
-__all__ = ["FAMILIES"]
-
 _ADAPTER = "1"
 """Part of every fingerprint here; changes when an adapter's answers do."""
 
@@ -402,52 +400,29 @@ def _share(name: str, help: str) -> Parameter:
     return Parameter(name, "float", 0.5, low=0, high=1, help=help)
 
 
+# fmt: off
 FAMILIES = (
-    SystemFamily(
-        "mediapipe-holistic",
-        "poses",
-        _holistic,
-        (
-            Parameter("complexity", "int", 1, low=0, high=2, help="of the body model; 0 and 2 must be pulled"),
-            Parameter("refine_face", "bool", False, help="478 face landmarks with irises instead of 468"),
-            _share("detection", "least score of the person detector"),
-            _share("tracking", "least score of the body model, below which there is no subject"),
-        ),
-        help="MediaPipe Holistic: body 33, hands 2×21, face 468 or 478 of one subject.",
-        extra="mediapipe",
-    ),
-    SystemFamily(
-        "holistic-hands",
-        "poses",
-        _holistic_hands,
-        (
-            Parameter("complexity", "int", 1, low=0, high=2, help="of the body model; 0 and 2 must be pulled"),
-            _share("detection", "least score of the person detector"),
-            _share("tracking", "least score of the body model, below which there are no hands"),
-        ),
-        help="The hands of MediaPipe Holistic: 21 landmarks per hand of one person, each hand a subject.",
-        extra="mediapipe",
-    ),
-    SystemFamily(
-        "mediapipe-hands",
-        "poses",
-        _hands,
-        (
-            Parameter("max_hands", "int", 2, low=1, high=100, help="most hands per image"),
-            Parameter("complexity", "int", 1, low=0, high=1, help="of the hand model"),
-            _share("detection", "least score of the palm detector"),
-            _share("tracking", "least score of the hand model, below which there is no hand"),
-            Parameter("sides", "bool", False, help="each hand as a left or a right one, by its handedness"),
-        ),
-        help="MediaPipe Hands: 21 landmarks per hand, each hand a subject.",
-        extra="mediapipe",
-    ),
-    SystemFamily(
-        "mediapipe-selfie",
-        "zones",
-        _selfie,
-        (Parameter("landscape", "bool", False, help="the smaller model for wide images"),),
-        help="Background and person.",
-        extra="mediapipe",
-    ),
+    SystemFamily("mediapipe-holistic", "poses", _holistic, (
+        Parameter("complexity", "int", 1, low=0, high=2, help="of the body model; 0 and 2 must be pulled"),
+        Parameter("refine_face", "bool", False, help="478 face landmarks with irises instead of 468"),
+        _share("detection", "least score of the person detector"),
+        _share("tracking", "least score of the body model, below which there is no subject"),
+    ), help="MediaPipe Holistic: body 33, hands 2×21, face 468 or 478 of one subject.", extra="mediapipe"),
+    SystemFamily("holistic-hands", "poses", _holistic_hands, (
+        Parameter("complexity", "int", 1, low=0, high=2, help="of the body model; 0 and 2 must be pulled"),
+        _share("detection", "least score of the person detector"),
+        _share("tracking", "least score of the body model, below which there are no hands"),
+    ), help="The hands of MediaPipe Holistic: 21 landmarks per hand of one person, each hand a subject.",
+                 extra="mediapipe"),
+    SystemFamily("mediapipe-hands", "poses", _hands, (
+        Parameter("max_hands", "int", 2, low=1, high=100, help="most hands per image"),
+        Parameter("complexity", "int", 1, low=0, high=1, help="of the hand model"),
+        _share("detection", "least score of the palm detector"),
+        _share("tracking", "least score of the hand model, below which there is no hand"),
+        Parameter("sides", "bool", False, help="each hand as a left or a right one, by its handedness"),
+    ), help="MediaPipe Hands: 21 landmarks per hand, each hand a subject.", extra="mediapipe"),
+    SystemFamily("mediapipe-selfie", "zones", _selfie,
+                 (Parameter("landscape", "bool", False, help="the smaller model for wide images"),),
+                 help="Background and person.", extra="mediapipe"),
 )
+# fmt: on

@@ -22,20 +22,6 @@ from typing import IO, Literal
 from instar.spelling import unknown
 from instar.systems.system import MissingExtra
 
-__all__ = [
-    "Model",
-    "ModelError",
-    "State",
-    "default_objects",
-    "default_zones",
-    "model_path",
-    "models",
-    "models_folder",
-    "pull",
-    "use",
-    "verify",
-]
-
 State = Literal["missing", "ok", "damaged"]
 
 

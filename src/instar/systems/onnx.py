@@ -20,8 +20,6 @@ from instar.systems.boxes import COCO, COCO_NUMBERS, FLOOR, Fit, carried_back, f
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
 from instar.warp import Size
 
-__all__ = ["FAMILIES", "Layout", "Network", "frame_of", "onnx_session", "weights_of"]
-
 _ADAPTER = "1"
 """Part of the fingerprint; changes when the adapter's answers do."""
 
@@ -360,42 +358,22 @@ def _classes(layout: str, shapes: Sequence[Shape], size: Size) -> int | None:
     return classes if classes > 0 else None
 
 
+# fmt: off
 FAMILIES = (
-    SystemFamily(
-        "onnx-detector",
-        Detections.kind,
-        _onnx_detector,
-        (
-            Parameter("model", "text", help="the .onnx file"),
-            Parameter(
-                "layout",
-                "choice",
-                "auto",
-                choices=("auto", *_LAYOUTS),
-                help="how it takes images and returns boxes; found out from the shapes it returns, if not given",
-            ),
-            Parameter(
-                "names",
-                "text",
-                None,
-                help="a text file of its classes, one a line; if not given, the names in the "
-                "model's own metadata, else COCO's 80",
-            ),
-            Parameter(
-                "size", "int", None, low=32, high=4096, help="side of the square it takes, where its file does not tell"
-            ),
-            FLOOR,
-            Parameter(
-                "overlap",
-                "float",
-                0.65,
-                low=0,
-                high=1,
-                help="a detection that overlaps a better one of its class by more is left out (intersection over "
-                "union); not where the model does so itself",
-            ),
-        ),
-        help="A detector in an ONNX file: YOLOX, YOLOv5 to YOLO11, with or without NMS inside, TensorFlow's.",
-        extra="onnx",
-    ),
+    SystemFamily("onnx-detector", Detections.kind, _onnx_detector, (
+        Parameter("model", "text", help="the .onnx file"),
+        Parameter("layout", "choice", "auto", choices=("auto", *_LAYOUTS),
+                  help="how it takes images and returns boxes; found out from the shapes it returns, if not given"),
+        Parameter("names", "text", None,
+                  help="a text file of its classes, one a line; if not given, the names in the model's own metadata, "
+                       "else COCO's 80"),
+        Parameter("size", "int", None, low=32, high=4096,
+                  help="side of the square it takes, where its file does not tell"),
+        FLOOR,
+        Parameter("overlap", "float", 0.65, low=0, high=1,
+                  help="a detection that overlaps a better one of its class by more is left out (intersection over "
+                       "union); not where the model does so itself"),
+    ), help="A detector in an ONNX file: YOLOX, YOLOv5 to YOLO11, with or without NMS inside, TensorFlow's.",
+                 extra="onnx"),
 )
+# fmt: on

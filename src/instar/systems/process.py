@@ -22,8 +22,6 @@ from instar.spelling import Parameter
 from instar.systems.child import Child, Crashed, TimedOut, quoted
 from instar.systems.system import System, SystemFamily, fingerprint_of, hash_file
 
-__all__ = ["FAMILIES", "Crashed", "TimedOut"]
-
 _ADAPTER = "1"
 """Part of every fingerprint here; changes when the adapter's answers do."""
 _PROTOCOL = 1
@@ -245,17 +243,13 @@ def _hashes_of_files(argv: Sequence[str]) -> list[str]:
     return hashes
 
 
+# fmt: off
 FAMILIES = (
-    SystemFamily(
-        "process",
-        "any",
-        _process,
-        (
-            Parameter("command", "text", help="the program and its arguments; no shell reads it"),
-            Parameter("version", "text", "", help="change it when the program's answers change"),
-            Parameter("timeout", "float", 30, low=0, open_low=True, help="seconds that one answer may take"),
-            Parameter("start_timeout", "float", 120, low=0, open_low=True, help="seconds until the program's greeting"),
-        ),
-        help="A program in any language, spoken to in JSON lines; it says itself what it answers with.",
-    ),
+    SystemFamily("process", "any", _process, (
+        Parameter("command", "text", help="the program and its arguments; no shell reads it"),
+        Parameter("version", "text", "", help="change it when the program's answers change"),
+        Parameter("timeout", "float", 30, low=0, open_low=True, help="seconds that one answer may take"),
+        Parameter("start_timeout", "float", 120, low=0, open_low=True, help="seconds until the program's greeting"),
+    ), help="A program in any language, spoken to in JSON lines; it says itself what it answers with."),
 )
+# fmt: on

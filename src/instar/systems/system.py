@@ -12,8 +12,6 @@ from instar.case import Input
 from instar.outputs import Output, output_kind
 from instar.spelling import Parameter
 
-__all__ = ["MissingExtra", "Predict", "System", "SystemFamily", "fingerprint_of", "hash_file"]
-
 Predict = Callable[[Sequence[Any], Sequence[int]], Sequence[Any]]
 
 

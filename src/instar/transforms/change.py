@@ -14,8 +14,6 @@ import polars as pl
 
 from instar.warp import Size, Warp, warp_pixels
 
-__all__ = ["Change", "Fact", "mask_of"]
-
 Fact = str | int | float | bool
 Box = tuple[float, float, float, float]
 

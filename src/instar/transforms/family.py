@@ -17,8 +17,6 @@ from instar.spelling import REQUIRED, Call, Kind, Parameter, Value, bind, spell
 from instar.transforms.change import Change
 from instar.warp import Resampling, Warp
 
-__all__ = ["NotApplicable", "Step", "Transformation", "TransformationFamily", "draw_seed", "family_of_function"]
-
 Form = Literal["spatial", "photometric", "general"]
 Given = TypeVar("Given", bound=Input)
 

@@ -23,8 +23,6 @@ from instar.transforms.change import Change, Fact
 from instar.transforms.family import NotApplicable, TransformationFamily
 from instar.warp import Size, Warp
 
-__all__ = ["FAMILIES", "Placement", "paste", "place", "spans_of"]
-
 Floats = npt.NDArray[np.float64]
 Pixels = npt.NDArray[np.uint8]
 Span = tuple[float, float]
@@ -308,33 +306,19 @@ def paste(pixels: Pixels, item: Pixels, box: tuple[int, int, int, int]) -> Pixel
     return out
 
 
+# fmt: off
 FAMILIES = (
-    TransformationFamily(
-        "insert",
-        "insertion",
-        "general",
-        insert,
-        (
-            Parameter(
-                "overlap",
-                "float",
-                low=0,
-                high=1,
-                ordered=True,
-                shared=True,
-                help="upper end of the interval in which the share of the largest object lies that is covered",
-            ),
-            Parameter("label", "text", "any", help="only objects of this class"),
-            Parameter("most", "float", 0.45, low=0, open_low=True, high=1, help="upper end of the last interval"),
-            Parameter("levels", "int", 4, low=2, high=100, help="how many intervals; the first is 0 alone"),
-        ),
-        help="An object of a pool pasted in, about as large as those in the image, over so much of the largest of "
-        "them and no more of any other. Levels of one draw move the same object along one ray. ⚠ The ray of "
-        "the original's code begins at a corner of the largest object, not at its centre, and mixes offsets "
-        "with positions, so that 4.6 % of its pairs could be placed; and it takes the smaller sizes where the "
-        "objects' mean, not the largest, fills 40 % of the image.",
-        needs=("objects", "pool"),
-        random=True,
-        check=_level,
+    TransformationFamily("insert", "insertion", "general", insert, (
+        Parameter("overlap", "float", low=0, high=1, ordered=True, shared=True,
+                  help="upper end of the interval in which the share of the largest object lies that is covered"),
+        Parameter("label", "text", "any", help="only objects of this class"),
+        Parameter("most", "float", 0.45, low=0, open_low=True, high=1, help="upper end of the last interval"),
+        Parameter("levels", "int", 4, low=2, high=100, help="how many intervals; the first is 0 alone"),
     ),
+        help="An object of a pool pasted in, about as large as those in the image, over so much of the largest of "
+        "them and no more of any other. Levels of one draw move the same object along one ray. ⚠ The ray of the "
+        "original's code begins at a corner of the largest object, not at its centre, and mixes offsets with "
+        "positions, so that 4.6 % of its pairs could be placed; and it takes the smaller sizes where the objects' "
+        "mean, not the largest, fills 40 % of the image.", needs=("objects", "pool"), random=True, check=_level),
 )
+# fmt: on

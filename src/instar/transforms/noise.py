@@ -18,8 +18,6 @@ from instar.transforms.family import TransformationFamily
 from instar.transforms.region import BY, ONLY, RATIO, By, Cells, background, object_parts
 from instar.warp import Warp
 
-__all__ = ["FAMILIES"]
-
 Pixels = npt.NDArray[np.uint8]
 
 _CHUNK = 1 << 15
@@ -78,28 +76,15 @@ _SIGMA = Parameter(
 )
 _VARIANCE = "⚠ The paper's variance 160 is σ = 16 in its code; sigma is σ."
 
+# fmt: off
 FAMILIES = (
-    TransformationFamily(
-        "noise", "noise", "photometric", noise, (_SIGMA,), help="Gaussian noise on the whole image.", random=True
-    ),
-    TransformationFamily(
-        "object_noise",
-        "noise",
-        "general",
-        object_noise,
-        (RATIO, _SIGMA, BY, ONLY),
-        help=f"Gaussian noise on the centred part of every object, or of one. {_VARIANCE}",
-        needs=("objects",),
-        random=True,
-    ),
-    TransformationFamily(
-        "background_noise",
-        "noise",
-        "general",
-        background_noise,
-        (_SIGMA, BY),
-        help=f"Gaussian noise on everything outside all annotated objects. {_VARIANCE}",
-        needs=("objects",),
-        random=True,
-    ),
+    TransformationFamily("noise", "noise", "photometric", noise, (_SIGMA,), help="Gaussian noise on the whole image.",
+        random=True),
+    TransformationFamily("object_noise", "noise", "general", object_noise, (RATIO, _SIGMA, BY, ONLY),
+        help=f"Gaussian noise on the centred part of every object, or of one. {_VARIANCE}", needs=("objects",),
+        random=True),
+    TransformationFamily("background_noise", "noise", "general", background_noise, (_SIGMA, BY),
+        help=f"Gaussian noise on everything outside all annotated objects. {_VARIANCE}", needs=("objects",),
+        random=True),
 )
+# fmt: on

@@ -16,8 +16,6 @@ from instar.transforms.family import NotApplicable, TransformationFamily
 from instar.transforms.region import BY, ONLY, RATIO, By, cells_inside, object_parts
 from instar.warp import Warp
 
-__all__ = ["FAMILIES"]
-
 _FINGERS = {
     "thumb": "thumb",
     "index": "index_finger",
@@ -89,55 +87,27 @@ def erase(
     )
 
 
-_RADIUS = Parameter(
-    "radius",
-    "float",
-    10,
-    low=0,
-    open_low=True,
-    high=1000,
-    ordered=True,
-    help="in 224ths of the image's height: pixels of FreiHAND's images",
-)
+# fmt: off
+_RADIUS = Parameter("radius", "float", 10, low=0, open_low=True, high=1000, ordered=True,
+    help="in 224ths of the image's height: pixels of FreiHAND's images")
 
 FAMILIES = (
-    TransformationFamily(
-        "discs",
-        "occlusion",
-        "general",
-        discs,
-        (
-            Parameter("n", "int", low=1, high=10_000, ordered=True, help="how many landmarks, in the skeleton's order"),
-            _RADIUS,
-        ),
+    TransformationFamily("discs", "occlusion", "general", discs, (
+        Parameter("n", "int", low=1, high=10_000, ordered=True, help="how many landmarks, in the skeleton's order"),
+        _RADIUS,
+    ),
         help="Black discs on the first n landmarks of every subject: the annotated ones, else those that the system "
-        "finds in the source. ⚠ The paper says 10 pixels "
-        "at height 244; FreiHAND's images are 224 high.",
-        needs=("landmarks",),
+             "finds in the source. ⚠ The paper says 10 pixels at height 244; FreiHAND's images are 224 high.",
+        needs=("landmarks",)),
+    TransformationFamily("finger_discs", "occlusion", "general", finger_discs, (
+        Parameter("finger", "choice", choices=tuple(_FINGERS), help="which finger"),
+        _RADIUS,
+        Parameter("wrist", "bool", False, help="whether the wrist is covered too, as in the original's code"),
     ),
-    TransformationFamily(
-        "finger_discs",
-        "occlusion",
-        "general",
-        finger_discs,
-        (
-            Parameter("finger", "choice", choices=tuple(_FINGERS), help="which finger"),
-            _RADIUS,
-            Parameter("wrist", "bool", False, help="whether the wrist is covered too, as in the original's code"),
-        ),
-        help="Black discs on the four landmarks of one finger of every hand. ⚠ The original's "
-        "code covered the wrist as well.",
-        needs=("landmarks",),
-    ),
-    TransformationFamily(
-        "erase",
-        "occlusion",
-        "general",
-        erase,
-        (RATIO, BY, ONLY),
-        help="Random erase: uniform random pixels over the centred part of every object, or of one. Larger "
-        "ratios keep the pixels of smaller ones.",
-        needs=("objects",),
-        random=True,
-    ),
+        help="Black discs on the four landmarks of one finger of every hand. ⚠ The original's code covered the wrist "
+             "as well.", needs=("landmarks",)),
+    TransformationFamily("erase", "occlusion", "general", erase, (RATIO, BY, ONLY),
+        help="Random erase: uniform random pixels over the centred part of every object, or of one. Larger ratios "
+             "keep the pixels of smaller ones.", needs=("objects",), random=True),
 )
+# fmt: on

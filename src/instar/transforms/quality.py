@@ -15,8 +15,6 @@ from instar.spelling import Parameter
 from instar.transforms.family import TransformationFamily
 from instar.warp import Size, Warp
 
-__all__ = ["FAMILIES", "line_kernel"]
-
 Pixels = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
 
@@ -119,125 +117,44 @@ def _has_square_kernel(kernel: str, direction: float, **_: object) -> None:
         )
 
 
+# fmt: off
 FAMILIES = (
-    TransformationFamily(
-        "resolution",
-        "quality",
-        "spatial",
-        resolution,
-        (
-            Parameter(
-                "factor", "float", low=0, open_low=True, high=1, open_high=True, ordered=True, help="of both sides"
-            ),
-        ),
-        help="Fewer pixels by area resampling, not scaled back: the system sees a smaller image.",
-        resampling="area",
+    TransformationFamily("resolution", "quality", "spatial", resolution, (
+        Parameter("factor", "float", low=0, open_low=True, high=1, open_high=True, ordered=True, help="of both sides"),
+    ), help="Fewer pixels by area resampling, not scaled back: the system sees a smaller image.", resampling="area"),
+    TransformationFamily("gamma", "quality", "photometric", gamma, (
+        Parameter("gamma", "float", low=0, open_low=True, high=100, ordered=True,
+                  help="below 1 brightens, above 1 darkens"),
+    ), help="Gamma correction: 255·(v/255)^γ."),
+    TransformationFamily("brightness", "quality", "photometric", brightness, (
+        Parameter("add", "float", low=-255, high=255, ordered=True, help="grey levels added"),
+        Parameter("multiply", "float", low=0, high=255, ordered=True, help="factor before adding"),
+        Parameter("overflow", "choice", "saturate", choices=("saturate", "absolute"),
+                  help="what becomes of values below 0"),
     ),
-    TransformationFamily(
-        "gamma",
-        "quality",
-        "photometric",
-        gamma,
-        (
-            Parameter(
-                "gamma",
-                "float",
-                low=0,
-                open_low=True,
-                high=100,
-                ordered=True,
-                help="below 1 brightens, above 1 darkens",
-            ),
-        ),
-        help="Gamma correction: 255·(v/255)^γ.",
-    ),
-    TransformationFamily(
-        "brightness",
-        "quality",
-        "photometric",
-        brightness,
-        (
-            Parameter("add", "float", low=-255, high=255, ordered=True, help="grey levels added"),
-            Parameter("multiply", "float", low=0, high=255, ordered=True, help="factor before adding"),
-            Parameter(
-                "overflow",
-                "choice",
-                "saturate",
-                choices=("saturate", "absolute"),
-                help="what becomes of values below 0",
-            ),
-        ),
-        help="add + multiply·v, saturated. ⚠ overflow=absolute is MET-POSE's code: negative values lose "
-        "their sign, black −20 becomes 20.",
-    ),
-    TransformationFamily(
-        "contrast",
-        "quality",
-        "photometric",
-        contrast,
+        help="add + multiply·v, saturated. ⚠ overflow=absolute is MET-POSE's code: negative values lose their sign, "
+             "black −20 becomes 20."),
+    TransformationFamily("contrast", "quality", "photometric", contrast,
         (Parameter("factor", "float", low=0, high=255, ordered=True, help="below 1 flattens"),),
-        help="Differences from middle grey (127.5) times a factor, saturated.",
+        help="Differences from middle grey (127.5) times a factor, saturated."),
+    TransformationFamily("bilateral", "quality", "photometric", bilateral, (
+        Parameter("strength", "float", low=0, open_low=True, high=1000, ordered=True,
+                  help="both sigmas: grey levels and pixels"),
+        Parameter("size", "int", low=1, high=99, ordered=True,
+                  help="diameter in pixels; an even one counts as the next odd one"),
+    ), help="Bilateral filter: textures go, edges stay."),
+    TransformationFamily("blur", "quality", "photometric", blur, (
+        Parameter("sigma", "float", low=0, open_low=True, high=100, ordered=True, help="standard deviation in pixels"),
+    ), help="Gaussian blur: out of focus."),
+    TransformationFamily("motion", "quality", "photometric", motion, (
+        Parameter("size", "int", low=1, high=999, ordered=True, help="length of the line in pixels"),
+        Parameter("direction", "float", low=-360, high=360, help="degrees, counter-clockwise as seen; 0 is horizontal"),
+        Parameter("kernel", "choice", "centred", choices=("centred", "unnormalised", "square"),
+                  help="an exact line, or as MET-POSE's code had it"),
     ),
-    TransformationFamily(
-        "bilateral",
-        "quality",
-        "photometric",
-        bilateral,
-        (
-            Parameter(
-                "strength",
-                "float",
-                low=0,
-                open_low=True,
-                high=1000,
-                ordered=True,
-                help="both sigmas: grey levels and pixels",
-            ),
-            Parameter(
-                "size",
-                "int",
-                low=1,
-                high=99,
-                ordered=True,
-                help="diameter in pixels; an even one counts as the next odd one",
-            ),
-        ),
-        help="Bilateral filter: textures go, edges stay.",
-    ),
-    TransformationFamily(
-        "blur",
-        "quality",
-        "photometric",
-        blur,
-        (
-            Parameter(
-                "sigma", "float", low=0, open_low=True, high=100, ordered=True, help="standard deviation in pixels"
-            ),
-        ),
-        help="Gaussian blur: out of focus.",
-    ),
-    TransformationFamily(
-        "motion",
-        "quality",
-        "photometric",
-        motion,
-        (
-            Parameter("size", "int", low=1, high=999, ordered=True, help="length of the line in pixels"),
-            Parameter(
-                "direction", "float", low=-360, high=360, help="degrees, counter-clockwise as seen; 0 is horizontal"
-            ),
-            Parameter(
-                "kernel",
-                "choice",
-                "centred",
-                choices=("centred", "unnormalised", "square"),
-                help="an exact line, or as MET-POSE's code had it",
-            ),
-        ),
-        help="Motion blur: a one-pixel-thick line through the kernel's exact centre, of sum 1. "
-        "⚠ kernel=unnormalised is MET-POSE's code: its kernels lose up to 21 % of their sum (the "
-        "stray (1, 40) loses 56 %), which darkens the image. ⚠ kernel=square is the code of the hand pose "
-        "paper, which shifts the image where the size is even.",
-        check=_has_square_kernel,
-    ),
+        help="Motion blur: a one-pixel-thick line through the kernel's exact centre, of sum 1. ⚠ kernel=unnormalised "
+        "is MET-POSE's code: its kernels lose up to 21 % of their sum (the stray (1, 40) loses 56 %), which darkens "
+        "the image. ⚠ kernel=square is the code of the hand pose paper, which shifts the image where the size is even.",
+        check=_has_square_kernel),
 )
+# fmt: on

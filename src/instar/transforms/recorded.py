@@ -12,8 +12,6 @@ from instar.spelling import Parameter
 from instar.transforms.change import Change
 from instar.transforms.family import NotApplicable, TransformationFamily
 
-__all__ = ["FAMILIES"]
-
 
 def recorded(source: Input, needs: Mapping[str, Any], rng: np.random.Generator, *, name: str) -> NoReturn:
     raise NotApplicable(f"{name} was recorded elsewhere: Instar cannot make this follow-up")
@@ -31,16 +29,11 @@ class _Recorded(TransformationFamily):
         return followed
 
 
+# fmt: off
 FAMILIES = (
     # random: a record may hold several draws of it
-    _Recorded(
-        "recorded",
-        "recorded",
-        "general",
-        recorded,
-        (Parameter("name", "text", help="what the follow-up is called where it was made"),),
-        "Made elsewhere: only outputs that `instar import` reads can have it.",
-        random=True,
-        inputs=(),
-    ),
+    _Recorded("recorded", "recorded", "general", recorded,
+              (Parameter("name", "text", help="what the follow-up is called where it was made"),),
+              "Made elsewhere: only outputs that `instar import` reads can have it.", random=True, inputs=()),
 )
+# fmt: on

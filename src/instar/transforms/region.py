@@ -19,19 +19,6 @@ from instar.transforms.change import Change, Fact
 from instar.transforms.family import NotApplicable, Transformation, TransformationFamily
 from instar.warp import Size, Warp
 
-__all__ = [
-    "BY",
-    "FAMILIES",
-    "ONLY",
-    "RATIO",
-    "By",
-    "Cells",
-    "ObjectParts",
-    "background",
-    "cells_inside",
-    "object_parts",
-]
-
 Mask = npt.NDArray[np.uint8]
 By = Literal["box", "mask"]
 
@@ -60,26 +47,16 @@ def filtered(
 
 # --- objects ---------------------------------------------------------------------------------------
 
-RATIO = Parameter(
-    "ratio",
-    "float",
-    low=0,
-    open_low=True,
-    high=1,
-    ordered=True,
-    shared=True,
-    help="area of the centred part, as a share of the object's",
-)
+# fmt: off
+RATIO = Parameter("ratio", "float", low=0, open_low=True, high=1, ordered=True, shared=True,
+    help="area of the centred part, as a share of the object's")
+# fmt: on
 BY = Parameter("by", "choice", "box", choices=("box", "mask"), help="what an object covers: its box, or its mask")
 
-ONLY = Parameter(
-    "only",
-    "int",
-    -1,
-    low=-1,
-    high=9999,
-    help="the number of one object, from 0, in the order of the annotation; -1 is all of them at once",
-)
+# fmt: off
+ONLY = Parameter("only", "int", -1, low=-1, high=9999,
+    help="the number of one object, from 0, in the order of the annotation; -1 is all of them at once")
+# fmt: on
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,18 +212,13 @@ def _within(
     )
 
 
+# fmt: off
 FAMILIES = (
-    TransformationFamily(
-        "filtered",
-        "region",
-        "general",
-        filtered,
-        (
-            Parameter("inner", "transformation", help="any photometric transformation"),
-            Parameter("zone", "text", help="skin, hair, clothes, background, or a zone of your segmenter"),
-        ),
-        help="A photometric transformation, only inside a zone. ⚠ MET-POSE cached FLIC's zones as JPEG, "
-        "whose errors moved pixels between zones.",
-        needs=("zones",),
+    TransformationFamily("filtered", "region", "general", filtered, (
+        Parameter("inner", "transformation", help="any photometric transformation"),
+        Parameter("zone", "text", help="skin, hair, clothes, background, or a zone of your segmenter"),
     ),
+        help="A photometric transformation, only inside a zone. ⚠ MET-POSE cached FLIC's zones as JPEG, whose errors "
+             "moved pixels between zones.", needs=("zones",)),
 )
+# fmt: on

@@ -16,8 +16,6 @@ from instar.transforms.change import Change
 from instar.transforms.family import NotApplicable, TransformationFamily
 from instar.warp import Warp
 
-__all__ = ["FAMILIES"]
-
 _CORNERS = 12
 _LEAST_PATH = 4.0
 """Pixels: on a shorter path there is no place for an obstacle that is not on the person."""
@@ -104,50 +102,21 @@ def _inside_convex(corners: npt.NDArray[np.float64], size: tuple[int, int]) -> n
     return mask
 
 
+# fmt: off
 FAMILIES = (
-    TransformationFamily(
-        "class_change",
-        "scene",
-        "general",
-        class_change,
-        (
-            Parameter("old", "text", help="the class whose cells change"),
-            Parameter("new", "text", help="what they become"),
-        ),
-        help="Every cell of one class becomes another. ⚠ The original wrote the new class beside the old one.",
-        inputs=("scene",),
+    TransformationFamily("class_change", "scene", "general", class_change, (
+        Parameter("old", "text", help="the class whose cells change"),
+        Parameter("new", "text", help="what they become"),
+    ), help="Every cell of one class becomes another. ⚠ The original wrote the new class beside the old one.",
+        inputs=("scene",)),
+    TransformationFamily("obstacle", "scene", "general", obstacle, (
+        Parameter("new", "text", "structure", help="what it is made of: structure, tree, or a class of your map"),
+        Parameter("size", "float", 0.25, low=0, open_low=True, high=2, ordered=True,
+                  help="its diameter, as a share of the predicted path's length"),
+        Parameter("distance", "float", 0.5, low=0, open_low=True, high=1.5, ordered=True,
+                  help="how far along the predicted path, as a share of its length"),
     ),
-    TransformationFamily(
-        "obstacle",
-        "scene",
-        "general",
-        obstacle,
-        (
-            Parameter("new", "text", "structure", help="what it is made of: structure, tree, or a class of your map"),
-            Parameter(
-                "size",
-                "float",
-                0.25,
-                low=0,
-                open_low=True,
-                high=2,
-                ordered=True,
-                help="its diameter, as a share of the predicted path's length",
-            ),
-            Parameter(
-                "distance",
-                "float",
-                0.5,
-                low=0,
-                open_low=True,
-                high=1.5,
-                ordered=True,
-                help="how far along the predicted path, as a share of its length",
-            ),
-        ),
-        help="A 12-gon of structure or tree stands on the predicted path: the medoid of the source's futures. "
-        "⚠ The original's obstacle cells belonged to several classes at once.",
-        needs=("source",),
-        inputs=("scene",),
-    ),
+        help="A 12-gon of structure or tree stands on the predicted path: the medoid of the source's futures. ⚠ The "
+             "original's obstacle cells belonged to several classes at once.", needs=("source",), inputs=("scene",)),
 )
+# fmt: on
