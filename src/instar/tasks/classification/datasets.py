@@ -15,8 +15,6 @@ from instar.outputs.detections import Detections
 from instar.outputs.labels import Labels
 from instar.spelling import Parameter
 
-__all__ = ["FAMILIES"]
-
 
 def _labelled(opened: Dataset, label: Callable[[Case], Labels | None], name: str) -> Dataset:
     """The cases of a dataset with classes for truth."""

@@ -13,8 +13,6 @@ from instar.report.section import Section
 from instar.report.words import interval, percent
 from instar.stats import wilson
 
-__all__ = ["PANELS", "class_changes", "confusions", "correct"]
-
 MOST_CONFUSIONS = 20
 RELATION = "class_kept"
 

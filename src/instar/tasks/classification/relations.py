@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import polars as pl
 
 from instar.outputs.labels import Labels
+from instar.relations import Row
 from instar.relations.pairing import DRAWS, paired, per_pair
 from instar.relations.relation import Evidence, Relation
 from instar.spelling import Parameter
-
-__all__ = ["RELATIONS"]
 
 MEASURES = {"source_class": pl.String, "class": pl.String, "source_score": pl.Float64, "score": pl.Float64}
 """The best class of both answers, and the scores of the *source's* class in both."""
@@ -35,7 +33,7 @@ def class_kept(evidence: Evidence) -> pl.DataFrame:
     return per_pair(rows, follow_ups, MEASURES)
 
 
-def _verdict(source: Labels, follow_up: Labels, top: int) -> dict[str, Any]:
+def _verdict(source: Labels, follow_up: Labels, top: int) -> Row:
     if not source.classes and not follow_up.classes:
         return {"severity": None, "reason": "no class is named in either image"}
     if not source.classes or not follow_up.classes:

@@ -14,8 +14,6 @@ from instar.systems.boxes import Fit, fitted, names_in
 from instar.systems.onnx import Layout, Network, frame_of, weights_of
 from instar.systems.system import System, SystemFamily, fingerprint_of
 
-__all__ = ["FAMILIES"]
-
 _ADAPTER = "1"
 """Part of the fingerprint; changes when the adapter's answers do."""
 _MEAN, _STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)

@@ -14,21 +14,6 @@ from instar.tasks.hand_pose.counts import FINGERS, CountColumns
 from instar.tasks.hand_pose.follow_ups import GROUPS
 from instar.tasks.hand_pose.measures import MARGIN, Floats, Sums, parts_of, right_share
 
-__all__ = [
-    "ADVICE_RULES",
-    "ENOUGH",
-    "LEAST",
-    "LOW",
-    "Advice",
-    "AdviceRule",
-    "advice_frame",
-    "advice_of",
-    "is_unlabelled",
-    "listed",
-    "looks_at_images",
-    "points_text",
-]
-
 LEAST = 10
 """Cases below which nothing is said: intervals of fewer are too narrow to be trusted, or too wide to say anything."""
 ENOUGH = 60

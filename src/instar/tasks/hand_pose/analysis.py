@@ -7,12 +7,10 @@ import polars as pl
 from instar.analysis import Run
 from instar.engine import DEFAULT
 from instar.tasks.hand_pose.advice import advice_frame, advice_of
-from instar.tasks.hand_pose.comparison import hand_comparison
-from instar.tasks.hand_pose.counts import HandCounts, hand_counts
+from instar.tasks.hand_pose.comparison import hand_comparison as hand_comparison
+from instar.tasks.hand_pose.counts import hand_counts as hand_counts
 from instar.tasks.hand_pose.measures import baselines_frame, chosen_hands, measure_frames, sums_of
 from instar.tasks.hand_pose.response import crucial_frame, response_frame
-
-__all__ = ["HandCounts", "hand_comparison", "hand_counts", "hand_frames"]
 
 
 def hand_frames(run: Run, *, judging: str = DEFAULT, objects: bool | None = False) -> dict[str, pl.DataFrame]:

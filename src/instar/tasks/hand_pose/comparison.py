@@ -37,8 +37,6 @@ from instar.tasks.hand_pose.measures import (
     sums_of,
 )
 
-__all__ = ["PURPOSES", "Purpose", "hand_comparison"]
-
 T = TypeVar("T")
 
 

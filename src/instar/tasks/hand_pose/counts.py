@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +12,11 @@ import polars as pl
 from instar.analysis import Run, described
 from instar.engine import DEFAULT, SOURCE, chunks, evidence
 from instar.outputs.poses import Poses
-from instar.relations import BoundRule, Evidence, pose_pairs
+from instar.relations import BoundRule, Evidence, Row, pose_pairs
 from instar.relations.accuracy import counted_pairs, reference_of
 from instar.skeleton import Skeleton
 from instar.store import KEY
 from instar.tasks.hand_pose.follow_ups import TestCase, accuracy_rules, named_follow_ups
-
-__all__ = ["FINGERS", "GRID", "OTHER", "CountColumns", "HandCounts", "finger_of", "hand_counts"]
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -50,7 +47,7 @@ class HandCounts:
     test cases, columns), `judged` (cases, test cases); the first of the `test_cases` is the source.
     """
 
-    options: Mapping[str, Any]
+    options: Row
     """The judging's: what is near, what overlaps, what a distance is divided by."""
     cases: pl.DataFrame
     test_cases: tuple[TestCase, ...]
@@ -90,7 +87,7 @@ class CountColumns:
     """How many of those are within each distance of the grid."""
 
     @classmethod
-    def of(cls, counts: npt.NDArray[Any], landmarks: int) -> CountColumns:
+    def of(cls, counts: npt.NDArray[np.floating], landmarks: int) -> CountColumns:
         marks, *others = np.split(counts, np.cumsum([4 * landmarks, 3, 2, 1]), -1)
         return cls(marks.reshape(*marks.shape[:-1], landmarks, 4), *others)
 
@@ -123,7 +120,7 @@ def _counted(run: Run, judging: str) -> HandCounts:
     groups: dict[str, list[BoundRule]] = {}
     for rule in rules.values():
         groups.setdefault(rule.relation.id, []).append(rule)
-    options: Mapping[str, Any] = {}
+    options: Row = {}
     blocks: list[tuple[pl.DataFrame, Counts]] = []
     for part in chunks(run.store):
         rows, cases = run.store.predictions(_COLUMNS, where=part), run.store.cases(where=part)

@@ -29,8 +29,6 @@ from instar.tasks.hand_pose.counts import FINGERS
 from instar.tasks.hand_pose.follow_ups import GROUPS, RESPONSE
 from instar.tasks.hand_pose.measures import LOST
 
-__all__ = ["SERIES", "bars_by_test_case", "finger_bars", "pck_curves", "purpose_bars", "response_curves", "run_bars"]
-
 SERIES = {SOURCE: "ink", "occlusion": "orange", "exposure": "yellow", "blur": "blue", "other": "pink"}
 """What is drawn of the groups of test cases, in this order and in these colours."""
 _RUNS = ("blue", "orange", "green", "pink", "yellow", "sky", "violet")

@@ -10,8 +10,6 @@ from instar.engine import SOURCE
 from instar.relations import BoundRule, levels_of
 from instar.transforms import Transformation
 
-__all__ = ["GROUPS", "RESPONSE", "TestCase", "accuracy_rules", "named_follow_ups"]
-
 GROUPS = {"occlusion": "a covered finger", "exposure": "exposure", "blur": "motion blur", "other": "other changes"}
 """The test cases that must cost next to nothing, by what they change."""
 RESPONSE = "response"

@@ -16,28 +16,6 @@ from instar.stats import ends, resamples
 from instar.tasks.hand_pose.counts import FINGERS, GRID, CountColumns, HandCounts, finger_of
 from instar.tasks.hand_pose.follow_ups import GROUPS
 
-__all__ = [
-    "ANSWERING",
-    "EVERY",
-    "LOST",
-    "MARGIN",
-    "MEASURES",
-    "VALUE",
-    "Floats",
-    "Row",
-    "Sums",
-    "baselines_frame",
-    "chosen_hands",
-    "groups_frame",
-    "interval_columns",
-    "measure_frames",
-    "measures_frame",
-    "parts_of",
-    "right_share",
-    "sets_of",
-    "sums_of",
-]
-
 Floats = npt.NDArray[np.float64]
 Row = dict[str, object]
 

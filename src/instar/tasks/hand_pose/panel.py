@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import polars as pl
 
@@ -13,7 +12,9 @@ from instar.report.compared import run_names
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
 from instar.report.words import interval, percent
-from instar.tasks.hand_pose.analysis import HandCounts, hand_comparison, hand_counts, hand_frames
+from instar.store import Row
+from instar.tasks.hand_pose.analysis import hand_comparison, hand_counts, hand_frames
+from instar.tasks.hand_pose.counts import HandCounts
 from instar.tasks.hand_pose.figures import (
     SERIES,
     bars_by_test_case,
@@ -25,11 +26,7 @@ from instar.tasks.hand_pose.figures import (
 )
 from instar.tasks.hand_pose.follow_ups import GROUPS, RESPONSE
 
-__all__ = ["PANELS"]
-
 Frames = Mapping[str, pl.DataFrame]
-Row = Mapping[str, Any]
-"""A row of a frame of the analysis."""
 
 _SHARES = ("hand_precision", "hand_recall", "hand_f1", "precision", "recall", "f1")
 _UNITS = {"part": "sizes of the hand", "box": "sizes of its box", "image": "image diagonals", "pixels": "pixels"}
@@ -147,7 +144,7 @@ def _lost(row: Row) -> str:
 _SLICES = {"without objects": "hands without objects (Table II)", "with objects": "hands with objects (Table III)"}
 
 
-def _by_measure(table: pl.DataFrame, *keys: str) -> Iterator[tuple[tuple[Any, ...], dict[str, Row]]]:
+def _by_measure(table: pl.DataFrame, *keys: str) -> Iterator[tuple[tuple[object, ...], dict[str, Row]]]:
     """The rows of a frame by some columns, and then by measure."""
     for key, part in table.group_by(*keys, maintain_order=True):
         yield key, {row["measure"]: row for row in part.iter_rows(named=True)}
@@ -164,7 +161,7 @@ def _baselines(runs: Mapping[str, pl.DataFrame], counts: Sequence[HandCounts]) -
     for run, table in runs.items():
         for (name,), measures in _by_measure(table, "hands"):
             cells = [str(measures["f1"]["cases"]), *(_percent(measures[one]) for one in (*_SHARES, "auc"))]
-            rows.setdefault(name, []).append([run, *cells] if len(runs) > 1 else cells)
+            rows.setdefault(str(name), []).append([run, *cells] if len(runs) > 1 else cells)
     heads = [f"{what} {measure}" for what in ("hand", "mark") for measure in ("P", "R", "F1")]
     return [
         Table(

@@ -8,8 +8,6 @@ import polars as pl
 from instar.tasks.hand_pose.counts import OTHER
 from instar.tasks.hand_pose.measures import ANSWERING, LOST, VALUE, Row, Sums, interval_columns
 
-__all__ = ["crucial_frame", "response_frame"]
-
 COMPLETED = {5: "thumb", 9: "index", 13: "middle", 17: "ring", 21: "little"}
 """The crucial points: which finger the first n landmarks complete."""
 

@@ -7,8 +7,6 @@ from functools import partial
 
 from instar.suites import Suite, listed_suite
 
-__all__ = ["PAPER_JUDGING", "SUITES", "TEST_CASES"]
-
 PAPER_JUDGING = {"normaliser": "pixels", "within": 37.795}
 """The paper's 10 mm, which its code took for 37.795 pixels, the length of 10 mm at 96 dpi."""
 TEST_CASES = {

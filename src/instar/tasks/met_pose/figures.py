@@ -22,8 +22,6 @@ from instar.report.chart import (
 from instar.report.section import Section
 from instar.tasks.met_pose.landmarks import Figure
 
-__all__ = ["classic_bars", "classic_shares", "skeleton", "worst_landmarks"]
-
 # --- beside classic testing ------------------------------------------------------------------------
 
 _KINDS = {"both": "blue", "metamorphic only": "orange", "classic only": "pink", "neither": "line"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +16,6 @@ from instar.relations import BoundRule, LandmarkErrors, aggregated, own_equivari
 from instar.skeleton import Part, Skeleton
 from instar.stats import wilson
 from instar.store import KEY
-
-__all__ = ["Figure", "landmark_table", "typical_pose"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -97,7 +94,7 @@ class _Tally:
         self.bins[rule, columns] += _binned(severity)
 
     def table(self, rules: Sequence[BoundRule], landmarks: Sequence[tuple[str, str]]) -> pl.DataFrame:
-        rows: list[tuple[Any, ...]] = []
+        rows: list[tuple[object, ...]] = []
         changing = [number for number, rule in enumerate(rules) if rule.left != "identity"]
         for which, rule in [*(([number], rule.id) for number, rule in enumerate(rules)), (changing, None)]:
             violated, bins = self.violated[which].sum(0), self.bins[which].sum(0, dtype=np.int64)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import polars as pl
 
@@ -14,11 +13,10 @@ from instar.relations import own_equivariance
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
 from instar.report.words import interval, percent, threshold_text
+from instar.store import Row
 from instar.tasks.met_pose.figures import classic_bars, classic_shares, skeleton, worst_landmarks
 from instar.tasks.met_pose.landmarks import landmark_table, typical_pose
 from instar.tasks.met_pose.suite import PAPER_BINS
-
-__all__ = ["PANELS"]
 
 ALL_RULES = "all rules"
 MOST_ROWS = 60_000
@@ -31,7 +29,7 @@ def _is_of_own_relation(run: Run, section: Section) -> bool:
     return section.relation == own_equivariance(run.manifest.system.kind).relation.name
 
 
-def _with_interval(row: Mapping[str, Any], name: str, low: str, high: str) -> str:
+def _with_interval(row: Row, name: str, low: str, high: str) -> str:
     return "–" if row[name] is None else f"{percent(row[name])} ({interval(row[low], row[high])})"
 
 

@@ -10,8 +10,6 @@ from functools import partial
 
 from instar.suites import Suite, listed_suite
 
-__all__ = ["CLASSES", "PAPER_JUDGING", "PAPER_TABLE", "SUITES", "TABLE", "listed"]
-
 Table = Mapping[str, tuple[str, ...]]
 
 CLASSES: Table = {

@@ -10,8 +10,6 @@ from instar.relations import rule
 from instar.stats import wilson
 from instar.tasks.meta_ic.relations import RELATIONS
 
-__all__ = ["CAPTION_KINDS", "caption_rules", "caption_table"]
-
 CAPTION_KINDS = ("misclassification", "omission", "number")
 
 

@@ -16,8 +16,6 @@ from instar.spelling import Parameter
 from instar.systems.system import System, SystemFamily, fingerprint_of
 from instar.tasks.meta_ic.language.nouns import counted
 
-__all__ = ["FAMILIES", "caption_of"]
-
 _ADAPTER = "1"
 """Part of the fingerprint; changes when the words for the same detections do."""
 

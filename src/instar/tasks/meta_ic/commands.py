@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from instar.tasks.meta_ic.language import Reading
     from instar.tasks.meta_ic.pool_maker import MadePool, PoolProgress
 
-__all__ = ["captions", "pool"]
-
 captions = typer.Typer(no_args_is_help=True, help="Captions: how they are read, and which of them look wrong.")
 pool = typer.Typer(no_args_is_help=True, help="Pools of cut-out objects, which `insert` pastes into images.")
 _SHEET_OBJECTS = 240

@@ -12,8 +12,6 @@ from instar.outputs.caption import Caption
 from instar.tasks.meta_ic.language import Reading, Vocabulary, read_caption
 from instar.tasks.meta_ic.relations import vocabulary_of
 
-__all__ = ["label_problems"]
-
 _COLUMNS = {
     "case": pl.String,
     "number": pl.Int32,

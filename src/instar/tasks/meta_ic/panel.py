@@ -13,8 +13,6 @@ from instar.report.words import interval, percent
 from instar.tasks.meta_ic.analysis import CAPTION_KINDS, caption_rules, caption_table
 from instar.tasks.meta_ic.relations import RELATIONS
 
-__all__ = ["PANELS"]
-
 
 def _of_run(run: Run, judging: str) -> PanelContent | None:
     numbers = _numbers(run, judging)

@@ -19,8 +19,6 @@ from instar.outputs.detections import Detections
 from instar.pool import Item, Pool, check_new, read_pool, write_item, write_listing
 from instar.systems import System
 
-__all__ = ["MadePool", "PoolProgress", "make_pool"]
-
 Mask = npt.NDArray[np.uint8]
 
 LEAST_SHARE, LEAST_PIXELS = 0.01, 4096

@@ -12,8 +12,6 @@ from instar.relations import VERDICT_COLUMNS, Evidence, Mark, MarkedPair, Relati
 from instar.spelling import Parameter
 from instar.tasks.meta_ic.language import Mention, Reading, Vocabulary, coco, read_caption, read_paper, read_vocabulary
 
-__all__ = ["RELATIONS", "Compared", "compared", "compared_rows", "vocabulary_of"]
-
 _ROLES = {
     "kept": "named in both captions",
     "added": "inserted and named",

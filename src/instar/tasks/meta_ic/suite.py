@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 
 from instar.suites import Suite, listed_suite
 
-__all__ = ["DEEPTEST", "PAPER_JUDGING", "SUITES", "listed"]
-
 OVERLAPS = (0, 0.15, 0.3, 0.45)
 """How much of the largest object the inserted one covers at most; the intervals below each are the paper's four."""
 

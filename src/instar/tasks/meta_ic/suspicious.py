@@ -22,8 +22,6 @@ from instar.report.rebuild import CannotDraw, load_pair
 from instar.tasks.meta_ic.language import counted, read_caption
 from instar.tasks.meta_ic.relations import RELATIONS, vocabulary_of
 
-__all__ = ["Suspicious", "corrected", "export_suspicious"]
-
 COLUMNS = (
     "pair",
     "case",

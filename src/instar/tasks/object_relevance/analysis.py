@@ -11,8 +11,6 @@ from instar.engine import DEFAULT
 from instar.stats import wilson
 from instar.tasks.object_relevance.relations import OUTCOMES
 
-__all__ = ["RELATION", "object_table", "outcome_table", "presence_rules"]
-
 RELATION = "presence"
 """The relation whose verdicts are about objects."""
 

@@ -14,8 +14,6 @@ from instar.cli.printing import new_console, print_json
 if TYPE_CHECKING:
     from instar.tasks.object_relevance.repair import Chosen
 
-__all__ = ["objects"]
-
 objects = typer.Typer(
     no_args_is_help=True, help="Of a detector: explain which objects it finds because of themselves, and repair it."
 )

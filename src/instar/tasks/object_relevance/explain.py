@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,20 +20,9 @@ from instar.report.rebuild import load_pair, load_source
 from instar.report.words import count_of
 from instar.shapes import Shape
 from instar.spelling import unknown
+from instar.store import Row
 from instar.tasks.object_relevance.analysis import presence_rules
 from instar.tasks.object_relevance.relations import object_in
-
-__all__ = [
-    "Explained",
-    "ObjectView",
-    "ObjectViews",
-    "explain",
-    "explained",
-    "explanation_picture",
-    "object_alone",
-    "object_panels",
-    "object_views",
-]
 
 PICTURES = 8
 """The most follow-ups that are shown."""
@@ -93,17 +81,17 @@ def _verdicts(run: Run, case: str, judging: str = DEFAULT) -> pl.DataFrame:
     return verdicts
 
 
-def _most_telling(broken: pl.DataFrame, order: list[str]) -> dict[str, Any]:
+def _most_telling(broken: pl.DataFrame, order: list[str]) -> Row:
     """Still found with the most of it erased; else the first rule of the run: the smallest change."""
 
-    def rank(row: Mapping[str, Any]) -> tuple[bool, int]:
+    def rank(row: Row) -> tuple[bool, int]:
         place = order.index(row["rule"])
         return row["kind"] != "persists", -place if row["kind"] == "persists" else place
 
     return min(broken.iter_rows(named=True), key=rank)
 
 
-def _why(rows: pl.DataFrame, judged: pl.DataFrame, broken: int, worst: Mapping[str, Any]) -> str:
+def _why(rows: pl.DataFrame, judged: pl.DataFrame, broken: int, worst: Row) -> str:
     """The reason in a sentence."""
     before = bool(rows["found_source"][0])
     in_source = "found in the source" if before else "not found in the source"
@@ -209,7 +197,7 @@ def _evidence(run: Run, case: str, name: str, judging: str) -> tuple[Evidence, s
     return judged_by, why
 
 
-def _view(judged_by: Evidence, row: Mapping[str, Any], target: str) -> ObjectView:
+def _view(judged_by: Evidence, row: Row, target: str) -> ObjectView:
     box, matching = object_in(row, target, judged_by)
     answer = Detections.from_row(row, {})
     score = float(answer.scores[matching].max()) if matching.any() else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
 
 import polars as pl
 from starlette.exceptions import HTTPException
@@ -13,7 +12,7 @@ from starlette.exceptions import HTTPException
 from instar.analysis import Run
 from instar.relations import rule as parsed
 from instar.report.words import percent
-from instar.store import Store
+from instar.store import Row, Store
 from instar.tasks.object_relevance.analysis import RELATION
 from instar.tasks.object_relevance.explain import (
     WHOLE,
@@ -31,8 +30,6 @@ from instar.viewer.pages import Viewer, neighbours
 from instar.viewer.pictures import Picture, Side, Sides
 from instar.viewer.query import Filters, address, whole
 from instar.viewer.watch import Watched
-
-__all__ = ["PAGE"]
 
 DRAWS = 12
 """The most follow-ups of one rule that are shown."""
@@ -128,7 +125,7 @@ def _picture(viewer: Viewer, query: Query, side: Side, width: int) -> Picture:
     return viewer.pictures.of_case(store, index.manifest, index.version, here.name, key, side, width, sides)
 
 
-def _content(viewer: Viewer, query: Query) -> dict[str, Any]:
+def _content(viewer: Viewer, query: Query) -> Row:
     """A case's objects with a sentence each; of one of them all rules, and the follow-ups of one rule in pictures."""
     here = _case(viewer, query)
     filters, verdicts = here.filters, here.verdicts()
@@ -157,7 +154,7 @@ def _content(viewer: Viewer, query: Query) -> dict[str, Any]:
     }
 
 
-def _object(here: _Case, one: Explained, on: bool) -> dict[str, Any]:
+def _object(here: _Case, one: Explained, on: bool) -> Row:
     return {
         "target": one.target,
         "label": one.label,
@@ -187,7 +184,7 @@ class _Step:
     page: str
 
 
-def _shown(here: _Case, verdicts: pl.DataFrame, chosen: Explained, query: Query) -> dict[str, Any]:
+def _shown(here: _Case, verdicts: pl.DataFrame, chosen: Explained, query: Query) -> Row:
     """One object: every rule about it, and one of them in pictures."""
     rows = {
         row["rule"]: row
@@ -222,7 +219,7 @@ def _shown(here: _Case, verdicts: pl.DataFrame, chosen: Explained, query: Query)
     }
 
 
-def _step(here: _Case, target: str, rule: RuleFacts, row: Mapping[str, Any]) -> _Step:
+def _step(here: _Case, target: str, rule: RuleFacts, row: Row) -> _Step:
     left, limit, severity = parsed(rule.id).left, here.limit(rule.id), row["severity"]
     state = "" if severity is None else "violated" if severity >= limit and severity > 0 else "kept"
     return _Step(
@@ -247,7 +244,7 @@ def _strongest(steps: Sequence[_Step]) -> str:
     return [step for step in judged if step.family == judged[0].family][-1].rule
 
 
-def _tile(here: _Case, one: Explained, step: _Step, views: ObjectViews, view: ObjectView, on: bool) -> dict[str, Any]:
+def _tile(here: _Case, one: Explained, step: _Step, views: ObjectViews, view: ObjectView, on: bool) -> Row:
     """One prediction: what the system says of the object there, and its pictures."""
     side: Side = "source" if view.draw is None else "follow-up"
     query: dict[str, str | int] = {"object": one.target, "shown": step.rule, "draw": view.draw or 0}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import polars as pl
 
@@ -14,10 +13,9 @@ from instar.report.chart import PERCENT_AXIS, Chart, Spec, drawn, tooltip
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
 from instar.report.words import interval, percent
+from instar.store import Row
 from instar.tasks.object_relevance.analysis import RELATION, object_table
 from instar.tasks.object_relevance.relations import OUTCOMES
-
-__all__ = ["PANELS"]
 
 _OBJECTS = ("objects", *OUTCOMES)
 _IMAGES = ("images", *(f"images_{name}" for name in OUTCOMES), "images_none")
@@ -55,7 +53,7 @@ def _tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
 def _table(table: pl.DataFrame) -> Table:
     """The outcomes of object relevance, by object and by image."""
 
-    def cells(row: Mapping[str, Any]) -> list[str]:
+    def cells(row: Row) -> list[str]:
         unreliable = "" if row["unreliable"] is None else f" ({interval(row['low'], row['high'])})"
         return [
             row["rule"].partition(" => ")[0],

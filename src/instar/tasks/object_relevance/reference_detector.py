@@ -26,19 +26,6 @@ from instar.systems.boxes import carried_back, fitted, suppressed
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
 from instar.warp import Warp
 
-__all__ = [
-    "FAMILIES",
-    "STRIDE",
-    "VERSION",
-    "Weights",
-    "decoded",
-    "framed",
-    "network_of",
-    "normalised",
-    "pytorch",
-    "read_weights",
-]
-
 VERSION = 1
 """Of the weights' file, and part of the fingerprint: changes when the answers do."""
 STRIDE = 8
@@ -49,7 +36,10 @@ MOST = 100
 SAME = 0.5
 """Of two boxes of a class that overlap by more the surer one is said."""
 
-Array = npt.NDArray[Any]
+Torch = Any
+"""PyTorch and what is made by it: it is imported late, so that nothing is known of its types."""
+Array = npt.NDArray[np.generic]
+Kinds = npt.NDArray[np.int64]
 Pixels = npt.NDArray[np.uint8]
 
 
@@ -67,7 +57,7 @@ class Weights:
             arrays: dict[str, Any] = {f"state/{name}": value for name, value in self.state.items()}
             np.savez(file, version=VERSION, labels=np.array(self.labels), side=self.side, **arrays)
 
-    def network(self, torch: Any, device: Any) -> Any:
+    def network(self, torch: Torch, device: Torch) -> Torch:
         """The network with these weights."""
         made = network_of(torch, len(self.labels))
         try:
@@ -117,7 +107,7 @@ def framed(image: Image, side: int) -> tuple[Pixels, Warp]:
     return fitted(image, (side, side), "middle", 0)
 
 
-def pytorch(owner: str) -> Any:
+def pytorch(owner: str) -> Torch:
     """PyTorch, imported late."""
     try:
         return import_module("torch")
@@ -130,14 +120,14 @@ def pytorch(owner: str) -> Any:
 # --- the network -----------------------------------------------------------------------------------
 
 
-def network_of(torch: Any, classes: int) -> Any:
+def network_of(torch: Torch, classes: int) -> Torch:
     """Per cell: a score for each class, and the box's four sides as logarithms of their distance in cells.
 
     Its 190,000 weights see 140 pixels about a cell: much more than a small object.
     """
     nn = torch.nn
 
-    def layer(inner: int, outer: int, stride: int = 1, apart: int = 1) -> list[Any]:
+    def layer(inner: int, outer: int, stride: int = 1, apart: int = 1) -> list[Torch]:
         return [
             nn.Conv2d(inner, outer, 3, stride, apart, dilation=apart, bias=False),
             nn.BatchNorm2d(outer),
@@ -161,12 +151,12 @@ def network_of(torch: Any, classes: int) -> Any:
     return made.to(memory_format=torch.channels_last)  # as images come; twice as fast on a CPU
 
 
-def normalised(pixels: Any) -> Any:
+def normalised(pixels: Torch) -> Torch:
     """Images (N, H, W, 3) of bytes as the network takes them."""
     return pixels.permute(0, 3, 1, 2).float().div(127.5).sub(1)
 
 
-def decoded(torch: Any, answer: Any, classes: int) -> tuple[Any, Any]:
+def decoded(torch: Torch, answer: Torch, classes: int) -> tuple[Torch, Torch]:
     """Scores (N, C, h, w) as logits, boxes (N, 4, h, w) in pixels."""
     rows, columns = answer.shape[2:]
     down = (torch.arange(rows, device=answer.device) + 0.5)[None, :, None] * STRIDE
@@ -175,7 +165,7 @@ def decoded(torch: Any, answer: Any, classes: int) -> tuple[Any, Any]:
     return answer[:, :classes], torch.stack([across - left, down - top, across + right, down + bottom], 1)
 
 
-def _peaks(torch: Any, heat: Any, boxes: Any) -> list[tuple[Array, Array, Array]]:
+def _peaks(torch: Torch, heat: Torch, boxes: Torch) -> list[tuple[Array, Kinds, Array]]:
     """For each image the scores, classes and boxes of the cells that score higher than their neighbours."""
     scores = heat.sigmoid()
     highest = torch.nn.functional.max_pool2d(scores, 3, 1, 1)
@@ -187,7 +177,7 @@ def _peaks(torch: Any, heat: Any, boxes: Any) -> list[tuple[Array, Array, Array]
     return [(one[one > 0], kind[one > 0], box[one > 0]) for one, kind, box in zip(best, kinds, where, strict=True)]
 
 
-def _detections(scores: Array, kinds: Array, boxes: Array, labels: Sequence[str], frame: Warp) -> Detections:
+def _detections(scores: Array, kinds: Kinds, boxes: Array, labels: Sequence[str], frame: Warp) -> Detections:
     kept = suppressed(boxes.astype(np.float64), kinds, scores.astype(np.float64), SAME, MOST)
     return carried_back(boxes[kept], [labels[int(kind)] for kind in kinds[kept]], scores[kept], frame)
 

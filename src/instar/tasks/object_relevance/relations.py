@@ -5,26 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from instar.relations import Row
 from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
 from instar.spelling import Parameter
+from instar.store import Schema
 from instar.warp import Warp, boxes_iou
-
-__all__ = ["OUTCOMES", "RELATIONS", "object_in"]
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
-Row = Mapping[str, Any]
-"""A stored case or prediction, or the parameters of a rule's relation."""
 
 OUTCOMES = ("missing", "incorrect", "persists")
 """What an unreliable inference is: lost although nothing relevant changed, found only then, found although erased."""
-MEASURES: dict[str, Any] = {
+MEASURES: Schema = {
     "label": pl.String,
     "found_source": pl.Boolean,
     "found": pl.Float64,
@@ -70,7 +67,7 @@ def presence(evidence: Evidence) -> pl.DataFrame:
     cases = {row["case"]: row for row in evidence.cases.iter_rows(named=True)}
     sources = {row["case"]: row for row in evidence.sources.filter(pl.col("repeat") == 0).iter_rows(named=True)}
     known_labels = {label for rows in (evidence.sources, follow_ups) for label in rows["labels"].explode().unique()}
-    verdicts: list[dict[str, Any]] = []
+    verdicts: list[Row] = []
     for (case,), rows in follow_ups.group_by("case", maintain_order=True):
         if case in sources:
             objects = _objects(cases.get(case, {}), sources[case], _confidence(evidence))
@@ -80,7 +77,7 @@ def presence(evidence: Evidence) -> pl.DataFrame:
 
 def _case_verdicts(
     evidence: Evidence, case: str, objects: _Objects, source: Row, follow_ups: pl.DataFrame, known_labels: set[str]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Row]:
     parameters, confidence = evidence.parameters, _confidence(evidence)
     effect, iou = str(parameters["effect"]), _least_overlap(parameters)
     inside = objects.inside(source["width"], source["height"])

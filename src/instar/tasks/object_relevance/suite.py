@@ -11,8 +11,6 @@ from itertools import chain
 
 from instar.suites import Suite, listed_suite
 
-__all__ = ["PAPER_RELATIONS", "RELATIONS", "SUITES", "each", "listed"]
-
 # fmt: off
 DETECTIONS = (
     "identity",

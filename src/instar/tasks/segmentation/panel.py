@@ -12,8 +12,6 @@ from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
 from instar.report.words import percent
 
-__all__ = ["PANELS", "overlaps"]
-
 RELATION = "class_overlap"
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from instar.outputs.segmentation import UNKNOWN, Segmentation
+from instar.relations import Row
 from instar.relations.pairing import DRAWS, paired, per_pair
 from instar.relations.relation import Evidence, Relation
 from instar.spelling import Parameter
 from instar.warp import Warp
-
-__all__ = ["RELATIONS", "class_overlaps"]
 
 Cells = npt.NDArray[np.uint8]
 MEASURES = {"worst": pl.String, "worst_iou": pl.Float64, "classes": pl.Int32, "pixel_accuracy": pl.Float64}
@@ -47,7 +45,7 @@ def class_overlap(evidence: Evidence) -> pl.DataFrame:
     return per_pair(rows, follow_ups, MEASURES)
 
 
-def _verdict(expected: Cells, actual: Segmentation, least: float) -> dict[str, Any]:
+def _verdict(expected: Cells, actual: Segmentation, least: float) -> Row:
     overlaps = class_overlaps(expected, actual.cells, len(actual.names), least)
     if not overlaps:
         return {"severity": None, "reason": "nothing of the source is in the frame, or no class is known"}

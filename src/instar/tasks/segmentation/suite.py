@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 
 from instar.suites import Suite, listed_suite
 
-__all__ = ["SUITES"]
-
 # fmt: off
 RULES = (
     "identity", "mirror(h)", "rotation(5)", "stretch(1, 0.8)", "stretch(1.25, 1)", "resolution(0.7)",

@@ -11,8 +11,6 @@ from instar.outputs.zones import Zones
 from instar.spelling import Parameter
 from instar.systems import System, SystemFamily, fingerprint_of, system
 
-__all__ = ["FAMILIES"]
-
 
 def _segmenter(name: str, *, of: str) -> System:
     inner = system(of)

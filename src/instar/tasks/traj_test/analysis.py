@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,22 +15,12 @@ from instar.engine import DEFAULT, SOURCE, chunks
 from instar.outputs.forecast import Forecast, Paths
 from instar.relations import matrices_of, rule
 from instar.stats import permutation_test, wilson
-from instar.store import Store
+from instar.store import Row, Store
 from instar.tasks.traj_test.relations import without_rounding
 from instar.warp import Warp
 
 if TYPE_CHECKING:
     from instar.analysis import Run
-
-__all__ = [
-    "DISPLACEMENTS",
-    "agreement",
-    "displacement",
-    "displacement_tests",
-    "map_table",
-    "preserving_table",
-    "trajectory_tables",
-]
 
 DISPLACEMENTS = ("best_ade", "best_fde", "mean_ade", "mean_fde")
 """Average and final displacement from the truth, in pixels: of the best future, and the mean over all of them."""
@@ -174,7 +164,7 @@ def preserving_table(verdicts: pl.DataFrame, truth: pl.DataFrame | None, *, p: f
     rows = []
     for (name, as_published), part in wvc.group_by("follow_up", "as_published", maintain_order=True):
         tested = part["p"].drop_nulls()
-        row: dict[str, Any] = {
+        row: Row = {
             "change": f"{name}{_PUBLISHED * bool(as_published)}",
             "judged": len(tested),
             **_rate("wvc", int((tested <= p).sum()), len(tested)),
@@ -252,7 +242,7 @@ def map_table(verdicts: pl.DataFrame) -> pl.DataFrame:
     kinds = directions.group_by("change", "effect", "as_published", maintain_order=True)
     for (change, effect, as_published), part in kinds:
         judged = part.filter(pl.col("severity").is_not_null())
-        row: dict[str, Any] = {
+        row: Row = {
             "change": f"{change}{_PUBLISHED * bool(as_published)}",
             "effect": effect,
             "judged": len(judged),

@@ -24,8 +24,6 @@ from instar.spelling import Parameter
 from instar.systems.system import System, SystemFamily, fingerprint_of
 from instar.warp import Size, Warp
 
-__all__ = ["FAMILIES", "NOISE", "Fan", "Grid", "Person", "between", "fan_of", "forecaster", "straight"]
-
 VERSION = "1"
 """Part of both fingerprints; changes when the answers do."""
 

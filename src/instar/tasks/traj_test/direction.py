@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +15,10 @@ from instar.outputs.heat import HeatMap, heat_of
 from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
 from instar.spelling import Parameter
 from instar.stats import wilcoxon
+from instar.store import Row, Schema
 from instar.tasks.traj_test.relations import NO_MAP, SOURCES, past_of
 from instar.transforms import mask_of
 from instar.warp import Warp, crossing, mask_at
-
-__all__ = ["RELATIONS", "direction"]
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -31,7 +29,7 @@ ALPHA = 0.05
 STEP = 0.5
 """Pixels between the places at which a path is looked at."""
 
-MEASURES: dict[str, Any] = {
+MEASURES: Schema = {
     "before": pl.Float64,
     "after": pl.Float64,
     "log_ratio": pl.Float64,
@@ -51,10 +49,10 @@ def direction(evidence: Evidence) -> pl.DataFrame:
     follow_ups = evidence.follow_ups
     paths, pasts = Paths.of(follow_ups), past_of(evidence.cases)
     columns = ["map", "map_size", "map_warp", "width", "height"]
-    sources_of: dict[str, list[dict[str, Any]]] = {}
+    sources_of: dict[str, list[Row]] = {}
     for row in evidence.sources.select("case", "repeat", *columns).iter_rows(named=True):
         sources_of.setdefault(row["case"], []).append(row)
-    verdicts: list[dict[str, Any]] = []
+    verdicts: list[Row] = []
     rows = follow_ups.select("case", "follow_up", "warp", "mask", *columns).iter_rows(named=True)
     for number, row in enumerate(rows):
         sources = sources_of.get(row["case"])
@@ -70,13 +68,8 @@ def direction(evidence: Evidence) -> pl.DataFrame:
 
 
 def _verdict(
-    sources: Sequence[Mapping[str, Any]],
-    follow_up: Mapping[str, Any],
-    warp: Warp,
-    here: Floats | None,
-    futures: Floats,
-    evidence: Evidence,
-) -> dict[str, Any]:
+    sources: Sequence[Row], follow_up: Row, warp: Warp, here: Floats | None, futures: Floats, evidence: Evidence
+) -> Row:
     effect, margin = evidence.parameters["effect"], evidence.options["margin"]
     as_published = evidence.parameters["test"] == "wilcoxon"
     if not follow_up["mask"]:
@@ -102,9 +95,7 @@ def _verdict(
     return {**counts, **measured, "severity": severity, "kind": outcome}
 
 
-def _measured(
-    sources: Sequence[Mapping[str, Any]], follow_up: Mapping[str, Any], warp: Warp, mask: Mask, effect: str
-) -> dict[str, Any] | None:
+def _measured(sources: Sequence[Row], follow_up: Row, warp: Warp, mask: Mask, effect: str) -> Row | None:
     """Masses in the changed cells before and after; None where there is no probability map."""
     actual = heat_of(follow_up)
     # a map that is the same for every run of a system is looked at once
@@ -133,7 +124,7 @@ def _measured(
     }
 
 
-def _placed(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def _placed(row: Row) -> tuple[object, ...]:
     """What tells maps apart: their cells, and where these lie."""
     return row["map"], *(row["map_warp"] or ())
 

@@ -27,8 +27,6 @@ from instar.systems.onnx import onnx_session
 from instar.systems.system import System, SystemFamily, fingerprint_of, hash_file
 from instar.warp import crossing
 
-__all__ = ["FAMILIES"]
-
 VERSION = "1"
 """Part of the fingerprint; changes when the adapter's answers do."""
 

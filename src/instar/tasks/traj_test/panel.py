@@ -11,8 +11,6 @@ from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.words import interval, percent
 from instar.tasks.traj_test.analysis import trajectory_tables
 
-__all__ = ["PANELS"]
-
 _MEASURES = {"best_ade": "best ADE", "best_fde": "best FDE", "mean_ade": "mean ADE", "mean_fde": "mean FDE"}
 _USUAL_P = 0.05
 

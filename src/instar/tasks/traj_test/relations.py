@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +16,8 @@ from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
 from instar.scene import Track
 from instar.spelling import Parameter
 from instar.stats import hellinger, permutation_test, wasserstein, z_test
+from instar.store import Row, Schema
 from instar.warp import Warp
-
-__all__ = ["NO_MAP", "RELATIONS", "SOURCES", "hvc", "past_of", "without_rounding", "wvc"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -43,7 +41,7 @@ def past_of(cases: pl.DataFrame) -> dict[str, Floats]:
 
 # --- wvc: the sampled futures -----------------------------------------------------------------------
 
-WVC_MEASURES: dict[str, Any] = {
+WVC_MEASURES: Schema = {
     "p": pl.Float64,
     "p_least": pl.Float64,
     "distance": pl.Float64,
@@ -67,12 +65,12 @@ def wvc(evidence: Evidence) -> pl.DataFrame:
     pasts = past_of(evidence.cases)
     warps = matrices_of(evidence.follow_ups)
     judged = _against_each if evidence.parameters["test"] == "z" else _against_all
-    verdicts: list[dict[str, Any]] = []
+    verdicts: list[Row] = []
     previous, own = None, np.zeros((0, 0))
     for (case, follow_up), rows in _rows_by(evidence.follow_ups, "case", "follow_up").items():
-        if case not in runs_of:
+        if (case,) not in runs_of:
             continue
-        sources = [source_paths[row] for row in runs_of[case]]
+        sources = [source_paths[row] for row in runs_of[case,]]
         if case != previous:
             previous, own = case, _distances(_even(sources), None, judged is _against_all)
         base = {"case": case, "follow_up": follow_up, "target": "whole", "sources": len(sources), "runs": len(rows)}
@@ -82,12 +80,12 @@ def wvc(evidence: Evidence) -> pl.DataFrame:
     return pl.DataFrame(verdicts, schema={**VERDICT_COLUMNS, **WVC_MEASURES}, orient="row")
 
 
-def _rows_by(frame: pl.DataFrame, *keys: str) -> dict[Any, list[int]]:
-    """Row numbers by one or two columns, cases one after the other."""
-    rows: dict[Any, list[int]] = {}
+def _rows_by(frame: pl.DataFrame, *keys: str) -> dict[tuple[str, ...], list[int]]:
+    """Row numbers by the values of some columns, cases one after the other."""
+    rows: dict[tuple[str, ...], list[int]] = {}
     ordered = frame.select(*keys).with_row_index("row").sort(keys[0], maintain_order=True)
     for row, *names in ordered.iter_rows():
-        rows.setdefault(names[0] if len(keys) == 1 else tuple(names), []).append(row)
+        rows.setdefault(tuple(names), []).append(row)
     return rows
 
 
@@ -125,7 +123,7 @@ def _mean_within(matrix: Floats) -> float:
     return float(matrix[np.triu_indices(len(matrix), 1)].mean()) if len(matrix) > 1 else 0.0
 
 
-def _unequal(sources: Sequence[Floats], runs: Sequence[Floats]) -> Iterator[dict[str, Any]]:
+def _unequal(sources: Sequence[Floats], runs: Sequence[Floats]) -> Iterator[Row]:
     counts = " and ".join(map(str, dict.fromkeys(len(run) for run in [*sources, *runs])))
     yield {
         "severity": None,
@@ -136,7 +134,7 @@ def _unequal(sources: Sequence[Floats], runs: Sequence[Floats]) -> Iterator[dict
 
 def _against_all(
     sources: Sequence[Floats], runs: Sequence[Floats], warps: Sequence[Floats], own: Floats, least: float
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Row]:
     """One verdict over all runs, with p by permuting whole runs."""
     carried_back = [Warp(warp, (1, 1), (1, 1)).inverse.points(run) for run, warp in zip(runs, warps, strict=True)]
     together = _even([*sources, *carried_back])
@@ -166,7 +164,7 @@ def _against_all(
 
 def _against_each(
     sources: Sequence[Floats], runs: Sequence[Floats], warps: Sequence[Floats], own: Floats, least: float
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Row]:
     """As published: the source is carried forward, and each comparison has its own z-test and is a target.
 
     The distances among the source runs stay in the source's pixels, and are not squared.
@@ -192,7 +190,7 @@ def _against_each(
 
 # --- hvc: the probability map -----------------------------------------------------------------------
 
-HVC_MEASURES: dict[str, Any] = {"own": pl.Float64}
+HVC_MEASURES: Schema = {"own": pl.Float64}
 
 
 def hvc(evidence: Evidence) -> pl.DataFrame:
@@ -204,7 +202,7 @@ def hvc(evidence: Evidence) -> pl.DataFrame:
     columns = ["map", "map_size", "map_warp", "width", "height"]
     sources = evidence.sources.select("case", "repeat", *columns).to_dicts()
     runs_of, noise = _rows_by(evidence.sources, "case"), dict[str, float | None]()
-    verdicts: list[dict[str, Any]] = []
+    verdicts: list[Row] = []
     for place, row in enumerate(follow_ups.select("case", "warp", "source", *columns).iter_rows(named=True)):
         source = sources[row["source"]]
         verdict = {"row": place, "target": "whole", "severity": None, "kind": None, "reason": None, "own": None}
@@ -215,13 +213,13 @@ def hvc(evidence: Evidence) -> pl.DataFrame:
         frame = (source["width"], source["height"])
         actual = answer.warped(Warp(np.reshape(row["warp"], (3, 3)), frame, (row["width"], row["height"])).inverse)
         if row["case"] not in noise:
-            noise[row["case"]] = _noise([sources[number] for number in runs_of[row["case"]][:2]])
+            noise[row["case"]] = _noise([sources[number] for number in runs_of[row["case"],][:2]])
         severity = hellinger(expected.cells, actual.onto(expected))
         verdicts.append({**verdict, "severity": severity, "own": noise[row["case"]]})
     return per_pair(verdicts, follow_ups, HVC_MEASURES)
 
 
-def _noise(rows: Sequence[Mapping[str, Any]]) -> float | None:
+def _noise(rows: Sequence[Row]) -> float | None:
     heats = [heat for heat in map(heat_of, rows) if heat is not None]
     return hellinger(heats[0].cells, heats[1].onto(heats[0])) if len(heats) == 2 else None
 

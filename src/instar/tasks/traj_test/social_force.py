@@ -21,8 +21,6 @@ from instar.systems.system import System, SystemFamily
 from instar.tasks.traj_test.constant_velocity import NOISE, Fan, Grid, Person, between, fan_of, forecaster, straight
 from instar.warp import Warp
 
-__all__ = ["FAMILIES"]
-
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 

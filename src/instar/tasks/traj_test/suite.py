@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping
 
 from instar.suites import Suite, listed_suite
 
-__all__ = ["CLASS_CHANGES", "GEOMETRY", "OBSTACLES", "SUITES", "geometry", "map_rules"]
-
 # fmt: off
 GEOMETRY: tuple[str, ...] = (
     "mirror(v)", "mirror(h)", "rotate90(1)", "rotate90(2)", "rotate90(3)", "rescale(0.8)", "rescale(1.2)")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from instar.tasks.meta_ic.language.mentions import Number
 from instar.tasks.meta_ic.language.sentence import NOUN_TAGS, REACH, Occurrence, Phrase, Sentence
 
-__all__ = ["number_of"]
-
 
 def number_of(sentence: Sentence, occurrence: Occurrence) -> tuple[Number, str]:
     """One, many or open, and what decided it where the noun itself does not."""

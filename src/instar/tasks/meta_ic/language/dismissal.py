@@ -8,8 +8,6 @@ from instar.tasks.meta_ic.language.lexicon import tagger_lists
 from instar.tasks.meta_ic.language.sentence import NOUN_TAGS, REACH, Occurrence, Phrase, Sentence
 from instar.tasks.meta_ic.language.vocabulary import Entry
 
-__all__ = ["reason_against"]
-
 
 def reason_against(sentence: Sentence, occurrence: Occurrence, named: Collection[str]) -> str:
     """Why an occurrence does not count; empty if it does. `named` are the classes named before it."""

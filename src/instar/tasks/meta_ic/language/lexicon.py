@@ -12,22 +12,6 @@ from functools import cache
 from instar.tasks.meta_ic.language.nouns import plural
 from instar.tasks.meta_ic.language.word_lists import read_table, word_sets
 
-__all__ = [
-    "ADJECTIVE",
-    "ADVERB",
-    "ED",
-    "ING",
-    "NOUN",
-    "PLAIN",
-    "PLURAL",
-    "THIRD",
-    "TaggerLists",
-    "add_kind",
-    "guessed_kinds",
-    "known_kinds",
-    "tagger_lists",
-]
-
 NOUN, PLURAL, THIRD, PLAIN, ING, ED, ADJECTIVE, ADVERB = (1 << bit for bit in range(8))
 """What a word may be, as bits: noun, plural, verb with its -s, without it, in -ing, in -ed, adjective, adverb."""
 

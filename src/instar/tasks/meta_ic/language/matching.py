@@ -9,8 +9,6 @@ from instar.tasks.meta_ic.language.splitting import Words
 from instar.tasks.meta_ic.language.tagger import TAGS, Tagger
 from instar.tasks.meta_ic.language.vocabulary import Entry, Vocabulary
 
-__all__ = ["Match", "find_matches", "tags_of"]
-
 Match: TypeAlias = tuple[int, int, tuple[Entry, ...]]
 """From which word to which (not included) what entries match: one, or the several meanings of one spelling."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Mention", "Number", "Reading"]
-
 Number = Literal["one", "many", "any"]
 """`any` where the words leave the number open: broccoli, a pair of scissors, every bed."""
 

@@ -9,8 +9,6 @@ from functools import cache
 
 from instar.tasks.meta_ic.language.word_lists import read_table, word_sets
 
-__all__ = ["article", "counted", "plural", "singular"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Lists:

@@ -14,8 +14,6 @@ from instar.tasks.meta_ic.language.splitting import split
 from instar.tasks.meta_ic.language.vocabulary import coco
 from instar.tasks.meta_ic.language.word_lists import read_table
 
-__all__ = ["paper_classes", "read_paper"]
-
 
 @cache
 def paper_classes() -> tuple[str, ...]:

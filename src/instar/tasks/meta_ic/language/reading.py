@@ -14,8 +14,6 @@ from instar.tasks.meta_ic.language.splitting import split
 from instar.tasks.meta_ic.language.tagger import Tagger
 from instar.tasks.meta_ic.language.vocabulary import Entry, Vocabulary, coco
 
-__all__ = ["read_caption"]
-
 
 def read_caption(text: str, vocabulary: Vocabulary | None = None, tagger: Tagger | None = None) -> Reading:
     """The objects that a caption names: COCO's classes unless another vocabulary is given.

@@ -10,8 +10,6 @@ from instar.tasks.meta_ic.language.splitting import Words
 from instar.tasks.meta_ic.language.vocabulary import Entry, Vocabulary
 from instar.tasks.meta_ic.language.word_lists import word_sets
 
-__all__ = ["NOUN_TAGS", "REACH", "Occurrence", "Phrase", "ReaderLists", "Sentence"]
-
 REACH = 12
 """How many words back anything looks, so that no text takes long."""
 NOUN_TAGS = ("noun", "plural")

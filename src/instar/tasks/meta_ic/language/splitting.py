@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Words", "split"]
-
 _WORD = re.compile(r"w/o?(?=\s)|[^\W_]+(?:['’](?!s\b)[^\W_]+)*|['’]s\b|\S", re.IGNORECASE)
 _APOSTROPHES = "'’‘`´"
 _QUOTES = '"“”„«»'

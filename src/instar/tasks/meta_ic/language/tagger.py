@@ -26,8 +26,6 @@ from instar.tasks.meta_ic.language.lexicon import (
     tagger_lists,
 )
 
-__all__ = ["TAGS", "EmbeddedTagger", "Tag", "Tagger"]
-
 Tag = Literal[
     "noun",
     "plural",

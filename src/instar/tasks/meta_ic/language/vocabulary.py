@@ -16,8 +16,6 @@ from instar.tasks.meta_ic.language.splitting import split
 from instar.tasks.meta_ic.language.tagger import EmbeddedTagger
 from instar.tasks.meta_ic.language.word_lists import read_table
 
-__all__ = ["Entry", "Vocabulary", "coco", "read_vocabulary"]
-
 Kind = Literal["word", "many", "mass", "either", "pair", "implied", "not", "wider"]
 Form = Literal["singular", "plural", "both"]
 

@@ -6,8 +6,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-__all__ = ["read_table", "word_sets"]
-
 
 def read_table(name: str) -> dict[str, Any]:
     """The content of a TOML file beside this module."""

@@ -22,8 +22,6 @@ from instar.systems import System
 from instar.tasks.object_relevance.analysis import presence_rules
 from instar.tasks.object_relevance.repair.measures import Measured, matched
 
-__all__ = ["compared", "measured"]
-
 _AT_ONCE = 64
 
 Floats = npt.NDArray[np.float64]

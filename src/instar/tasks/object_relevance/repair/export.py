@@ -14,7 +14,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -24,8 +23,6 @@ from instar.case import Case, read_input
 from instar.datasets import Dataset
 from instar.image import Image
 from instar.outputs.detections import Detections
-
-__all__ = ["LABELS", "VALIDATION", "Example", "examples", "export"]
 
 LABELS = "instances_train.json"
 VALIDATION = "instances_val.json"
@@ -85,7 +82,7 @@ def export(folder: Path, training: Iterable[Example], validation: Dataset | None
     return folder
 
 
-Entry = tuple[dict[str, Any], Detections, tuple[int, int]]
+Entry = tuple[dict[str, str | int], Detections, tuple[int, int]]
 """What COCO says of an image, its labels, its size."""
 
 
@@ -110,7 +107,7 @@ def _write_images(part: Path, split: str, written: Iterable[Example]) -> list[En
 
 
 def _write_coco(path: Path, entries: list[Entry], labels: list[str]) -> None:
-    annotations: list[dict[str, Any]] = []
+    annotations: list[dict[str, object]] = []
     for image, truth, _ in entries:
         for number, (box, label) in enumerate(zip(truth.boxes.astype(np.float64), truth.labels, strict=True)):
             x0, y0, x1, y1 = box.tolist()
@@ -136,7 +133,7 @@ def _write_coco(path: Path, entries: list[Entry], labels: list[str]) -> None:
     )
 
 
-def _runs(mask: npt.NDArray[np.bool_]) -> dict[str, Any]:
+def _runs(mask: npt.NDArray[np.bool_]) -> dict[str, object]:
     """Plain run lengths, down the columns, beginning with what is not inside."""
     flat = np.concatenate([[False], mask.T.ravel()])
     ends = np.flatnonzero(np.diff(flat)).tolist()
@@ -152,4 +149,4 @@ def _write_yolo(folder: Path, entries: list[Entry], labels: list[str]) -> None:
         for box, label in zip(np.clip(truth.boxes.astype(np.float64), 0, frame) / frame, truth.labels, strict=True):
             x0, y0, x1, y1 = box.tolist()
             lines.append(f"{labels.index(label)} {(x0 + x1) / 2:.8f} {(y0 + y1) / 2:.8f} {x1 - x0:.8f} {y1 - y0:.8f}\n")
-        (folder / f"{Path(image['file_name']).stem}.txt").write_text("".join(lines), "utf-8")
+        (folder / f"{Path(str(image['file_name'])).stem}.txt").write_text("".join(lines), "utf-8")

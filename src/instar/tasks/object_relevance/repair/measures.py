@@ -21,15 +21,14 @@ import polars as pl
 
 from instar.outputs.detections import Detections
 from instar.stats import bootstrap
+from instar.store import Row, Schema
 from instar.systems import MissingExtra
-
-__all__ = ["CONFIDENCE", "MEASURES", "TABLE", "Measured", "before_after", "evaluator", "markdown", "matched"]
 
 CONFIDENCE = 0.5
 """The score from which a detection counts, in precision, recall and the counts."""
 
 MEASURES = ("mAP@0.5", "mAP@0.5:0.95", "precision", "recall", "TP", "FP", "FN", "mean IoU", "unreliable")
-TABLE: dict[str, Any] = {
+TABLE: Schema = {
     "measure": pl.String,
     **dict.fromkeys(("before", "before_low", "before_high", "after", "after_low", "after_high"), pl.Float64),
     **dict.fromkeys(("change", "low", "high", "seed_low", "seed_high"), pl.Float64),
@@ -40,6 +39,8 @@ TABLE: dict[str, Any] = {
 _LESS_IS_BETTER = {"FP", "FN", "unreliable"}
 _WHOLE = {"TP", "FP", "FN"}
 
+Coco = Any
+"""pycocotools and what is made by it, which have no types."""
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
@@ -180,7 +181,7 @@ def matched(answers: Sequence[Detections], truths: Sequence[Detections]) -> Meas
     return Measured(len(truths), tuple(classes))
 
 
-def _overlaps(ious: Any, match: Floats, labels: Sequence[int]) -> Floats:
+def _overlaps(ious: Coco, match: Floats, labels: Sequence[int]) -> Floats:
     """The IoU of each detection with the label it is matched with, 0 without one."""
     place = {label: number for number, label in enumerate(labels)}
     return np.array(
@@ -188,7 +189,7 @@ def _overlaps(ious: Any, match: Floats, labels: Sequence[int]) -> Floats:
     )
 
 
-def evaluator() -> tuple[Any, Any]:
+def evaluator() -> tuple[Coco, Coco]:
     """pycocotools' modules `coco` and `cocoeval`, imported late."""
     try:
         return import_module("pycocotools.coco"), import_module("pycocotools.cocoeval")
@@ -198,11 +199,11 @@ def evaluator() -> tuple[Any, Any]:
         raise MissingExtra("mAP needs pycocotools: pip install 'instar[repair]'") from None
 
 
-def _evaluated(answers: Sequence[Detections], truths: Sequence[Detections]) -> tuple[Any, list[str]]:
+def _evaluated(answers: Sequence[Detections], truths: Sequence[Detections]) -> tuple[Coco, list[str]]:
     coco, cocoeval = evaluator()
     names = sorted({label for one in (*truths, *answers) for label in one.labels})
     numbers = {name: number for number, name in enumerate(names, start=1)}
-    entries: list[list[dict[str, Any]]] = []
+    entries: list[list[Row]] = []
     for side in (truths, answers):
         entries.append([])
         for image, one in enumerate(side, start=1):

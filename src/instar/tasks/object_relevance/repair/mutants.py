@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,12 +20,10 @@ from instar.engine import DEFAULT, SOURCE, Need, bound_rules, make_follow_up, pr
 from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.relations import Rule, rule
-from instar.store import Manifest, Store
+from instar.store import Manifest, Row, Store
 from instar.tasks.object_relevance.analysis import presence_rules
 from instar.tasks.object_relevance.repair.export import Example
 from instar.transforms import NotApplicable, Transformation
-
-__all__ = ["Chosen", "choose", "exposing", "mutant_rules", "mutants"]
 
 SHARE = 0.15
 """Mutants in the training set; the paper had 1 to 27 %."""
@@ -167,20 +164,22 @@ def _needs(
     store: Store, manifest: Manifest, case: Case, image: Image, changed: Transformation
 ) -> dict[str, Need | NotApplicable]:
     """What the follow-up was made with."""
-    mine = pl.col("case") == case.id
+    of_case = pl.col("case") == case.id
     needs: dict[str, Need | NotApplicable] = {}
     for need in sorted(changed.needs - {"truth", "objects"}):
         if need == "source":
-            row = store.whole(store.predictions(where=mine & (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0)))
+            row = store.whole(
+                store.predictions(where=of_case & (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0))
+            )
             needs[need] = Detections.from_row(row.row(0, named=True), manifest.header)
         else:
-            needs[need] = store.need_value(store.needs(mine & (pl.col("need") == need)).row(0, named=True))
+            needs[need] = store.need_value(store.needs(of_case & (pl.col("need") == need)).row(0, named=True))
     for need in changed.needs & {"truth", "objects"}:
         needs[need] = provided(need, None, case, image)
     return needs
 
 
-def _unchanged(case: Case, stored: Mapping[str, Any]) -> Image:
+def _unchanged(case: Case, stored: Row) -> Image:
     """The case's image, if it and its labels are still what was tested."""
     image, digest = read_input(case)
     if digest != stored["hash"]:

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +24,7 @@ from instar.systems import System, fingerprint_of, hash_file, system
 from instar.tasks.object_relevance.reference_detector import (
     STRIDE,
     VERSION,
+    Torch,
     Weights,
     decoded,
     framed,
@@ -35,8 +35,6 @@ from instar.tasks.object_relevance.reference_detector import (
 )
 from instar.tasks.object_relevance.repair.export import LABELS
 from instar.warp import Warp
-
-__all__ = ["detector", "train"]
 
 PROGRESS_EVERY = 10.0
 """Seconds between two lines of progress."""
@@ -118,11 +116,11 @@ class _Unfinished:
     path: Path
     fingerprint: str
 
-    def save(self, torch: Any, network: Any, optimiser: Any, step: int) -> None:
+    def save(self, torch: Torch, network: Torch, optimiser: Torch, step: int) -> None:
         states = {"network": network.state_dict(), "optimiser": optimiser.state_dict()}
         place_file(self.path, partial(torch.save, {"fingerprint": self.fingerprint, "step": step, **states}))
 
-    def resume(self, torch: Any, network: Any, optimiser: Any, device: Any) -> int:
+    def resume(self, torch: Torch, network: Torch, optimiser: Torch, device: Torch) -> int:
         """Take the training up, and say how many steps of it are done; 0 where there is none like it."""
         if not self.path.is_file():
             return 0
@@ -136,10 +134,10 @@ class _Unfinished:
 
 
 def _fit(
-    torch: Any,
-    network: Any,
+    torch: Torch,
+    network: Torch,
     training: _Training,
-    device: Any,
+    device: Torch,
     unfinished: _Unfinished,
     *,
     seed: int,
@@ -185,7 +183,7 @@ def _fit(
     network.eval()
 
 
-def _digest(arrays: Sequence[npt.NDArray[Any]]) -> str:
+def _digest(arrays: Sequence[npt.NDArray[np.generic]]) -> str:
     digest = xxhash.xxh3_128()
     for each in arrays:
         digest.update(np.ascontiguousarray(each).tobytes())
@@ -198,7 +196,7 @@ def _order(chance: np.random.Generator, count: int, wanted: int) -> npt.NDArray[
     return np.asarray(np.concatenate([chance.permutation(count) for _ in range(rounds)])[:wanted], np.int64)
 
 
-def _focal(torch: Any, logits: Any, heat: Any) -> Any:
+def _focal(torch: Torch, logits: Torch, heat: Torch) -> Torch:
     """Focal loss for middles of objects; cells near one count little as its absence."""
     sure, unsure = torch.nn.functional.logsigmoid(logits), torch.nn.functional.logsigmoid(-logits)
     score = logits.sigmoid()
@@ -207,7 +205,7 @@ def _focal(torch: Any, logits: Any, heat: Any) -> Any:
     return -loss.sum() / middle.sum().clamp(min=1)
 
 
-def _overlap(torch: Any, predicted: Any, wanted: Any, weight: Any) -> Any:
+def _overlap(torch: Torch, predicted: Torch, wanted: Torch, weight: Torch) -> Torch:
     """1 − generalised IoU, over the cells near the middles of objects."""
     low, high = torch.maximum(predicted[:, :2], wanted[:, :2]), torch.minimum(predicted[:, 2:], wanted[:, 2:])
     both = (high - low).clamp(min=0).prod(1)
@@ -260,7 +258,7 @@ def _loaded(folder: Path, side: int) -> _Training:
 
 
 @contextmanager
-def _repeatable(torch: Any, seed: int) -> Iterator[None]:
+def _repeatable(torch: Torch, seed: int) -> Iterator[None]:
     """Chance from the seed alone, and the caller's own chance and choices as they were."""
     kept = torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
     torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False

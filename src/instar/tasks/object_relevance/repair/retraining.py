@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -27,8 +26,6 @@ from instar.tasks.object_relevance.repair.mutants import SHARE, Chosen, choose, 
 from instar.tasks.object_relevance.repair.search import NOTHING, search
 from instar.tasks.object_relevance.repair.splits import check_disjoint
 from instar.tasks.object_relevance.repair.trainer import REFERENCE, Trainer, seconds, trained, trainer
-
-__all__ = ["Repaired", "augment", "repair"]
 
 Say = Callable[[str], None]
 SIDES = ("before", "after")
@@ -269,7 +266,7 @@ def _opened(data: str | Path | Dataset) -> Dataset:
     return data if isinstance(data, Dataset) else dataset(data)
 
 
-def _check_same(folder: Path, settings: Mapping[str, Any]) -> None:
+def _check_same(folder: Path, settings: Mapping[str, object]) -> None:
     """A folder is of one repair: with other settings its trainings would be taken for what they are not."""
     path = folder / SETTINGS
     begun = any((folder / name).exists() for name in ("search", "augmented", "originals", "trained"))

@@ -17,8 +17,6 @@ from instar.tasks.object_relevance.repair.export import examples, export
 from instar.tasks.object_relevance.repair.mutants import choose, mutants
 from instar.tasks.object_relevance.repair.trainer import Trainer, trained
 
-__all__ = ["NOTHING", "candidates", "search"]
-
 NOTHING = "no mutants"
 SAMPLE = 0.3
 """The share of the training set that is trained on while searching."""

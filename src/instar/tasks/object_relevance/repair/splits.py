@@ -9,8 +9,6 @@ from instar.datasets import Dataset
 from instar.image import Image
 from instar.outputs.detections import Detections
 
-__all__ = ["check_disjoint"]
-
 
 def check_disjoint(sets: Mapping[str, Dataset]) -> None:
     """Raise where two sets hold the same pixels, under whatever name, and where one has no labels.

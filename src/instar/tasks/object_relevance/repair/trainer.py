@@ -16,15 +16,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from instar.files import place_file
 from instar.outputs.detections import Detections
 from instar.registry import loaded_object
 from instar.spelling import unknown
 from instar.systems import System, fingerprint_of, from_function, hash_file
-
-__all__ = ["REFERENCE", "Trainer", "seconds", "trained", "trainer"]
 
 REFERENCE = "reference"
 """The built-in trainer's name."""
@@ -39,7 +36,7 @@ class Trainer:
 
     name: str
     train: Callable[..., Path]
-    detector: Callable[[Path], System | Callable[..., Any]]
+    detector: Callable[[Path], System | Callable[..., object]]
 
     def system(self, weights: Path) -> System:
         """The detector with these weights."""
