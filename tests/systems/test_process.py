@@ -34,7 +34,8 @@ from instar.scene import Scene
 from instar.spelling import bind, parse_call, spell
 from instar.suites import Suite
 from instar.systems import System
-from instar.systems.process import FAMILIES, Crashed, TimedOut
+from instar.systems.child import Crashed, TimedOut
+from instar.systems.process import FAMILIES
 from tests.missing import absent
 from tests.toys import rectangles, scene, steady, write_scenes
 
