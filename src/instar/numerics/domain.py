@@ -13,7 +13,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[Any]
 Shape = tuple[int | None, ...]
-Fold = Callable[..., Any]
+Fold = Callable[..., Floats]
 """`np.min` for lower bounds, `np.max` for upper ones."""
 
 _MOST_CELLS = 1 << 15
@@ -96,7 +96,7 @@ class Span:
         """The largest absolute value."""
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
-    def each(self, change: Callable[[Floats], Any]) -> Span:
+    def each(self, change: Callable[[Floats], Floats]) -> Span:
         """The same change of both bounds."""
         return Span(change(self.low), change(self.high), self.nan)
 
