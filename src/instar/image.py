@@ -27,6 +27,8 @@ Pixels = npt.NDArray[np.uint8]
 MOST_PIXELS = 2**28
 """Larger images are refused: a few compressed kilobytes can claim to be gigabytes."""
 
+_Decoded = npt.NDArray[Any]
+
 
 class Unreadable(ValueError):
     """An input that cannot be read; its message says which and why."""
@@ -314,7 +316,7 @@ def _decoded(data: bytes, kind: str) -> Pixels | None:
         if _RGB is not None:
             return cv2.imdecode(buffer, _RGB | cv2.IMREAD_IGNORE_ORIENTATION)  # type: ignore[return-value]
         return bgr_to_rgb(cv2.imdecode(buffer, plain))
-    full: npt.NDArray[Any] | None = cv2.imdecode(buffer, cv2.IMREAD_UNCHANGED)
+    full: _Decoded | None = cv2.imdecode(buffer, cv2.IMREAD_UNCHANGED)
     if full is None:
         return _first_of_gif(data) if kind == "gif" else None
     if full.dtype not in (np.uint8, np.uint16):
@@ -331,12 +333,12 @@ def _decoded(data: bytes, kind: str) -> Pixels | None:
 _RGB: int | None = getattr(cv2, "IMREAD_COLOR_RGB", None)  # since 4.11; the decoder's own order, at no cost
 
 
-def bgr_to_rgb(bgr: npt.NDArray[Any] | None) -> Pixels | None:
+def bgr_to_rgb(bgr: _Decoded | None) -> Pixels | None:
     # In place: another few hundred thousand fresh bytes cost more than exchanging channels.
     return None if bgr is None else np.asarray(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB, dst=bgr), dtype=np.uint8)
 
 
-def _on_white(bgra: npt.NDArray[Any]) -> Pixels:
+def _on_white(bgra: _Decoded) -> Pixels:
     """Transparent pixels show white, as in most viewers."""
     top = np.iinfo(bgra.dtype).max
     flat = (bgra[..., 2::-1] >> 8 if top > 255 else bgra[..., 2::-1]).astype(np.uint8)
@@ -383,8 +385,7 @@ class _Quiet:
 
 def _set_log_level(level: int) -> int:
     """The level before. OpenCV 4 and 5 have it in different places."""
-    library: Any = cv2
-    set_level = getattr(library, "setLogLevel", None) or library.utils.logging.setLogLevel
+    set_level = getattr(cv2, "setLogLevel", None) or cv2.utils.logging.setLogLevel
     return int(set_level(level))
 
 

@@ -35,7 +35,7 @@ def loaded_object(name: str) -> Any:
     if here not in sys.path and "" not in sys.path:
         sys.path.append(here)
     try:
-        loaded: Any = importlib.import_module(module_name)
+        loaded: object = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name and module_name.startswith(error.name):
             raise ModuleNotFoundError(
@@ -56,7 +56,7 @@ class _Registration:
 
     name: str
     owner: str
-    load: Callable[[], Any]
+    load: Callable[[], object]
 
 
 @cache
@@ -100,8 +100,8 @@ def _package(entry: EntryPoint) -> str:
     return entry.dist.name if entry.dist is not None else entry.value
 
 
-def _loader(task: Task, name: str, place: str) -> Callable[[], Any]:
-    def load() -> Any:
+def _loader(task: Task, name: str, place: str) -> Callable[[], object]:
+    def load() -> object:
         module_name, _, attribute = place.partition(":")
         stands = getattr(importlib.import_module(module_name, task.package), attribute)
         return stands[name] if isinstance(stands, Mapping) else stands
@@ -109,7 +109,7 @@ def _loader(task: Task, name: str, place: str) -> Callable[[], Any]:
     return load
 
 
-def _add_once(table: dict[str, Any], name: str, thing: Any, owner: str) -> None:
+def _add_once(table: dict[str, T], name: str, thing: T, owner: str) -> None:
     if name in table:
         warnings.warn(
             f"{owner} brings {name!r}, which is there already; the first one is used", BrokenPlugin, stacklevel=2

@@ -7,7 +7,7 @@ describes the format. Left and right are the subject's own.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -25,6 +25,7 @@ Length = tuple[tuple[int, ...], tuple[int, ...]]
 """Two ends, each the mean of some landmarks, given by index."""
 
 _BUILT_IN = Path(__file__).parent / "skeletons"
+_Fail = Callable[[str], ValueError]
 _KEYS = ("name", "include", "landmarks", "pairs", "parts", "lengths", "groups", "edges", "default")
 _RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 # What can stand unquoted in a rule's spelling and in a comma list of landmarks.
@@ -79,15 +80,8 @@ class Skeleton:
 
     def __reduce__(self) -> tuple[type[Skeleton], tuple[object, ...]]:
         # A read-only mapping cannot be pickled, and skeletons travel to worker processes.
-        return Skeleton, (
-            self.name,
-            self.landmarks,
-            self.pairs,
-            self.parts,
-            dict(self.groups),
-            self.edges,
-            self.default,
-        )
+        parts, groups = self.parts, dict(self.groups)
+        return Skeleton, (self.name, self.landmarks, self.pairs, parts, groups, self.edges, self.default)
 
     @cached_property
     def _hash(self) -> int:
@@ -112,7 +106,6 @@ class Skeleton:
         return swap
 
     def index(self, landmark: str) -> int:
-        """The index of a landmark."""
         try:
             return self._place[landmark]
         except KeyError:
@@ -150,10 +143,10 @@ class Skeleton:
         return chosen
 
     def mapping(self, other: Skeleton) -> tuple[Indices, Indices]:
-        """Indices of the landmarks both skeletons name, in this skeleton's order: (mine, theirs).
+        """Indices of the landmarks both skeletons name, in this skeleton's order: its own, and the other's.
 
-        >>> mine, theirs = skeleton("flic-11").mapping(skeleton("mediapipe-pose-33"))
-        >>> theirs.tolist()
+        >>> flic, mediapipe = skeleton("flic-11").mapping(skeleton("mediapipe-pose-33"))
+        >>> mediapipe.tolist()
         [11, 13, 15, 12, 14, 16, 23, 24, 2, 5, 0]
         """
         both = [(i, other._place[name]) for i, name in enumerate(self.landmarks) if name in other._place]
@@ -247,14 +240,30 @@ def _check(s: Skeleton) -> None:
     def fail(why: str) -> ValueError:
         return ValueError(f"skeleton {s.name!r}: {why}")
 
-    def name(i: int) -> str:
-        return s.landmarks[i]
+    if not s.landmarks or not s.parts:
+        raise fail(f"it has no {'parts' if s.landmarks else 'landmarks'}")
+    _check_names(s, fail)
+    indices: list[tuple[str, tuple[int, ...]]] = [("pairs", pair) for pair in s.pairs]
+    indices += [("edges", edge) for edge in s.edges]
+    for part in s.parts:
+        indices.append((f"part {part.name}", part.landmarks))
+        indices += [(f"part {part.name}: lengths", a + b) for a, b in part.lengths]
+    for where, some in indices:
+        if any(not 0 <= i < len(s.landmarks) for i in some):
+            raise fail(f"{where}: {some} is outside 0 to {len(s.landmarks) - 1}")
+    _check_pairs(s, fail)
+    _check_parts(s, fail)
+    members_known = {*s.landmarks, *(part.name for part in s.parts)}
+    for group, members in s.groups.items():
+        if not members:
+            raise fail(f"group {group} is empty")
+        for member in members:
+            if member not in members_known:
+                raise fail(f"groups: {group}: {member!r} is no landmark or part{nearest(member, members_known)}")
 
-    if not s.landmarks:
-        raise fail("it has no landmarks")
-    if not s.parts:
-        raise fail("it has no parts")
-    # One name, one thing: `select` takes landmarks, parts and groups alike.
+
+def _check_names(s: Skeleton, fail: _Fail) -> None:
+    """One name, one thing: `select` takes landmarks, parts and groups alike."""
     taken = {"all": "the word for all landmarks"}
     for what, names in (("landmark", s.landmarks), ("part", [p.name for p in s.parts]), ("group", s.groups)):
         for each in names:
@@ -267,27 +276,24 @@ def _check(s: Skeleton) -> None:
                 raise fail(f"{each!r} names {taken[each]} and a {what}; names must differ")
             taken[each] = f"a {what}"
 
-    indices: list[tuple[str, tuple[int, ...]]] = [("pairs", pair) for pair in s.pairs]
-    indices += [("edges", edge) for edge in s.edges]
-    for part in s.parts:
-        indices.append((f"part {part.name}", part.landmarks))
-        indices += [(f"part {part.name}: lengths", a + b) for a, b in part.lengths]
-    for where, some in indices:
-        if any(not 0 <= i < len(s.landmarks) for i in some):
-            raise fail(f"{where}: {some} is outside 0 to {len(s.landmarks) - 1}")
 
+def _check_pairs(s: Skeleton, fail: _Fail) -> None:
+    names = s.landmarks
     paired: dict[int, int] = {}
     for a, b in s.pairs:
         if a == b:
-            raise fail(f"pairs: {name(a)!r} is paired with itself; leave landmarks of the midline out")
+            raise fail(f"pairs: {names[a]!r} is paired with itself; leave landmarks of the midline out")
         for one, two in ((a, b), (b, a)):
             if one in paired:
-                raise fail(f"pairs: {name(one)!r} is paired twice, with {name(paired[one])!r} and {name(two)!r}")
+                raise fail(f"pairs: {names[one]!r} is paired twice, with {names[paired[one]]!r} and {names[two]!r}")
             paired[one] = two
     for a, b in s.edges:
         if a == b:
-            raise fail(f"edges: an edge goes from {name(a)!r} to itself")
+            raise fail(f"edges: an edge goes from {names[a]!r} to itself")
 
+
+def _check_parts(s: Skeleton, fail: _Fail) -> None:
+    names = s.landmarks
     owner: dict[int, str] = {}
     for part in s.parts:
         if not part.landmarks:
@@ -295,9 +301,9 @@ def _check(s: Skeleton) -> None:
         for i in part.landmarks:
             if i in owner:
                 raise fail(
-                    f"{name(i)!r} is in parts {owner[i]} and {part.name}; parts share no landmarks"
+                    f"{names[i]!r} is in parts {owner[i]} and {part.name}; parts share no landmarks"
                     if owner[i] != part.name
-                    else f"{name(i)!r} is in part {part.name} twice"
+                    else f"{names[i]!r} is in part {part.name} twice"
                 )
             owner[i] = part.name
         if not part.lengths:
@@ -309,19 +315,11 @@ def _check(s: Skeleton) -> None:
             if not a_end or not b_end:
                 raise fail(f"part {part.name}: lengths: an end has no landmarks")
             if set(a_end) == set(b_end):
-                raise fail(f"part {part.name}: lengths: both ends are {', '.join(map(name, a_end))}")
-    left_over = [name(i) for i in range(len(s.landmarks)) if i not in owner]
+                raise fail(f"part {part.name}: lengths: both ends are {', '.join(names[i] for i in a_end)}")
+    left_over = [names[i] for i in range(len(names)) if i not in owner]
     if left_over:
         more = f" and {len(left_over) - 3} more" if len(left_over) > 3 else ""
         raise fail(f"{', '.join(left_over[:3])}{more} in no part; parts together hold all landmarks")
-
-    members_known = {*s.landmarks, *(part.name for part in s.parts)}
-    for group, members in s.groups.items():
-        if not members:
-            raise fail(f"group {group} is empty")
-        for member in members:
-            if member not in members_known:
-                raise fail(f"groups: {group}: {member!r} is no landmark or part{nearest(member, members_known)}")
 
 
 # --- reading ---------------------------------------------------------------------------------------
@@ -331,9 +329,7 @@ class _Reader:
     """Reads the structure of the TOML format. Included skeletons come first, in order."""
 
     def __init__(self, d: Mapping[str, object], folder: Path, within: tuple[Path, ...]) -> None:
-        self.d = d
-        self.folder = folder
-        self.within = within
+        self.d, self.folder, self.within = d, folder, within
         self.name = d.get("name")
         for key in d:
             if key not in _KEYS:
@@ -376,15 +372,8 @@ class _Reader:
         default = self.d.get("default", next(iter(self.parts)) if len(self.parts) == 1 else "all")
         if not isinstance(default, str):
             raise self.error(f"default: it takes the name of a part or group, got {default!r}")
-        return Skeleton(
-            self.name,
-            tuple(self.landmarks),
-            tuple(self.pairs),
-            tuple(self.parts.values()),
-            self.groups,
-            tuple(self.edges),
-            default,
-        )
+        parts, pairs, edges = tuple(self.parts.values()), tuple(self.pairs), tuple(self.edges)
+        return Skeleton(self.name, tuple(self.landmarks), pairs, parts, self.groups, edges, default)
 
     def read_parts(self) -> None:
         own = self.table(self.d.get("parts", {}), "parts")
@@ -397,10 +386,7 @@ class _Reader:
             self.parts = {}
             for name, value in own.items():
                 where = f"part {name}"
-                table = self.table(value, where)
-                for key in table:
-                    if key not in ("landmarks", "lengths"):
-                        raise self.error(f"{where}: unknown key {key!r}; there are: landmarks, lengths")
+                table = self.table(value, where, "landmarks", "lengths")
                 if "landmarks" in table:
                     chosen = self.indices(self.names(table["landmarks"], where), where)
                 elif len(own) == 1:
@@ -431,10 +417,7 @@ class _Reader:
             self.pairs.append((left_index, right_index))
 
     def include(self, item: object) -> None:
-        table = self.table({"skeleton": item} if isinstance(item, str) else item, "include")
-        for key in table:
-            if key not in ("skeleton", "as"):
-                raise self.error(f"include: unknown key {key!r}; there are: skeleton, as")
+        table = self.table({"skeleton": item} if isinstance(item, str) else item, "include", "skeleton", "as")
         source, alias = table.get("skeleton"), table.get("as", "")
         if not isinstance(source, str) or not isinstance(alias, str):
             raise self.error('include: it takes {skeleton = "hand-21", as = "left_hand"}, or a name alone')
@@ -459,9 +442,8 @@ class _Reader:
             name = part_names[part.name]
             if name in self.parts:
                 raise self.error(f"include: there are two parts {name!r}; tell them apart with `as`")
-            self.parts[name] = Part(
-                name, shifted(part.landmarks), tuple((shifted(a), shifted(b)) for a, b in part.lengths)
-            )
+            lengths = tuple((shifted(a), shifted(b)) for a, b in part.lengths)
+            self.parts[name] = Part(name, shifted(part.landmarks), lengths)
         for group, members in other.groups.items():
             if dot + group in self.groups:
                 raise self.error(f"include: there are two groups {dot + group!r}; tell them apart with `as`")
@@ -469,9 +451,12 @@ class _Reader:
 
     # -- values with their types checked
 
-    def table(self, value: object, where: str) -> Mapping[str, object]:
+    def table(self, value: object, where: str, *keys: str) -> Mapping[str, object]:
+        """A table, of these keys only where there are some."""
         if not isinstance(value, Mapping):
             raise self.error(f"{where}: it takes a table, got {value!r}")
+        if keys and (strange := [key for key in value if key not in keys]):
+            raise self.error(f"{where}: unknown key {strange[0]!r}; there are: {', '.join(keys)}")
         return value
 
     def items(self, value: object, where: str) -> Sequence[object]:

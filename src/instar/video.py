@@ -7,7 +7,6 @@ import stat
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import cv2
 
@@ -19,7 +18,7 @@ class _Capture:
     """An open video and the number of the frame it reads next."""
 
     key: tuple[str, int, int, int]
-    video: Any
+    video: cv2.VideoCapture
     at: int = 0
 
 
@@ -66,7 +65,7 @@ def video_frame(path: str, frame: int) -> Image:
     return Image(rgb)
 
 
-def _open_video(path: str) -> Any:
+def _open_video(path: str) -> cv2.VideoCapture:
     os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # FFmpeg's own complaints; the user's setting wins
     video = cv2.VideoCapture(path)
     if not video.isOpened():

@@ -20,6 +20,7 @@ Size = tuple[int, int]
 """(width, height) in pixels."""
 
 Floats = npt.NDArray[np.float64]
+Cells = npt.NDArray[Any]
 Resampling = Literal["linear", "area", "nearest"]
 _CV = {"linear": cv2.INTER_LINEAR, "area": cv2.INTER_AREA, "nearest": cv2.INTER_NEAREST_EXACT}
 
@@ -192,7 +193,7 @@ def boxes_iou(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
     return np.asarray(np.divide(overlap, union, out=np.zeros_like(union), where=union > 0))
 
 
-def warp_pixels(pixels: npt.NDArray[Any], warp: Warp, resampling: Resampling = "linear") -> npt.NDArray[Any]:
+def warp_pixels(pixels: Cells, warp: Warp, resampling: Resampling = "linear") -> Cells:
     """The picture (H, W) or (H, W, C) carried by a warp; what comes from outside the source is 0.
 
     Flips and quarter turns are exact copies, whole-frame scalings use the resampling asked for, and
@@ -216,7 +217,7 @@ def warp_pixels(pixels: npt.NDArray[Any], warp: Warp, resampling: Resampling = "
     return np.asarray(cv2.warpPerspective(pixels, centred, size, flags=flags))
 
 
-def _exact_turn(pixels: npt.NDArray[Any], warp: Warp) -> npt.NDArray[Any] | None:
+def _exact_turn(pixels: Cells, warp: Warp) -> Cells | None:
     """The eight flips and quarter turns of a frame, without resampling; None for any other warp."""
     width, height = warp.source
     linear = warp.matrix[:2, :2]
@@ -233,7 +234,7 @@ def _exact_turn(pixels: npt.NDArray[Any], warp: Warp) -> npt.NDArray[Any] | None
     return np.asarray(out)
 
 
-def carried_mass(cells: npt.NDArray[Any], warp: Warp) -> Floats:
+def carried_mass(cells: Cells, warp: Warp) -> Floats:
     """What lies in cells (h, w), spread evenly over each, carried into the cells of the target; nothing is lost inside.
 
     Flips and quarter turns are exact copies; other warps along the axes divide every cell among those it falls

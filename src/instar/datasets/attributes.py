@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -18,7 +17,7 @@ from instar.spelling import Parameter
 _ATTRIBUTES = Parameter(
     "attributes", "text", None, help="a CSV file whose column `case` has the cases' ids, and its others attributes"
 )
-Rows = Mapping[str, Mapping[str, Any]]
+Rows = Mapping[str, Mapping[str, object]]
 
 
 def with_attributes(family: DatasetFamily) -> DatasetFamily:
@@ -28,7 +27,7 @@ def with_attributes(family: DatasetFamily) -> DatasetFamily:
     return replace(family, open=partial(_open, family), parameters=(*family.parameters, _ATTRIBUTES))
 
 
-def _open(family: DatasetFamily, name: str, *, attributes: str | None, **values: Any) -> Dataset:
+def _open(family: DatasetFamily, name: str, *, attributes: str | None, **values: object) -> Dataset:
     opened = family.open(name, **values)
     if attributes is None:
         return opened
@@ -60,7 +59,7 @@ def _rows(file: Path) -> Rows:
             f"{file}: a table of attributes has a column 'case' and others; its first line names "
             f"{', '.join(table.columns)}"
         )
-    rows: dict[str, dict[str, Any]] = {}
+    rows: dict[str, dict[str, object]] = {}
     for number, row in enumerate(table.iter_rows(named=True), 2):
         case = nfc(row.pop("case") or "")
         if not case or case in rows:

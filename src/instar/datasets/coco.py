@@ -133,7 +133,7 @@ def _entries(content: Entry, key: str, path: str) -> list[Entry]:
     return entries
 
 
-def _kind(categories: Mapping[Any, Entry], annotations: list[Entry]) -> str:
+def _kind(categories: Mapping[object, Entry], annotations: list[Entry]) -> str:
     if any(each.get("keypoints") for each in categories.values()) or (annotations and "keypoints" in annotations[0]):
         return "keypoints"
     if any("bbox" in each for each in annotations):
@@ -141,9 +141,9 @@ def _kind(categories: Mapping[Any, Entry], annotations: list[Entry]) -> str:
     return "captions" if any("caption" in each for each in annotations) else "none"
 
 
-def _pictures(content: Entry, path: str) -> dict[Any, _Picture]:
+def _pictures(content: Entry, path: str) -> dict[object, _Picture]:
     distinct, licences = Distinct(), _licences(content)
-    pictures: dict[Any, _Picture] = {}
+    pictures: dict[object, _Picture] = {}
     for number, entry in enumerate(_entries(content, "images", path), 1):
         try:
             file_name, size = entry["file_name"], (int(entry["width"]), int(entry["height"]))
@@ -187,7 +187,7 @@ def _root(path: Path, images: str | None, files: list[str]) -> Path:
     return first_existing(near, files[:1000], of=path, option="images").resolve()
 
 
-def _bones(categories: Mapping[Any, Entry], annotations: list[Entry], name: str | None, path: str) -> Skeleton:
+def _bones(categories: Mapping[object, Entry], annotations: list[Entry], name: str | None, path: str) -> Skeleton:
     if name is not None:
         return skeleton(name)
     named = {tuple(each["keypoints"]) for each in categories.values() if each.get("keypoints")}
@@ -197,7 +197,7 @@ def _bones(categories: Mapping[Any, Entry], annotations: list[Entry], name: str 
     for known in skeletons():
         if skeleton(known).landmarks == names:
             return skeleton(known)
-    first: list[Any] = next((each["keypoints"] for each in annotations if each.get("keypoints")), [])
+    first: list[object] = next((each["keypoints"] for each in annotations if each.get("keypoints")), [])
     count = len(names) or (len(first) if first and isinstance(first[0], list) else len(first) // 3)
     if count == 21:  # hands: everybody counts from the wrist along the fingers, and names differ
         return skeleton("hand-21")
@@ -210,7 +210,7 @@ def _bones(categories: Mapping[Any, Entry], annotations: list[Entry], name: str 
     )
 
 
-def _picture_of(entry: Entry, pictures: dict[Any, _Picture], left: _Left) -> _Picture | None:
+def _picture_of(entry: Entry, pictures: dict[object, _Picture], left: _Left) -> _Picture | None:
     key = entry.get("image_id")
     picture = pictures.get(key) if isinstance(key, int | str) else None
     if picture is None:
@@ -221,7 +221,7 @@ def _picture_of(entry: Entry, pictures: dict[Any, _Picture], left: _Left) -> _Pi
     return picture
 
 
-def _read_captions(annotations: list[Entry], pictures: Mapping[Any, _Picture], left: _Left) -> None:
+def _read_captions(annotations: list[Entry], pictures: Mapping[object, _Picture], left: _Left) -> None:
     for entry in annotations:
         picture, text = pictures.get(entry.get("image_id")), entry.get("caption")
         if picture is None:
@@ -232,7 +232,7 @@ def _read_captions(annotations: list[Entry], pictures: Mapping[Any, _Picture], l
             picture.captions.append(text)
 
 
-def _is_rhd(content: Entry, categories: Mapping[Any, Entry], bones: Skeleton) -> bool:
+def _is_rhd(content: Entry, categories: Mapping[object, Entry], bones: Skeleton) -> bool:
     info = content.get("info")
     named = any(tuple(each.get("keypoints", ())) == bones.landmarks for each in categories.values())
     return bones.name == "hand-21" and not named and isinstance(info, Mapping) and info.get("description") == "RHD"
@@ -240,7 +240,7 @@ def _is_rhd(content: Entry, categories: Mapping[Any, Entry], bones: Skeleton) ->
 
 def _read_people(
     annotations: list[Entry],
-    pictures: dict[Any, _Picture],
+    pictures: dict[object, _Picture],
     bones: Skeleton,
     order: npt.NDArray[np.intp] | None,
     left: _Left,
@@ -271,7 +271,11 @@ def _read_people(
 
 
 def _read_things(
-    annotations: list[Entry], pictures: dict[Any, _Picture], categories: Mapping[Any, Entry], left: _Left, masks: bool
+    annotations: list[Entry],
+    pictures: dict[object, _Picture],
+    categories: Mapping[object, Entry],
+    left: _Left,
+    masks: bool,
 ) -> None:
     for number, entry in enumerate(annotations, 1):
         picture = _picture_of(entry, pictures, left)
@@ -320,7 +324,7 @@ def _shape(segmentation: object, size: tuple[int, int]) -> list[Floats] | Runs |
 # --- cases -----------------------------------------------------------------------------------------
 
 
-def _attributes(picture: _Picture) -> dict[str, Any]:
+def _attributes(picture: _Picture) -> dict[str, object]:
     attributes = {"crowds": picture.crowds, "licence": picture.licence}
     return {name: value for name, value in attributes.items() if value}
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from instar.case import Case
 from instar.spelling import Parameter, nearest
@@ -126,7 +125,7 @@ def first_existing(folders: Sequence[Path], files: Iterable[str], *, of: Path, o
     )
 
 
-def shortened(items: Sequence[Any], most: int = 3) -> str:
+def shortened(items: Sequence[object], most: int = 3) -> str:
     """`a, b, c and 4 more`."""
     more = f" and {len(items) - most:,} more" if len(items) > most else ""
     return ", ".join(str(item) for item in items[:most]) + more

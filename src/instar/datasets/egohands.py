@@ -36,7 +36,7 @@ class _Frame:
     id: str
     path: str
     things: list[Thing]
-    attributes: dict[str, Any]
+    attributes: dict[str, object]
 
 
 def _open(name: str, *, path: str, images: str | None, classes: str, masks: bool) -> Dataset:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, missing, nfc, shortened
-from instar.datasets.windowing import HORIZON, Ground, Horizon, Scenes, frame_to, native_step, plain
+from instar.datasets.windowing import HORIZON, Ground, Horizon, Scenes, Window, frame_to, native_step, plain
 from instar.spelling import Parameter
 from instar.warp import Warp
 
@@ -44,7 +44,7 @@ def _numbers(line: str) -> tuple[float, float, float, float] | None:
     return frame, track, x, y
 
 
-def _open(name: str, *, path: str, map: str, homography: str, **window: Any) -> Dataset:
+def _open(name: str, *, path: str, map: str, homography: str, **window: Unpack[Window]) -> Dataset:
     place_of_tracks = Path(path).absolute()
     scenes = Scenes(path, Horizon.of(**window))
     if bool(map) != bool(homography):

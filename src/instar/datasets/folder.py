@@ -12,27 +12,12 @@ from pathlib import Path
 from instar.case import Case
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc, shortened
 
+# fmt: off
 PICTURES = (
-    "avif",
-    "bmp",
-    "dib",
-    "gif",
-    "jfif",
-    "jp2",
-    "jpe",
-    "jpeg",
-    "jpg",
-    "pbm",
-    "pgm",
-    "png",
-    "pnm",
-    "ppm",
-    "ras",
-    "sr",
-    "tif",
-    "tiff",
-    "webp",
+    "avif", "bmp", "dib", "gif", "jfif", "jp2", "jpe", "jpeg", "jpg", "pbm", "pgm", "png", "pnm", "ppm", "ras", "sr",
+    "tif", "tiff", "webp",
 )
+# fmt: on
 """The endings looked for, in any case. Some need a newer OpenCV; such a file becomes a row that says so."""
 
 

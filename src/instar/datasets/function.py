@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from instar.case import Case
 from instar.datasets.dataset import Dataset, Distinct
 from instar.datasets.listing import path_id
 
 
-def from_function(function: Callable[[], Iterable[Any]], name: str) -> Dataset:
+def from_function(function: Callable[[], Iterable[object]], name: str) -> Dataset:
     """A function that returns cases, or paths of pictures, as a Dataset. It is asked anew for every pass.
 
     Its order is kept, and should be the same every time. Paths are relative to the current folder.
@@ -25,7 +24,7 @@ def from_function(function: Callable[[], Iterable[Any]], name: str) -> Dataset:
     return Dataset(name, str(root), cases, getattr(first.truth, "kind", None), inputs=first.kind)
 
 
-def _cases(function: Callable[[], Iterable[Any]], name: str, root: Path) -> Iterator[Case]:
+def _cases(function: Callable[[], Iterable[object]], name: str, root: Path) -> Iterator[Case]:
     distinct = Distinct()
     answer = function()
     if isinstance(answer, str) or not isinstance(answer, Iterable):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from instar.datasets.windowing import (
     Ground,
     Horizon,
     Scenes,
+    Window,
     agents_parameter,
     frame_to,
     maps_in,
@@ -40,7 +41,7 @@ class _Recording:
     """Of the full-size orthophoto."""
 
 
-def _open(name: str, *, path: str, maps: str, scale: float, agents: str, **window: Any) -> Dataset:
+def _open(name: str, *, path: str, maps: str, scale: float, agents: str, **window: Unpack[Window]) -> Dataset:
     root = Path(path).absolute()
     if not root.is_dir():
         raise missing(Path(path), "folder")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from instar.datasets.dataset import missing
+
+T = TypeVar("T")
 
 
 def variables(path: Path) -> list[str]:
@@ -26,7 +29,7 @@ def load(path: Path, variable: str) -> Any:
     return variables_there[variable]
 
 
-def _scipy_call(function: Any, path: Path, **options: Any) -> Any:
+def _scipy_call(function: Callable[..., T], path: Path, **options: object) -> T:
     if not path.is_file():
         raise missing(path, "file")
     try:

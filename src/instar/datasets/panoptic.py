@@ -24,17 +24,12 @@ from instar.image import Crop
 from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 
+# fmt: off
 _PARTS = (
-    "hand_labels",
-    "hand_labels_synth",
-    "hand143_panopticdb",
-    "manual_train",
-    "manual_test",
-    "synth1",
-    "synth2",
-    "synth3",
-    "synth4",
+    "hand_labels", "hand_labels_synth", "hand143_panopticdb", "manual_train", "manual_test", "synth1", "synth2",
+    "synth3", "synth4",
 )
+# fmt: on
 
 
 def _is_panoptic(place: Place) -> bool:

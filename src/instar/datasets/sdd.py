@@ -5,14 +5,24 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc, shortened
-from instar.datasets.windowing import HORIZON, Ground, Horizon, Maps, Scenes, agents_parameter, frame_to, maps_in
+from instar.datasets.windowing import (
+    HORIZON,
+    Ground,
+    Horizon,
+    Maps,
+    Scenes,
+    Window,
+    agents_parameter,
+    frame_to,
+    maps_in,
+)
 from instar.image import Unreadable, read_image
 from instar.spelling import Parameter
 from instar.warp import Size
@@ -31,7 +41,7 @@ def _is_sdd(folder: Path) -> bool:
     return compact or any(folder.glob("annotations/*/video*/annotations.txt"))
 
 
-def _open(name: str, *, path: str, maps: str, agents: str, **window: Any) -> Dataset:
+def _open(name: str, *, path: str, maps: str, agents: str, **window: Unpack[Window]) -> Dataset:
     root = Path(path).absolute()
     horizon = Horizon.of(**window)
     if not root.is_dir():

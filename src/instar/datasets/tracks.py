@@ -7,12 +7,12 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import polars as pl
 
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc
-from instar.datasets.windowing import HORIZON, Ground, Horizon, Scenes, agents_parameter, named_columns, not_csv
+from instar.datasets.windowing import HORIZON, Ground, Horizon, Scenes, Window, agents_parameter, named_columns, not_csv
 from instar.scene import BACKGROUND
 from instar.spelling import Parameter, nearest
 
@@ -36,7 +36,7 @@ class _Description:
     metres: float | Mapping[str, float] | None
 
 
-def _open(name: str, *, path: str, scene: str | None, map: str, agents: str, **window: Any) -> Dataset:
+def _open(name: str, *, path: str, scene: str | None, map: str, agents: str, **window: Unpack[Window]) -> Dataset:
     file = Path(path).absolute()
     if not file.is_file():
         raise missing(Path(path), "file")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
@@ -133,7 +133,7 @@ def _parsed(data: bytes) -> Element:
     builder = TreeBuilder()
     parser = expat.ParserCreate()
 
-    def refuse(*_: Any) -> NoReturn:
+    def refuse(*_: object) -> NoReturn:
         raise ValueError("it declares a document type, which is refused")
 
     parser.StartDoctypeDeclHandler = refuse

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +53,16 @@ def agents_parameter(default: str) -> Parameter:
     return Parameter("agents", "text", default, help='whose tracks, by class: one, several with commas, or "all"')
 
 
+class Window(TypedDict):
+    """The values of HORIZON."""
+
+    horizon: str
+    past: int | None
+    future: int | None
+    rate: float | None
+    stride: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Horizon:
     """How long a window is: `past` + `future` positions, `rate` per second, a new one every `stride` positions.
@@ -67,12 +77,10 @@ class Horizon:
     stride: int
 
     @classmethod
-    def of(
-        cls, *, horizon: str, past: int | None, future: int | None, rate: float | None, stride: int | None
-    ) -> Horizon:
-        before, after, often = _HORIZONS[horizon]
-        before, after = past or before, future or after
-        return cls(before, after, float(rate or often), stride or before + after)
+    def of(cls, **window: Unpack[Window]) -> Horizon:
+        past, future, rate = _HORIZONS[window["horizon"]]
+        past, future = window["past"] or past, window["future"] or future
+        return cls(past, future, float(window["rate"] or rate), window["stride"] or past + future)
 
     def __len__(self) -> int:
         return self.past + self.future
@@ -93,7 +101,7 @@ class Ground:
     """Metres per pixel: everywhere, or where a person is."""
     timed: bool = True
     """Whether frames are those of a recording, and not only counted."""
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -96,7 +95,7 @@ def _analysed(
     return analysis, inputs, analysis.walk(read.graph, inputs)
 
 
-def _check_names(named: Mapping[str, Any], read: Model) -> None:
+def _check_names(named: Mapping[str, object], read: Model) -> None:
     inside = {name for node in read.graph.node for name in node.output} | {one.name for one in read.graph.input}
     for name in named:
         if name not in inside:

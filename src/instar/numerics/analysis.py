@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import xxhash
@@ -36,7 +35,7 @@ from instar.numerics.domain import (
 from instar.numerics.elementwise import ELEMENTWISE, result_kind
 from instar.numerics.hazards import danger, outcomes
 from instar.numerics.linear import WEIGHTED
-from instar.numerics.reading import GRAPHS, Model, call_of, stored_tensor
+from instar.numerics.reading import GRAPHS, Model, Proto, call_of, stored_tensor
 from instar.numerics.rearrange import MOVES, moving, sections
 from instar.numerics.reductions import REDUCTIONS
 from instar.numerics.trace import Record, evaluated
@@ -77,7 +76,7 @@ class Analysis:
         self.records: list[Record] = []
         self.origins: list[Origin] = []
         self.nodes = 0
-        self._numbers: dict[Any, list[int]] = {}
+        self._numbers: dict[object, list[int]] = {}
         self._unknown: dict[str, int] = {}
 
     # --- tensors
@@ -116,7 +115,7 @@ class Analysis:
         self.origins.append(Origin("Constant", why, [name], outcomes=outcomes(span, kind)))
         return self.fresh(kind, numbers.shape, span, taint=frozenset({len(self.origins) - 1}), layers=-1)
 
-    def stored(self, tensor: Any, name: str) -> Value:
+    def stored(self, tensor: Proto, name: str) -> Value:
         try:
             return self.constant(*stored_tensor(tensor, self.model.folder), name)
         except NotKnown as reason:
@@ -293,7 +292,7 @@ class Analysis:
 
     # --- graphs
 
-    def walk(self, graph: Any, outer: Mapping[str, Value]) -> dict[str, Value]:
+    def walk(self, graph: Proto, outer: Mapping[str, Value]) -> dict[str, Value]:
         """All tensors of a graph by name."""
         env = dict(outer)
         for tensor in graph.initializer:
@@ -312,7 +311,7 @@ class Analysis:
                     env[name] = self.not_known(node.op_type, "not all of its results are analysed", name)
         return env
 
-    def _operand(self, env: Mapping[str, Value], name: str, node: Any) -> Value | None:
+    def _operand(self, env: Mapping[str, Value], name: str, node: Proto) -> Value | None:
         if not name:
             return None
         if name not in env:
@@ -328,7 +327,7 @@ class Analysis:
         span = Span(low, high)
         return self.fresh(value.kind, value.shape, span)
 
-    def _node(self, node: Any, operands: Sequence[Value | None], env: Mapping[str, Value]) -> list[Value]:
+    def _node(self, node: Proto, operands: Sequence[Value | None], env: Mapping[str, Value]) -> list[Value]:
         title = node.name or next((name for name in node.output if name), node.op_type)
         call = call_of(node, self.model)
         if call.operator == "If":
@@ -349,7 +348,7 @@ class Analysis:
             for kind, shape in zip(call.kinds, call.shapes, strict=True)
         ]
 
-    def _stated(self, node: Any, call: Call) -> Value:
+    def _stated(self, node: Proto, call: Call) -> Value:
         for name, numbers in call.attributes.items():
             if name == "value":
                 return self.stored(numbers, node.output[0])
@@ -359,7 +358,7 @@ class Analysis:
                 return self.constant(KINDS[7], np.asarray(numbers, np.float64), node.output[0])
         return self.not_known("constants", "not of a type that is analysed", node.output[0])
 
-    def _branches(self, node: Any, condition: Value | None, env: Mapping[str, Value]) -> list[Value]:
+    def _branches(self, node: Proto, condition: Value | None, env: Mapping[str, Value]) -> list[Value]:
         """Both branches of an If, or the one that is taken for sure."""
         known = condition.constant() if condition is not None else None
         bodies = {one.name: one.g for one in node.attribute}

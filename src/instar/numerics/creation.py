@@ -275,29 +275,13 @@ def _stored(number: int | None) -> Transfer:
     return transfer
 
 
+# fmt: off
 MAKING: Mapping[str, Transfer] = {
-    "Shape": _shape,
-    "Size": _size,
-    "ConstantOfShape": _filled,
-    "Range": _range,
-    "EyeLike": _eye,
-    "OneHot": _one_hot,
-    "NonZero": _places,
-    "NonMaxSuppression": _places,
-    "Concat": _concat,
-    "Pad": _pad,
-    "Resize": _resize,
-    "Upsample": _resize,
-    "GridSample": _sampled,
-    "RoiAlign": _sampled,
-    "Trilu": _triangle,
-    "ScatterElements": _scattered,
-    "ScatterND": _scattered,
-    "Scatter": _scattered,
-    "DequantizeLinear": _dequantised,
-    "QuantizeLinear": _quantised,
-    "QLinearConv": _stored(7),
-    "QLinearMatMul": _stored(7),
-    "ConvInteger": _stored(None),
+    "Shape": _shape, "Size": _size, "ConstantOfShape": _filled, "Range": _range, "EyeLike": _eye, "OneHot": _one_hot,
+    "NonZero": _places, "NonMaxSuppression": _places, "Concat": _concat, "Pad": _pad, "Resize": _resize,
+    "Upsample": _resize, "GridSample": _sampled, "RoiAlign": _sampled, "Trilu": _triangle,
+    "ScatterElements": _scattered, "ScatterND": _scattered, "Scatter": _scattered, "DequantizeLinear": _dequantised,
+    "QuantizeLinear": _quantised, "QLinearConv": _stored(7), "QLinearMatMul": _stored(7), "ConvInteger": _stored(None),
     "MatMulInteger": _stored(None),
 }
+# fmt: on

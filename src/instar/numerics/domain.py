@@ -13,7 +13,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[Any]
 Shape = tuple[int | None, ...]
-Fold = Callable[..., Any]
+Fold = Callable[..., Floats]
 """`np.min` for lower bounds, `np.max` for upper ones."""
 
 _MOST_CELLS = 1 << 15
@@ -52,23 +52,16 @@ def _whole(name: str) -> Kind:
 
 BOOL, INT64 = Kind("bool", 0, 1), _whole("int64")
 OTHER = Kind("other", -np.inf, np.inf, 2.0**-2)
+# fmt: off
 KINDS: Mapping[int, Kind] = {
     1: _real("float32", float(np.finfo(np.float32).max), 24, float(np.finfo(np.float32).tiny), "float32"),
-    2: _whole("uint8"),
-    3: _whole("int8"),
-    4: _whole("uint16"),
-    5: _whole("int16"),
-    6: _whole("int32"),
-    7: INT64,
-    9: BOOL,
-    10: _real("float16", 65504.0, 11, 2.0**-14, "float16"),
+    2: _whole("uint8"), 3: _whole("int8"), 4: _whole("uint16"), 5: _whole("int16"), 6: _whole("int32"), 7: INT64,
+    9: BOOL, 10: _real("float16", 65504.0, 11, 2.0**-14, "float16"),
     11: _real("float64", float(np.finfo(np.float64).max), 53, float(np.finfo(np.float64).tiny), "float64"),
-    12: _whole("uint32"),
-    13: _whole("uint64"),
-    16: _real("bfloat16", 2.0**127 * (2 - 2.0**-7), 8, 2.0**-126, None),
-    21: Kind("uint4", 0, 15),
-    22: Kind("int4", -8, 7),
+    12: _whole("uint32"), 13: _whole("uint64"), 16: _real("bfloat16", 2.0**127 * (2 - 2.0**-7), 8, 2.0**-126, None),
+    21: Kind("uint4", 0, 15), 22: Kind("int4", -8, 7),
 }
+# fmt: on
 """By ONNX's number of the type. Others (strings, complex numbers, 8-bit floats) are `OTHER`."""
 
 
@@ -96,7 +89,7 @@ class Span:
         """The largest absolute value."""
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
-    def each(self, change: Callable[[Floats], Any]) -> Span:
+    def each(self, change: Callable[[Floats], Floats]) -> Span:
         """The same change of both bounds."""
         return Span(change(self.low), change(self.high), self.nan)
 

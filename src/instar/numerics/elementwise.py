@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import reduce
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from instar.numerics.domain import (
     BOOL,
@@ -35,7 +35,7 @@ Curve = Callable[[Call, Floats], Floats]
 # --- one operand -----------------------------------------------------------------------------------
 
 
-def _plain(function: Callable[[Floats], Any]) -> Curve:
+def _plain(function: Callable[[Floats], npt.ArrayLike]) -> Curve:
     return lambda call, x: np.asarray(function(x), np.float64)
 
 
@@ -168,7 +168,7 @@ def _cos(shift: float) -> Transfer:
     def transfer(call: Call, kind: Kind, x: Span) -> Span:
         low, high = np.clip(x.low, -1e6, 1e6), np.clip(x.high, -1e6, 1e6)
 
-        def meets(where: float) -> Any:  # some where + 2πk in the interval, or just beside it
+        def meets(where: float) -> npt.NDArray[np.bool_]:  # some where + 2πk in the interval, or just beside it
             turns = (low - where - 1e-6) / (2 * np.pi), (high - where + 1e-6) / (2 * np.pi)
             return (np.floor(turns[1]) >= np.ceil(turns[0])) | (x.size > 1e6)
 
@@ -333,7 +333,7 @@ def _slope(call: Call, kind: Kind, x: Span, slope: Span) -> Span:
     return _bent(x, slope)
 
 
-def _truth(least: Any, most: Any, *spans: Span) -> Span:
+def _truth(least: npt.ArrayLike, most: npt.ArrayLike, *spans: Span) -> Span:
     """A comparison with NaN is false."""
     least = np.asarray(least) & (not any(s.nan for s in spans))
     return Span(least.astype(np.float64), np.asarray(most).astype(np.float64))

@@ -14,6 +14,7 @@ from instar.numerics.domain import KINDS, OTHER, Array, Call, Kind, NotKnown, Sh
 from instar.spelling import nearest
 from instar.systems.system import MissingExtra
 
+Proto = Any  # ONNX's modules and messages have no types
 GRAPHS = (5, 10)
 """ONNX's numbers of attributes that hold graphs."""
 
@@ -22,13 +23,13 @@ GRAPHS = (5, 10)
 class Model:
     """A graph, and what ONNX's own inference says of its tensors."""
 
-    graph: Any
+    graph: Proto
     version: int
     folder: Path
     known: Mapping[str, tuple[Kind, Shape | None]] = field(default_factory=dict)
 
 
-def _onnx(part: str = "") -> Any:
+def _onnx(part: str = "") -> Proto:
     try:
         return import_module(f"onnx{part}")
     except ImportError:
@@ -64,7 +65,7 @@ def read_model(path: Path, dims: Mapping[str, int]) -> Model:
     return Model(model.graph, version, path.parent, known)
 
 
-def _settle(graph: Any, dims: Mapping[str, int]) -> None:
+def _settle(graph: Proto, dims: Mapping[str, int]) -> None:
     named = {dim.dim_param for one in graph.input for dim in one.type.tensor_type.shape.dim if dim.dim_param}
     for name, size in dims.items():
         if name not in named:
@@ -79,7 +80,7 @@ def _settle(graph: Any, dims: Mapping[str, int]) -> None:
                 dim.dim_value = dims[dim.dim_param]
 
 
-def typed(info: Any) -> tuple[Kind, Shape | None]:
+def typed(info: Proto) -> tuple[Kind, Shape | None]:
     """Type and shape as the file states them."""
     tensor = info.type.tensor_type
     kind = KINDS.get(tensor.elem_type, OTHER)
@@ -90,7 +91,7 @@ def typed(info: Any) -> tuple[Kind, Shape | None]:
     )
 
 
-def stored_tensor(tensor: Any, folder: Path) -> tuple[Kind, Array]:
+def stored_tensor(tensor: Proto, folder: Path) -> tuple[Kind, Array]:
     """Type and numbers of a stored tensor, from a file beside the model where they are kept there."""
     kind = KINDS.get(tensor.data_type)
     if kind is None:
@@ -101,7 +102,7 @@ def stored_tensor(tensor: Any, folder: Path) -> tuple[Kind, Array]:
         raise NotKnown(f"cannot be read: {error}") from None
 
 
-def call_of(node: Any, model: Model) -> Call:
+def call_of(node: Proto, model: Model) -> Call:
     """A node without its names."""
     read = _onnx(".helper").get_attribute_value
     attributes = {one.name: read(one) for one in node.attribute if one.type not in GRAPHS}

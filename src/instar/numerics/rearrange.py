@@ -327,21 +327,12 @@ def _space_to_depth(call: Call, shape: Shape, operands: Operands) -> Moved:
     return new, move
 
 
+# fmt: off
 MOVES: Mapping[str, Callable[[Call, Shape, Operands], Moved | None]] = {
-    "Transpose": _transpose,
-    "Squeeze": _squeeze,
-    "Unsqueeze": _unsqueeze,
-    "Flatten": _flatten,
-    "Reshape": _reshape,
-    "Expand": _expand,
-    "Tile": _tile,
-    "Slice": _slice,
-    "Take": _take,
-    "Gather": _gather,
-    "DepthToSpace": _depth_to_space,
-    "SpaceToDepth": _space_to_depth,
-    "GatherElements": _anywhere(_axis, _like_indices),
-    "GatherND": _anywhere(_every, _inferred),
-    "Compress": _anywhere(_every, _inferred),
+    "Transpose": _transpose, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze, "Flatten": _flatten, "Reshape": _reshape,
+    "Expand": _expand, "Tile": _tile, "Slice": _slice, "Take": _take, "Gather": _gather,
+    "DepthToSpace": _depth_to_space, "SpaceToDepth": _space_to_depth, "GatherElements": _anywhere(_axis, _like_indices),
+    "GatherND": _anywhere(_every, _inferred), "Compress": _anywhere(_every, _inferred),
     "ReverseSequence": _anywhere(_every, lambda call, shape, operands: shape),
 }
+# fmt: on

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from instar.registry import every, find, loaded_object
 from instar.spelling import bind, parse_call, spell
@@ -71,7 +70,7 @@ def system_name(spelling: str) -> str:
     return spell(family.name, bind(call, family.parameters, what="system"), family.parameters)
 
 
-def system(spelling: str | System | Callable[..., Any]) -> System:
+def system(spelling: str | System | Callable[..., object]) -> System:
     """Load a system: `mediapipe-holistic(complexity=2)`, `package.module:function`, a function, a System."""
     if isinstance(spelling, System):
         return spelling

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Literal
 
@@ -14,6 +14,7 @@ from instar.image import Image
 from instar.outputs import Output
 from instar.outputs.detections import Detections
 from instar.outputs.poses import Poses
+from instar.skeleton import Skeleton
 from instar.spelling import Parameter
 from instar.systems.boxes import FLOOR
 from instar.systems.system import System, SystemFamily, fingerprint_of
@@ -97,9 +98,8 @@ def _answered(stage: System, failed: type[_StageFailed], inputs: Sequence[Input]
     return outputs
 
 
-def _chain(
-    name: str, *, detector: str, landmarks: str, label: str, floor: float, most: int, each: int, margin: float, pad: Pad
-) -> System:
+def _opened(name: str, detector: str, landmarks: str) -> tuple[System, System, Skeleton, Callable[[], None]]:
+    """Both stages, the skeleton that the second answers with, and what closes them."""
     from instar.systems import system  # which knows this family, too
 
     with ExitStack() as stages:
@@ -122,7 +122,13 @@ def _chain(
             ) from error
         close = stages.pop_all().close
     assert isinstance(nobody, Poses)
-    bones = nobody.skeleton
+    return finds, looks, nobody.skeleton, close
+
+
+def _chain(
+    name: str, *, detector: str, landmarks: str, label: str, floor: float, most: int, each: int, margin: float, pad: Pad
+) -> System:
+    finds, looks, bones, close = _opened(name, detector, landmarks)
 
     def one(image: Image, detections: Output, seed: int) -> Poses:
         assert isinstance(detections, Detections)

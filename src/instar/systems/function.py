@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, overload
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar, cast, overload
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from instar.image import Image
 from instar.outputs import output_kinds
 from instar.systems.system import System, fingerprint_of, hash_file
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 @overload
@@ -23,13 +23,13 @@ def declare(
     *, kind: str | None = None, version: str = "", deterministic: bool | None = None, batch: bool = False
 ) -> Callable[[F], F]: ...
 def declare(
-    function: Any = None,
+    function: F | None = None,
     *,
     kind: str | None = None,
     version: str = "",
     deterministic: bool | None = None,
     batch: bool = False,
-) -> Any:
+) -> F | Callable[[F], F]:
     """Say of a function what Instar cannot see: its output kind, its version, whether it is deterministic.
 
     `version` should change when the weights do. A `batch` function takes a list of arrays and returns a list.
@@ -50,7 +50,7 @@ def declare(
     return mark if function is None else mark(function)
 
 
-def from_function(function: Callable[..., Any], name: str) -> System:
+def from_function(function: Callable[..., object], name: str) -> System:
     """A function (H, W, 3) → output, or Scene → Forecast, as a System.
 
     A function with a parameter `seed` is given one, and is taken to be stochastic.
@@ -61,10 +61,10 @@ def from_function(function: Callable[..., Any], name: str) -> System:
     deterministic = not seeded if declared.get("deterministic") is None else declared["deterministic"]
     batch = bool(declared.get("batch"))
 
-    def predict(inputs: Sequence[Input], seeds: Sequence[int]) -> Sequence[Any]:
+    def predict(inputs: Sequence[Input], seeds: Sequence[int]) -> Sequence[object]:
         plain = [input.plain() for input in inputs]
         if batch:
-            return list(function(plain, seeds=list(seeds)) if seeded else function(plain))
+            return list(cast("Iterable[object]", function(plain, seeds=list(seeds)) if seeded else function(plain)))
         return [function(one, seed=seed) if seeded else function(one) for one, seed in zip(plain, seeds, strict=True)]
 
     kind = declared.get("kind") or _annotated(signature.return_annotation) or _probed(predict, name)
@@ -82,7 +82,7 @@ def from_function(function: Callable[..., Any], name: str) -> System:
     )
 
 
-def _annotated(annotation: Any) -> str | None:
+def _annotated(annotation: object) -> str | None:
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     last = text.split(".")[-1]
     return next(
@@ -95,7 +95,7 @@ def _annotated(annotation: Any) -> str | None:
     )
 
 
-def _probed(predict: Callable[[Sequence[Input], Sequence[int]], Sequence[Any]], name: str) -> str:
+def _probed(predict: Callable[[Sequence[Input], Sequence[int]], Sequence[object]], name: str) -> str:
     """The kind of its answer to a grey square, for a function that does not say."""
     ask = "annotate its return type (-> Poses, -> Detections, -> str …) or mark it with @instar.declare(kind=…)"
     try:
@@ -111,7 +111,7 @@ def _probed(predict: Callable[[Sequence[Input], Sequence[int]], Sequence[Any]], 
     return kind
 
 
-def _source(function: Callable[..., Any]) -> str:
+def _source(function: Callable[..., object]) -> str:
     try:
         path = inspect.getsourcefile(inspect.unwrap(function))
     except TypeError:

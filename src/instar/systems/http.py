@@ -65,7 +65,7 @@ def _encoded(image: Image, options: Mapping[str, Any]) -> bytes:
     return data.tobytes()
 
 
-def _filled(value: Any, facts: Mapping[str, str | int]) -> Any:
+def _filled(value: object, facts: Mapping[str, str | int]) -> object:
     """A JSON value with its placeholders replaced; a text that is nothing but `{width}` becomes the number."""
     if isinstance(value, dict):
         return {key: _filled(one, facts) for key, one in value.items()}

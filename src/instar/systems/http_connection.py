@@ -8,20 +8,24 @@ import time
 import urllib.request
 from collections.abc import Callable
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
-from typing import Any
+from socket import socket
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 
 class _Bounded(io.RawIOBase):
     """A socket's bytes until a moment; a socket's own timeout begins again with every byte that drips in."""
 
-    def __init__(self, sock: Any, deadline: float) -> None:
+    def __init__(self, sock: socket, deadline: float) -> None:
         self._sock, self._deadline = sock, deadline
         self._raw = sock.makefile("rb", buffering=0)
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int | None:
+    def readinto(self, buffer: WriteableBuffer) -> int | None:
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -35,8 +39,8 @@ class _Bounded(io.RawIOBase):
 
 
 class _Heard(HTTPResponse):
-    def __init__(self, sock: Any, deadline: float, **more: Any) -> None:
-        super().__init__(sock, **more)
+    def __init__(self, sock: socket, deadline: float, *, debuglevel: int = 0, method: str | None = None) -> None:
+        super().__init__(sock, debuglevel, method)
         self.fp.close()
         self.fp = io.BufferedReader(_Bounded(sock, deadline))
 
@@ -44,7 +48,7 @@ class _Heard(HTTPResponse):
 def _bounded(kind: Callable[..., HTTPConnection]) -> Callable[..., HTTPConnection]:
     """Connections whose whole exchange ends in time, not only each read of it."""
 
-    def connection(host: str, *, timeout: float, **more: Any) -> HTTPConnection:
+    def connection(host: str, *, timeout: float, **more: object) -> HTTPConnection:
         made, deadline = kind(host, timeout=timeout, **more), time.monotonic() + timeout
         made.response_class = lambda sock, **more: _Heard(sock, deadline, **more)  # type: ignore[assignment]
         return made

@@ -68,7 +68,7 @@ class Template:
     image: Mapping[str, Any]
     answer: Mapping[str, str]
     """For each field of the output that the answer has: where it is there."""
-    body: Any
+    body: object
     """The JSON of the body with its placeholders, if it is one."""
 
     @property
@@ -86,7 +86,7 @@ def read_template(path: str, name: str) -> Template:
         raise FileNotFoundError(f"{name}: {file}: {error.strerror or error}; docs/http.md shows a template") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{name}: {file} is not valid TOML: {error}") from None
-    tables: dict[str, dict[str, Any]] = {}
+    tables: dict[str, dict[str, object]] = {}
     for key in _TABLES:
         tables[key] = data.pop(key, {})
         if not isinstance(tables[key], dict):
@@ -111,7 +111,7 @@ def read_template(path: str, name: str) -> Template:
     return template
 
 
-def _answer(name: str, table: Mapping[str, Any], kind: str) -> dict[str, str]:
+def _answer(name: str, table: Mapping[str, object], kind: str) -> dict[str, str]:
     """Where in an answer the fields of the output are."""
     one_of(kind, f"{name}: kind", [one for one, output in output_kinds().items() if output.answers == Image.kind])
     columns, fields = json_columns(kind), output_kind(kind).json_fields
@@ -126,14 +126,14 @@ def _bound(name: str, values: Mapping[str, Any], parameters: tuple[Parameter, ..
     return dict(bind(Call(name, kwargs=tuple(values.items())), parameters, what="template"))
 
 
-def _texts(name: str, table: str, values: Mapping[str, Any]) -> dict[str, str]:
+def _texts(name: str, table: str, values: Mapping[str, object]) -> dict[str, str]:
     for key, value in values.items():
         if not isinstance(value, str):
             raise ValueError(f"{name}: [{table}] {key} is text, got {value!r}")
-    return dict(values)
+    return {key: str(value) for key, value in values.items()}
 
 
-def _body(name: str, text: str | None) -> Any:
+def _body(name: str, text: str | None) -> object:
     if text is None:
         return None
     try:

@@ -20,6 +20,8 @@ from instar.warp import Warp
 
 _ADAPTER = "1"
 """Part of the fingerprint; changes when the adapter's answers do."""
+Untyped = Any
+"""Models, processors and modules of torch and transformers."""
 _ASK = "Describe the image in one short sentence."
 """What a model that chats is asked."""
 
@@ -75,7 +77,7 @@ def _huggingface_captioner(name: str, *, model: str, prompt: str | None, tokens:
     chats = whole and processor.chat_template is not None
     question = _ASK if chats and prompt is None else prompt
 
-    def inputs_of(image: Image) -> Any:
+    def inputs_of(image: Image) -> Untyped:
         picture = import_module("PIL.Image").fromarray(image.pixels)
         if chats:
             messages = [
@@ -116,7 +118,7 @@ def _huggingface_captioner(name: str, *, model: str, prompt: str | None, tokens:
     return System(name, Caption.kind, predict, fingerprint)
 
 
-def _loaded(name: str, what: str, model: str, *classes: Any) -> list[Any]:
+def _loaded(name: str, what: str, model: str, *classes: Untyped) -> list[Untyped]:
     """What lies here under a model's name. Nothing is downloaded, and no code that comes with a model is run."""
     bars = _imported("transformers").utils.logging
     shown = bars.is_progress_bar_enabled()
@@ -136,7 +138,7 @@ def _loaded(name: str, what: str, model: str, *classes: Any) -> list[Any]:
             bars.enable_progress_bar()
 
 
-def _imported(library: str) -> Any:
+def _imported(library: str) -> Untyped:
     try:
         return import_module(library)
     except ImportError as error:
@@ -146,7 +148,7 @@ def _imported(library: str) -> Any:
         raise MissingExtra(f"this system needs {needs}: pip install 'instar[huggingface]'") from None
 
 
-def _configured(config: Any) -> str:
+def _configured(config: Untyped) -> str:
     """A configuration, less where it lies and who wrote it."""
     return json.dumps(
         {key: value for key, value in config.to_dict().items() if key not in ("_name_or_path", "transformers_version")},
@@ -155,7 +157,7 @@ def _configured(config: Any) -> str:
     )
 
 
-def _weights(network: Any) -> str:
+def _weights(network: Untyped) -> str:
     digest = xxhash.xxh3_128()
     for key, tensor in sorted(network.state_dict().items()):
         digest.update(key.encode())

@@ -90,6 +90,18 @@ def cells_onto(cells: Cells, size: Size, frame: Size) -> Warp:
     return Warp(np.array([[x, 0, 0.5 - x / 2], [0, y, 0.5 - y / 2], [0, 0, 1]]), size, frame)
 
 
+def _coordinates(output: Floats32, count: int, frame: Size | None) -> Floats:
+    """Points in pixels of the frame; where there is none, the output has them in pixels already."""
+    points = output.reshape(count, -1)[:, :2].astype(np.float64)
+    if frame is None:
+        return points
+    if (furthest := np.abs(points).max()) > _FURTHEST:
+        raise ValueError(
+            f"the model returned a coordinate of {furthest:.4g}, which is no share of the side; say unit=pixels"
+        )
+    return points * np.array(frame, np.float64)
+
+
 # --- the system ------------------------------------------------------------------------------------
 
 
@@ -125,14 +137,7 @@ def _onnx_landmarks(
         output = network(pixels, layout)[number]
         axis = _maps_at(output.shape, count)
         if axis is None:
-            points = output.reshape(count, -1)[:, :2].astype(np.float64)
-            if unit == "share":
-                if np.abs(points).max() > _FURTHEST:
-                    raise ValueError(
-                        f"the model returned a coordinate of {np.abs(points).max():.4g}, which is no "
-                        "share of the side; say unit=pixels"
-                    )
-                points *= frame
+            points = _coordinates(output, count, None if unit == "pixels" else frame)
             return Poses.from_array(warp.inverse.points(points), skeleton=bones)
         maps = _maps(output, count, axis)
         places, heights = peaks(maps, peak)
@@ -146,18 +151,8 @@ def _onnx_landmarks(
     def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Poses]:
         return [one(image) for image in inputs]
 
-    fingerprint = fingerprint_of(
-        "onnx-landmarks",
-        _ADAPTER,
-        bones.to_dict(),
-        network.outputs[number],
-        unit,
-        peak,
-        cells,
-        layout,
-        frame,
-        *weights_of(path),
-    )
+    configuration = (bones.to_dict(), network.outputs[number], unit, peak, cells, layout, frame)
+    fingerprint = fingerprint_of("onnx-landmarks", _ADAPTER, *configuration, *weights_of(path))
     return System(name, Poses.kind, predict, fingerprint)
 
 

@@ -87,7 +87,7 @@ class Model:
     def shape(self) -> tuple[int, ...]:
         return tuple(int(n) for n in self.input["shape"])
 
-    def __call__(self, array: npt.NDArray[Any]) -> list[npt.NDArray[np.float32]]:
+    def __call__(self, array: npt.NDArray[np.generic]) -> list[npt.NDArray[np.float32]]:
         self._interpreter.set_tensor(self.input["index"], array)
         self._interpreter.invoke()
         return [np.asarray(self._interpreter.get_tensor(o["index"]), np.float32) for o in self.outputs]
@@ -100,7 +100,7 @@ def model_file(model: str, name: str) -> Path:
     return path
 
 
-def _resized(pixels: npt.NDArray[Any], target: Size) -> npt.NDArray[Any]:
+def _resized(pixels: npt.NDArray[np.generic], target: Size) -> npt.NDArray[np.generic]:
     """The whole frame at another size; averaged where it shrinks, so that fine patterns do not alias."""
     size = pixels.shape[1], pixels.shape[0]
     shrinks = target[0] <= size[0] and target[1] <= size[1]
@@ -203,20 +203,12 @@ def _system(name: str, kind: str, one: Callable[[Image], Output], path: Path, **
 
 # fmt: off
 FAMILIES = (
-    SystemFamily(
-    "movenet",
-    "poses",
-    _movenet,
-    (
-    Parameter("model", "text", help="the .tflite file of a MoveNet single-pose model"),
-    # MoveNet always answers. Plain pictures and noise reach 0.104; of 200 photos of people one is lower.
-    Parameter(
-    "floor", "float", 0.11, low=0, high=1, help="a subject whose mean landmark score is lower was not found"
-    ),
-    ),
-    help="MoveNet single-pose: 17 COCO landmarks of one subject.",
-    extra="litert",
-    ),
+    SystemFamily("movenet", "poses", _movenet, (
+        Parameter("model", "text", help="the .tflite file of a MoveNet single-pose model"),
+        # MoveNet always answers. Plain pictures and noise reach 0.104; of 200 photos of people one is lower.
+        Parameter("floor", "float", 0.11, low=0, high=1,
+                  help="a subject whose mean landmark score is lower was not found"),
+    ), help="MoveNet single-pose: 17 COCO landmarks of one subject.", extra="litert"),
     SystemFamily("selfie-multiclass", "zones", _selfie_multiclass,
                  (Parameter("model", "text", None, help="the .tflite file, if not the pulled one"),),
                  help="Background, hair, skin, clothes and person.", extra="litert"),

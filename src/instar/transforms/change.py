@@ -33,7 +33,7 @@ class Change:
     facts: Mapping[str, Fact] = field(default_factory=dict)
     mask: npt.NDArray[np.bool_] | None = None
 
-    columns: ClassVar[Mapping[str, Any]] = {
+    columns: ClassVar[Mapping[str, pl.DataType | type[pl.DataType]]] = {
         "width": pl.Int32,
         "height": pl.Int32,
         "warp": pl.List(pl.Float64),
@@ -71,10 +71,10 @@ class Change:
             mask,
         )
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """As columns; what is empty is left out, and read back as empty."""
         width, height = self.warp.target
-        row: dict[str, Any] = {"width": width, "height": height, "warp": self.warp.matrix.ravel()}
+        row: dict[str, object] = {"width": width, "height": height, "warp": self.warp.matrix.ravel()}
         if self.regions:
             row["regions"] = [side for box in self.regions for side in box]
         if self.added:

@@ -12,13 +12,15 @@ import xxhash
 
 from instar.case import Input
 from instar.image import Image
-from instar.scene import Scene
 from instar.spelling import REQUIRED, Call, Kind, Parameter, Value, bind, spell
 from instar.transforms.change import Change
 from instar.warp import Resampling, Warp
 
 Form = Literal["spatial", "photometric", "general"]
 Given = TypeVar("Given", bound=Input)
+Needs = Mapping[str, Any]
+"""What a transformation has to know of a case, by name: outputs that were found or annotated, or a pool."""
+Values = Mapping[str, Any]
 
 
 class NotApplicable(Exception):
@@ -51,9 +53,7 @@ class TransformationFamily:
     check: Callable[..., object] | None = None
     """Raises ValueError for values that are allowed one by one, but not together."""
 
-    def apply(
-        self, source: Input, needs: Mapping[str, Any], rng: np.random.Generator, values: Mapping[str, Any]
-    ) -> tuple[Input, Change]:
+    def apply(self, source: Input, needs: Needs, rng: np.random.Generator, values: Values) -> tuple[Input, Change]:
         if self.form != "spatial" and source.kind not in self.inputs:
             raise NotApplicable(
                 f"{self.name} changes {' and '.join(f'{kind}s' for kind in self.inputs)}, this case is a {source.kind}"
@@ -78,9 +78,11 @@ class TransformationFamily:
 
 
 def _kept(followed: Input) -> Input:
-    """A scene says something only as long as its person is on the map."""
-    if isinstance(followed, Scene) and not followed.on_map().all():
-        raise NotApplicable("the person's past was carried out of the frame")
+    """A follow-up that no system can answer says nothing: a scene whose person is no longer on the map."""
+    try:
+        followed.check()
+    except ValueError:
+        raise NotApplicable("the person's past was carried out of the frame") from None
     return followed
 
 
@@ -89,7 +91,7 @@ class Step:
     """A family with its values. Values of kind `transformation` are Transformations."""
 
     family: TransformationFamily
-    values: Mapping[str, Any]
+    values: Values
 
     @property
     def inner(self) -> tuple[Transformation, ...]:
@@ -157,12 +159,12 @@ class Transformation:
         """Whether it leaves every point where it was and needs nothing but the pixels."""
         return all(s.family.form == "photometric" for s in self.steps)
 
-    def __call__(self, source: Given, *, needs: Mapping[str, Any] | None = None, seed: int = 0) -> tuple[Given, Change]:
+    def __call__(self, source: Given, *, needs: Needs | None = None, seed: int = 0) -> tuple[Given, Change]:
         """The follow-up and what was done. Needs are the source's; they are carried by the change so far."""
         followed: Input = source
         change = Change.none(source.size)
         for number, step in enumerate(self.steps):
-            carried: Mapping[str, Any] = needs or {}
+            carried: Needs = needs or {}
             if not change.warp.is_identity:
                 carried = {name: value.warped(change.warp) for name, value in carried.items()}
             rng = np.random.default_rng([seed, number]) if self.random else _NO_CHANCE
@@ -194,7 +196,7 @@ _KINDS: dict[object, Kind] = {
 }
 
 
-def family_of_function(function: Callable[..., Any], name: str) -> TransformationFamily:
+def family_of_function(function: Callable[..., object], name: str) -> TransformationFamily:
     """A user's plain function (pixels, **parameters) → pixels as a photometric family."""
     parameters = []
     for place, (key, declared) in enumerate(inspect.signature(function).parameters.items()):

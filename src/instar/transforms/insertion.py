@@ -7,10 +7,9 @@ show the same object at the same size, moved away from the largest object along 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import cv2
 import numpy as np
@@ -20,7 +19,7 @@ from instar.image import Image
 from instar.pool import Item, Pool
 from instar.spelling import Parameter, nearest
 from instar.transforms.change import Change, Fact
-from instar.transforms.family import NotApplicable, TransformationFamily
+from instar.transforms.family import Needs, NotApplicable, TransformationFamily
 from instar.warp import Size, Warp
 
 Floats = npt.NDArray[np.float64]
@@ -73,14 +72,7 @@ def _level(overlap: float, most: float, levels: int, **_: object) -> int:
 
 
 def insert(
-    image: Image,
-    needs: Mapping[str, Any],
-    rng: np.random.Generator,
-    *,
-    overlap: float,
-    label: str,
-    most: float,
-    levels: int,
+    image: Image, needs: Needs, rng: np.random.Generator, *, overlap: float, label: str, most: float, levels: int
 ) -> tuple[Image, Change]:
     level = _level(overlap, most, levels)
     pool: Pool = needs["pool"]

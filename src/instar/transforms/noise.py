@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from statistics import NormalDist
-from typing import Any
 
 import cv2
 import numpy as np
@@ -14,7 +12,7 @@ import numpy.typing as npt
 from instar.image import Image
 from instar.spelling import Parameter
 from instar.transforms.change import Change
-from instar.transforms.family import TransformationFamily
+from instar.transforms.family import Needs, TransformationFamily
 from instar.transforms.region import BY, ONLY, RATIO, By, Cells, background, object_parts
 from instar.warp import Warp
 
@@ -48,7 +46,7 @@ def noise(pixels: Pixels, rng: np.random.Generator, *, sigma: float) -> Pixels:
 
 
 def object_noise(
-    image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *, ratio: float, sigma: float, by: By, only: int
+    image: Image, needs: Needs, rng: np.random.Generator, *, ratio: float, sigma: float, by: By, only: int
 ) -> tuple[Image, Change]:
     parts = object_parts(needs["objects"], image.size, ratio, by, only)
     pixels = image.pixels.copy()
@@ -60,7 +58,7 @@ def object_noise(
 
 
 def background_noise(
-    image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *, sigma: float, by: By
+    image: Image, needs: Needs, rng: np.random.Generator, *, sigma: float, by: By
 ) -> tuple[Image, Change]:
     mask = background(needs["objects"], image.size, by)
     pixels = image.pixels.copy()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import cv2
 import numpy as np
@@ -12,7 +11,7 @@ from instar.image import Image
 from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 from instar.transforms.change import Change
-from instar.transforms.family import NotApplicable, TransformationFamily
+from instar.transforms.family import Needs, NotApplicable, TransformationFamily
 from instar.transforms.region import BY, ONLY, RATIO, By, cells_inside, object_parts
 from instar.warp import Warp
 
@@ -26,9 +25,7 @@ _FINGERS = {
 """Fingers, and what skeletons call their groups of four landmarks."""
 
 
-def discs(
-    image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *, n: int, radius: float
-) -> tuple[Image, Change]:
+def discs(image: Image, needs: Needs, rng: np.random.Generator, *, n: int, radius: float) -> tuple[Image, Change]:
     poses = _poses(needs)
     count = len(poses.skeleton.landmarks)
     if n > count:
@@ -37,7 +34,7 @@ def discs(
 
 
 def finger_discs(
-    image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *, finger: str, radius: float, wrist: bool
+    image: Image, needs: Needs, rng: np.random.Generator, *, finger: str, radius: float, wrist: bool
 ) -> tuple[Image, Change]:
     poses = _poses(needs)
     bones, group = poses.skeleton, _FINGERS[finger]
@@ -50,7 +47,7 @@ def finger_discs(
     return _covered(image, poses, landmarks, radius)
 
 
-def _poses(needs: Mapping[str, Any]) -> Poses:
+def _poses(needs: Needs) -> Poses:
     poses = needs["landmarks"]
     assert isinstance(poses, Poses)
     return poses
@@ -76,7 +73,7 @@ def _covered(image: Image, poses: Poses, landmarks: Iterable[int], radius: float
 
 
 def erase(
-    image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *, ratio: float, by: By, only: int
+    image: Image, needs: Needs, rng: np.random.Generator, *, ratio: float, by: By, only: int
 ) -> tuple[Image, Change]:
     parts = object_parts(needs["objects"], image.size, ratio, by, only)
     pixels = image.pixels.copy()

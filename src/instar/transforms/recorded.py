@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
 from instar.case import Input
 from instar.spelling import Parameter
 from instar.transforms.change import Change
-from instar.transforms.family import NotApplicable, TransformationFamily
+from instar.transforms.family import Needs, NotApplicable, TransformationFamily, Values
 
 
-def recorded(source: Input, needs: Mapping[str, Any], rng: np.random.Generator, *, name: str) -> NoReturn:
+def recorded(source: Input, needs: Needs, rng: np.random.Generator, *, name: str) -> NoReturn:
     raise NotApplicable(f"{name} was recorded elsewhere: Instar cannot make this follow-up")
 
 
@@ -22,9 +21,7 @@ class _Recorded(TransformationFamily):
 
     __slots__ = ()
 
-    def apply(
-        self, source: Input, needs: Mapping[str, Any], rng: np.random.Generator, values: Mapping[str, Any]
-    ) -> tuple[Input, Change]:
+    def apply(self, source: Input, needs: Needs, rng: np.random.Generator, values: Values) -> tuple[Input, Change]:
         followed: tuple[Input, Change] = self.function(source, needs, rng, **values)
         return followed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import cv2
 import numpy as np
@@ -16,7 +16,7 @@ from instar.outputs.detections import Detections
 from instar.outputs.zones import Zones
 from instar.spelling import Parameter
 from instar.transforms.change import Change, Fact
-from instar.transforms.family import NotApplicable, Transformation, TransformationFamily
+from instar.transforms.family import Needs, NotApplicable, Transformation, TransformationFamily
 from instar.warp import Size, Warp
 
 Mask = npt.NDArray[np.uint8]
@@ -24,7 +24,7 @@ By = Literal["box", "mask"]
 
 
 def filtered(
-    image: Image, needs: Mapping[str, Any], rng: np.random.Generator, *, inner: Transformation, zone: str
+    image: Image, needs: Needs, rng: np.random.Generator, *, inner: Transformation, zone: str
 ) -> tuple[Image, Change]:
     zones: Zones = needs["zones"]
     if zone not in zones.names:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +11,7 @@ from instar.outputs.forecast import Forecast
 from instar.scene import Scene
 from instar.spelling import Parameter
 from instar.transforms.change import Change
-from instar.transforms.family import NotApplicable, TransformationFamily
+from instar.transforms.family import Needs, NotApplicable, TransformationFamily
 from instar.warp import Warp
 
 _CORNERS = 12
@@ -21,9 +19,7 @@ _LEAST_PATH = 4.0
 """Pixels: on a shorter path there is no place for an obstacle that is not on the person."""
 
 
-def class_change(
-    scene: Scene, needs: Mapping[str, Any], rng: np.random.Generator, *, old: str, new: str
-) -> tuple[Scene, Change]:
+def class_change(scene: Scene, needs: Needs, rng: np.random.Generator, *, old: str, new: str) -> tuple[Scene, Change]:
     if old == new:
         raise NotApplicable(f"{old} becomes {new}: nothing would change")
     mask = scene.mask(old)
@@ -33,7 +29,7 @@ def class_change(
 
 
 def obstacle(
-    scene: Scene, needs: Mapping[str, Any], rng: np.random.Generator, *, new: str, size: float, distance: float
+    scene: Scene, needs: Needs, rng: np.random.Generator, *, new: str, size: float, distance: float
 ) -> tuple[Scene, Change]:
     source = needs["source"]
     if not isinstance(source, Forecast):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from instar.case import Input
 from instar.spelling import Parameter
 from instar.transforms.change import Change
-from instar.transforms.family import TransformationFamily
+from instar.transforms.family import Needs, TransformationFamily
 from instar.warp import Size, Warp
 
 
@@ -27,12 +26,7 @@ def mirror(size: Size, *, axis: Literal["h", "v", "both"]) -> Warp:
 
 
 def rotation(
-    source: Input,
-    needs: Mapping[str, Any],
-    rng: np.random.Generator,
-    *,
-    degrees: float,
-    centre: Literal["middle", "swapped"],
+    source: Input, needs: Needs, rng: np.random.Generator, *, degrees: float, centre: Literal["middle", "swapped"]
 ) -> tuple[Input, Change]:
     """Not of spatial form, because `swapped` declares another warp than the one it applies."""
     width, height = source.size
