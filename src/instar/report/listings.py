@@ -23,23 +23,6 @@ from instar.systems import models, systems
 from instar.systems.check import Finding
 from instar.transforms import families
 
-__all__ = [
-    "Entry",
-    "dataset_entries",
-    "model_entries",
-    "rule_entries",
-    "show_entries",
-    "show_export",
-    "show_findings",
-    "show_numerics",
-    "show_options",
-    "show_plan",
-    "show_task_tables",
-    "suite_entries",
-    "system_entries",
-]
-
-
 # --- what there is ---------------------------------------------------------------------------------
 
 

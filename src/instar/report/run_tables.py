@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import polars as pl
 
@@ -11,8 +10,7 @@ from instar.analysis import Run
 from instar.report.tables import Table
 from instar.report.words import percent, rate_text, severity_text
 from instar.spelling import unknown
-
-__all__ = ["TABLES", "run_table"]
+from instar.store import Row
 
 
 def run_table(run: Run, name: str, *, threshold: float | None = None, judging: str = "default") -> list[Table]:
@@ -22,7 +20,7 @@ def run_table(run: Run, name: str, *, threshold: float | None = None, judging: s
     return TABLES[name](run, threshold, judging)
 
 
-def _share(row: Mapping[str, Any], name: str = "rate", low: str = "low", high: str = "high") -> str:
+def _share(row: Row, name: str = "rate", low: str = "low", high: str = "high") -> str:
     return rate_text(row[name], row[low], row[high], digits=1)
 
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import polars as pl
 
 from instar.report.section import Section
 from instar.report.words import SPACE, count_of, interval, of_total, percent, severity_text
-
-__all__ = ["headline", "over_cases_text", "slice_words"]
+from instar.store import Row
 
 
 def headline(section: Section, t: int) -> list[str]:
@@ -35,7 +31,7 @@ def headline(section: Section, t: int) -> list[str]:
     ]
 
 
-def _violating(row: Mapping[str, Any]) -> str:
+def _violating(row: Row) -> str:
     """How many cases violate, up to the verb."""
     return f"{of_total(row['violated'], row['judged'], 'case')} violate{'s' if row['violated'] == 1 else ''}"
 
@@ -101,7 +97,7 @@ _MORE = {
 }
 
 
-def slice_words(row: Mapping[str, Any]) -> str:
+def slice_words(row: Row) -> str:
     """A row of `slices` as a sentence."""
     if not row["value"].startswith("above "):
         more = "more" if row["effect"] > 0 else "less"
@@ -120,7 +116,7 @@ def slice_words(row: Mapping[str, Any]) -> str:
     )
 
 
-def over_cases_text(row: Mapping[str, Any]) -> str:
+def over_cases_text(row: Row) -> str:
     """What a rule over many cases measured, with its interval."""
     if row.get("drop") is not None:
         measured = (

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from instar.analysis import curve, rates, slices
+from instar.store import Row
 from instar.viewer import charts
 from instar.viewer.index import OK, Index, RuleFacts
 from instar.viewer.pages import SHARED, Viewer, card, known_rule
 from instar.viewer.query import STATES, Filters, address
 
-__all__ = ["rule"]
-
 EXAMPLES = 9
 MOST_SLICES = 8
 
 
-def rule(viewer: Viewer, filters: Filters) -> dict[str, Any]:
+def rule(viewer: Viewer, filters: Filters) -> dict[str, object]:
     """One rule: its rates over the grid, how severities are spread, examples along them, and slices."""
     index = viewer.index(filters)
     facts = known_rule(index, filters.rule)
@@ -74,7 +72,7 @@ def rule(viewer: Viewer, filters: Filters) -> dict[str, Any]:
     }
 
 
-def _slices(index: Index, filters: Filters, facts: RuleFacts, limit: float) -> list[dict[str, Any]]:
+def _slices(index: Index, filters: Filters, facts: RuleFacts, limit: float) -> list[Row]:
     """How cases that violate the rule differ from the others, each with the pairs of that slice."""
     if index.described.width < 2:
         return []
