@@ -16,30 +16,22 @@ from instar.cli import checking, exchange, judging, listing, looking, models, ru
 from instar.registry import BrokenPlugin, find, names
 
 TASKS = "Tasks"
+# fmt: off
 COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     "Run": {
-        "run": running.run,
-        "judge": judging.judge,
-        "export": exchange.export_inputs,
+        "run": running.run, "judge": judging.judge, "export": exchange.export_inputs,
         "import": exchange.import_outputs,
     },
     "Look": {
-        "show": looking.show,
-        "tables": looking.tables,
-        "report": looking.report,
-        "view": looking.view,
-        "draw": looking.draw,
-        "select": looking.select,
-        "slices": looking.slices,
+        "show": looking.show, "tables": looking.tables, "report": looking.report, "view": looking.view,
+        "draw": looking.draw, "select": looking.select, "slices": looking.slices,
     },
     "Check": {"check": checking.check, "preview": checking.preview, "numerics": checking.numerics},
     "List": {
-        "rules": listing.rules,
-        "suites": listing.suites,
-        "systems": listing.systems,
-        "datasets": listing.datasets,
+        "rules": listing.rules, "suites": listing.suites, "systems": listing.systems, "datasets": listing.datasets,
     },
 }
+# fmt: on
 """The general commands by the group that `instar --help` shows them in. Tasks bring theirs through the registry."""
 
 ERRORS = (ValueError, KeyError, TypeError, OSError, ImportError, RuntimeError)

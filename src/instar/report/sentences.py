@@ -81,19 +81,12 @@ def _noise(section: Section, t: int) -> list[str]:
     return words
 
 
-_LESS = {
-    "brightness": "darker",
-    "contrast": "lower in contrast",
-    "sharpness": "less sharp",
-    "saturation": "less colourful",
-    "pixels": "smaller",
-}
-_MORE = {
-    "brightness": "brighter",
-    "contrast": "higher in contrast",
-    "sharpness": "sharper",
-    "saturation": "more colourful",
-    "pixels": "larger",
+_LESS_AND_MORE = {
+    "brightness": ("darker", "brighter"),
+    "contrast": ("lower in contrast", "higher in contrast"),
+    "sharpness": ("less sharp", "sharper"),
+    "saturation": ("less colourful", "more colourful"),
+    "pixels": ("smaller", "larger"),
 }
 
 
@@ -107,12 +100,11 @@ def slice_words(row: Row) -> str:
         )
     lower = row["effect"] < 0.5
     name = "number of pixels" if row["property"] == "pixels" else row["property"].replace("_", " ")
-    known = (_LESS if lower else _MORE).get(row["property"])
-    what = known or f"{'lower' if lower else 'higher'} in {name}"
+    less, more = _LESS_AND_MORE.get(row["property"], (f"lower in {name}", f"higher in {name}"))
     probability = 1 - row["effect"] if lower else row["effect"]
     return (
-        f"failing cases are {what}: a failing case has a {'lower' if lower else 'higher'} {name} than another case "
-        f"with probability {probability:.2f}"
+        f"failing cases are {less if lower else more}: a failing case has a {'lower' if lower else 'higher'} {name} "
+        f"than another case with probability {probability:.2f}"
     )
 
 

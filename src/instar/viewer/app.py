@@ -184,11 +184,8 @@ class _Guard:
 
     def __init__(self, app: ASGIApp, port: int) -> None:
         self.app = app
-        self.hosts = {
-            f"{name}{end}"
-            for name in ("127.0.0.1", "localhost")
-            for end in ([f":{port}"] if port != 80 else ["", ":80"])
-        }
+        ends = [f":{port}"] if port != 80 else ["", ":80"]
+        self.hosts = {f"{name}{end}" for name in ("127.0.0.1", "localhost") for end in ends}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

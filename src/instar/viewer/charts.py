@@ -79,13 +79,8 @@ def curves(index: Index) -> list[Spec]:
             if rules:
                 table = curve(index.matrix().only(rules), grid)
                 rows += [
-                    {
-                        "set": name,
-                        "x": severity_text(row["threshold"]),
-                        "rate": 100 * row["rate"],
-                        "low": 100 * row["low"],
-                        "high": 100 * row["high"],
-                    }
+                    {"set": name, "x": severity_text(row["threshold"])}
+                    | {share: 100 * row[share] for share in ("rate", "low", "high")}
                     for row in table.iter_rows(named=True)
                     if row["rate"] is not None
                 ]
@@ -98,15 +93,8 @@ def curves(index: Index) -> list[Spec]:
                 ONE_OF_SEVERAL if len(index.grids) > 1 else ALONE,
             )
             judged = index.matrix().only(sets[ANY] or sets["identity"]).per_case().cases.len()
-            figures.append(
-                {
-                    "relation": relation,
-                    "unit": unit,
-                    "drawn": drawn,
-                    "judged": judged,
-                    "identity": bool(sets["identity"]),
-                }
-            )
+            figure = {"relation": relation, "unit": unit, "drawn": drawn, "judged": judged}
+            figures.append({**figure, "identity": bool(sets["identity"])})
     return figures
 
 
@@ -231,13 +219,8 @@ def histogram(severity: npt.NDArray[np.float64], threshold: float, unit: str, fl
 def _label(mark: Spec, number: int, x: Spec, left: bool) -> list[Spec]:
     """The words of a line, each on a height of its own, on the side where there is room, clear of what lies below."""
     place = {"x": {**x, "field": "x"}, "y": {"value": 2 + 15 * number}, "text": {"field": "text"}}
-    words = {
-        "type": "text",
-        "align": "right" if left else "left",
-        "dx": -4 if left else 4,
-        "baseline": "top",
-        "fontSize": 11,
-    }
+    side = {"align": "right", "dx": -4} if left else {"align": "left", "dx": 4}
+    words = {"type": "text", "baseline": "top", "fontSize": 11, **side}
     return [
         {"data": {"values": [mark]}, "mark": {**words, **ink}, "encoding": place}
         for ink in ({"color": PAPER, "stroke": PAPER, "strokeWidth": 4}, {"color": INK})

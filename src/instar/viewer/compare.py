@@ -118,15 +118,9 @@ def _pairs(
         row, column = divmod(int(place), apart.shape[1])
         rule, case = first.rules[row], str(first.cases[column])
         sides = []
+        judging = "" if filters.judging == DEFAULT else filters.judging
         for number, severities in zip(numbers, (first, second), strict=True):
-            drawn = {
-                "run": number,
-                "judging": "" if filters.judging == DEFAULT else filters.judging,
-                "case": case,
-                "rule": rule,
-                "side": "follow-up",
-                "w": 480,
-            }
+            drawn = {"run": number, "judging": judging, "case": case, "rule": rule, "side": "follow-up", "w": 480}
             severity = float(severities.severity[row, column])
             sides.append(
                 {

@@ -209,7 +209,7 @@ def _form(index: Index) -> dict[str, object]:
         "judgings": index.judgings,
         "grid": grid_of(index),
         "sorts": SORTS,
-        "statuses": [*STATES, *(name for name in index.statuses[2:])],
+        "statuses": [*STATES, *index.statuses[2:]],
     }
 
 
@@ -447,11 +447,6 @@ def _reasons(index: Index) -> list[Row]:
         .sort("pairs", "status", "reason", descending=[True, False, False])
     )
     return [
-        {
-            "status": index.statuses[row["status"]],
-            "reason": index.reasons[row["reason"]],
-            "pairs": row["pairs"],
-            "rules": row["rules"],
-        }
+        {**row, "status": index.statuses[row["status"]], "reason": index.reasons[row["reason"]]}
         for row in table.head(6).iter_rows(named=True)
     ]

@@ -100,17 +100,12 @@ class Pictures:
         dataset: str | Path | None = None,
     ) -> Picture:
         """One side of a verdict's pair, at most `width` pixels wide and high; without a verdict the case's source."""
+
+        def make(rows: Store) -> Sides:
+            return _pair_sides(Run(rows), case, verdict, judging, dataset)
+
         key = () if verdict is None else (verdict["rule"], verdict["target"], verdict["draw"])
-        return self.of_case(
-            store,
-            manifest,
-            version,
-            case,
-            key,
-            side,
-            width,
-            lambda rows: _pair_sides(Run(rows), case, verdict, judging, dataset),
-        )
+        return self.of_case(store, manifest, version, case, key, side, width, make)
 
     def of_case(
         self,
@@ -147,11 +142,8 @@ class Pictures:
         with self._reading:
             if (folder, version, case) not in self._cases:
                 expected = self._expected.get(folder, ())
-                wanted = [
-                    name
-                    for name in (expected if case in expected else (case,))
-                    if (folder, version, name) not in self._cases
-                ]
+                together = expected if case in expected else (case,)
+                wanted = [name for name in together if (folder, version, name) not in self._cases]
                 of_cases = pl.col("case").is_in(wanted)
                 schemas = {"cases": CASE, "needs": NEED, "predictions": store.prediction_schema(manifest.system.kind)}
                 tables = {name: store.read(name, schema, where=of_cases) for name, schema in schemas.items()}
