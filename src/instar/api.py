@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from instar.analysis import Run, open_run
+from instar.analysis import Run as Run
+from instar.analysis import open_run as open_run
 from instar.case import Case, Input, read_input
 from instar.datasets import Dataset, dataset
 from instar.engine import Estimate, Need, Outcome, Progress, make_follow_up, predict, provided, provider
@@ -25,8 +25,6 @@ from instar.systems import System, default_objects, default_zones, from_function
 from instar.systems import system as _system
 from instar.systems.check import Finding, check_system
 from instar.transforms import NotApplicable
-
-__all__ = ["Run", "check", "estimate", "export_inputs", "import_outputs", "open_run", "preview", "providers_of", "run"]
 
 
 def providers_of(
@@ -64,7 +62,7 @@ def providers_of(
 
 
 def run(
-    system: str | System | Callable[..., Any],
+    system: str | System | Callable[..., object],
     suite: str | Suite,
     dataset: str | Path | Dataset,
     *,
@@ -245,9 +243,9 @@ def preview(
 
     Of a dataset the first case is taken.
     """
-    given = _first_input(image) if isinstance(image, str | Path) else image
-    tiles, missing = [(_shown(given), "source")], []
-    case = Case("preview", input=given)
+    source = _first_input(image) if isinstance(image, str | Path) else image
+    tiles, missing = [(_shown(source), "source")], []
+    case = Case("preview", input=source)
     whole = _suite(suite)
     chosen = list(dict.fromkeys(t for rule in whole.rules for t in rule.transformations))
     wanted = frozenset().union(*(t.needs for t in chosen))
@@ -256,9 +254,9 @@ def preview(
     needs: dict[str, Need | NotApplicable] = {}
     for transformation in chosen:
         for need in transformation.needs - needs.keys():
-            needs[need] = provided(need, providers.get(need), case, given)
+            needs[need] = provided(need, providers.get(need), case, source)
         try:
-            follow_up, _ = make_follow_up(seed, case.id, given, transformation, 0, needs)
+            follow_up, _ = make_follow_up(seed, case.id, source, transformation, 0, needs)
             tiles.append((_shown(follow_up), transformation.id))
         except NotApplicable as error:
             missing.append((transformation.id, str(error)))
@@ -287,7 +285,7 @@ def _shown(source: Input) -> Image:
 
 
 def check(
-    system: str | System | Callable[..., Any], images: Sequence[str | Path], out: str | Path
+    system: str | System | Callable[..., object], images: Sequence[str | Path], out: str | Path
 ) -> tuple[list[Finding], list[Path]]:
     """Whether a system's adapter is right, and pictures of its answers in a folder. Without images: sample photos."""
     loaded = _system(system)
@@ -317,7 +315,7 @@ def _dataset(path: str | Path | Dataset) -> Dataset:
     return path if isinstance(path, Dataset) else dataset(path)
 
 
-def _sendable(system: str | System | Callable[..., Any], workers: int | None) -> tuple[str | System, int | None]:
+def _sendable(system: str | System | Callable[..., object], workers: int | None) -> tuple[str | System, int | None]:
     """A function that another process can import is sent by name; any other works in this process only."""
     if isinstance(system, str):
         return system_name(system), workers

@@ -113,8 +113,8 @@ def severities(
     if isinstance(verdicts, Severities):
         return verdicts
     frames = [verdicts] if isinstance(verdicts, pl.DataFrame) else verdicts
-    names = _Numbers(rules or ())
-    columns, kinds = _Numbers(), _Numbers([""])
+    names = Numbers(rules or ())
+    columns, kinds = Numbers(), Numbers([""])
     cells: list[Cells] = []
     tested = False
     for frame in frames:
@@ -142,7 +142,7 @@ def severities(
     return _filled(names.known, columns.known, kinds.known, cells, tested)
 
 
-class _Numbers:
+class Numbers:
     """Numbers for texts, in the order in which they come. Null is a text of its own."""
 
     def __init__(self, known: Sequence[str] = ()) -> None:

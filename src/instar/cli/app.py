@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -15,33 +15,23 @@ from instar import __version__
 from instar.cli import checking, exchange, judging, listing, looking, models, running
 from instar.registry import BrokenPlugin, find, names
 
-__all__ = ["app", "main"]
-
 TASKS = "Tasks"
+# fmt: off
 COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     "Run": {
-        "run": running.run,
-        "judge": judging.judge,
-        "export": exchange.export_inputs,
+        "run": running.run, "judge": judging.judge, "export": exchange.export_inputs,
         "import": exchange.import_outputs,
     },
     "Look": {
-        "show": looking.show,
-        "tables": looking.tables,
-        "report": looking.report,
-        "view": looking.view,
-        "draw": looking.draw,
-        "select": looking.select,
-        "slices": looking.slices,
+        "show": looking.show, "tables": looking.tables, "report": looking.report, "view": looking.view,
+        "draw": looking.draw, "select": looking.select, "slices": looking.slices,
     },
     "Check": {"check": checking.check, "preview": checking.preview, "numerics": checking.numerics},
     "List": {
-        "rules": listing.rules,
-        "suites": listing.suites,
-        "systems": listing.systems,
-        "datasets": listing.datasets,
+        "rules": listing.rules, "suites": listing.suites, "systems": listing.systems, "datasets": listing.datasets,
     },
 }
+# fmt: on
 """The general commands by the group that `instar --help` shows them in. Tasks bring theirs through the registry."""
 
 ERRORS = (ValueError, KeyError, TypeError, OSError, ImportError, RuntimeError)
@@ -54,7 +44,7 @@ class Commands(TyperGroup):
     def list_commands(self, ctx: object) -> list[str]:
         return [*self.commands, *(name for name in names("commands") if name not in self.commands)]
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: object, cmd_name: str) -> Any:
         """A command by name; one of a task that cannot be loaded is reported in one line and left out."""
         if cmd_name in self.commands or cmd_name not in names("commands"):
             return self.commands.get(cmd_name)
@@ -66,7 +56,7 @@ class Commands(TyperGroup):
         command.name, command.rich_help_panel = cmd_name, TASKS
         return command
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: Any) -> object:
         with warnings.catch_warnings():
             warnings.showwarning = _report_warning
             try:
@@ -90,12 +80,19 @@ def _report(message: str) -> None:
 _usual_showwarning = warnings.showwarning
 
 
-def _report_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+def _report_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     """A plug-in that cannot be loaded is one line; Python's own form also quotes a line of our source."""
     if issubclass(category, BrokenPlugin):
         _report(str(message))
     else:
-        _usual_showwarning(message, category, *where, **more)
+        _usual_showwarning(message, category, filename, lineno, file, line)
 
 
 def _message(error: BaseException) -> str:

@@ -11,8 +11,6 @@ import typer
 from instar.cli.options import Json, Objects, Pool, SuiteArgument, SystemArgument, Zones
 from instar.cli.printing import new_console, print_json
 
-__all__ = ["check", "numerics", "preview"]
-
 
 def check(
     system: SystemArgument,

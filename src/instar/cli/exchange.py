@@ -12,8 +12,6 @@ from instar.cli.looking import print_run
 from instar.cli.options import DatasetArgument, Json, Limit, Objects, Pool, Seed, SuiteArgument, SummaryThreshold, Zones
 from instar.cli.printing import Display, new_console, print_json, print_notes
 
-__all__ = ["export_inputs", "import_outputs"]
-
 ExportFolder = Annotated[
     Path, typer.Option("--out", "-o", metavar="FOLDER", help="The folder of the export. It is made if it is not there.")
 ]

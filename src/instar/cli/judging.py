@@ -11,8 +11,6 @@ from instar.cli.looking import print_run, run_json
 from instar.cli.options import Json, RunArgument, SummaryThreshold
 from instar.cli.printing import new_console, print_json
 
-__all__ = ["judge"]
-
 Choices = Annotated[
     list[str] | None,
     typer.Option(

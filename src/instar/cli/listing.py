@@ -13,8 +13,6 @@ from instar.cli.printing import new_console, print_json
 if TYPE_CHECKING:
     from instar.report.listings import Entry
 
-__all__ = ["datasets", "print_entries", "rules", "suites", "systems"]
-
 
 def print_entries(entries: Sequence[Entry], as_json: bool) -> None:
     from instar.report.listings import show_entries

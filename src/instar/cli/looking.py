@@ -14,8 +14,6 @@ from instar.cli.printing import new_console, print_json
 if TYPE_CHECKING:
     from instar.api import Run
 
-__all__ = ["draw", "print_run", "report", "run_json", "select", "show", "slices", "tables", "view"]
-
 By = Literal["case", "target"]
 Level = Annotated[
     float | None,

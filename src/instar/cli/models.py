@@ -11,8 +11,6 @@ import typer
 from instar.cli.listing import print_entries
 from instar.cli.options import Json
 
-__all__ = ["app"]
-
 app = typer.Typer(no_args_is_help=False, invoke_without_command=True)
 
 

@@ -7,24 +7,6 @@ from typing import Annotated, TypedDict
 
 import typer
 
-__all__ = [
-    "DatasetArgument",
-    "DatasetFolder",
-    "Json",
-    "Judging",
-    "Limit",
-    "Objects",
-    "Pool",
-    "Providers",
-    "RunArgument",
-    "Seed",
-    "SuiteArgument",
-    "SummaryThreshold",
-    "SystemArgument",
-    "Threshold",
-    "Zones",
-]
-
 
 def _suite_names(incomplete: str) -> list[str]:
     from instar.registry import names

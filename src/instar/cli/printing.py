@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from instar.engine import Progress
 
-__all__ = ["Display", "new_console", "print_json", "print_notes"]
-
 
 def new_console() -> Console:
     from rich.console import Console

@@ -28,8 +28,6 @@ from instar.cli.printing import Display, new_console, print_json, print_notes
 if TYPE_CHECKING:
     from instar.api import Run
 
-__all__ = ["run"]
-
 ALL_FAILED = 3
 """The exit code of a run in which not one input was answered."""
 

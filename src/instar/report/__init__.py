@@ -11,32 +11,11 @@ from instar.report.tables import Table, show_tables
 from instar.report.terminal import show_outcome, show_run, show_selection, show_slices
 from instar.report.words import severity_text
 
+# fmt: off
 __all__ = [
-    "FORMATS",
-    "TABLES",
-    "Annotated",
-    "CannotDraw",
-    "Pair",
-    "Panel",
-    "PanelContent",
-    "Table",
-    "TaskTables",
-    "contact_sheet",
-    "draw_pairs",
-    "draw_shapes",
-    "encoded",
-    "load_pair",
-    "load_source",
-    "marked_pairs",
-    "pair_picture",
-    "panel_picture",
-    "run_table",
-    "severity_text",
-    "show_outcome",
-    "show_run",
-    "show_selection",
-    "show_slices",
-    "show_tables",
-    "write_png",
-    "write_report",
+    "FORMATS", "TABLES", "Annotated", "CannotDraw", "Pair", "Panel", "PanelContent", "Table", "TaskTables",
+    "contact_sheet", "draw_pairs", "draw_shapes", "encoded", "load_pair", "load_source", "marked_pairs",
+    "pair_picture", "panel_picture", "run_table", "severity_text", "show_outcome", "show_run", "show_selection",
+    "show_slices", "show_tables", "write_png", "write_report",
 ]
+# fmt: on

@@ -20,32 +20,6 @@ import polars as pl
 from instar.report.section import Section
 from instar.report.words import interval
 
-__all__ = [
-    "AXES",
-    "NAME_LABELS",
-    "NARROW",
-    "PAGE_FONT",
-    "PERCENT_AXIS",
-    "ROW",
-    "STATIC",
-    "Chart",
-    "Spec",
-    "by_width",
-    "columns",
-    "config",
-    "counts",
-    "dot_layers",
-    "drawn",
-    "index_axis",
-    "labelled",
-    "name_rows",
-    "printed",
-    "rate_axis",
-    "share_axis",
-    "threshold_title",
-    "tooltip",
-]
-
 Spec = dict[str, Any]
 STATIC = Path(__file__).parent / "static"
 ROW, AXES = 21, 52
@@ -77,41 +51,24 @@ class Chart:
 
 def config(font: str) -> Spec:
     """How all figures look."""
+    # fmt: off
     return {
-        "background": None,
-        "font": font,
-        "padding": 2,
-        "view": {"stroke": None},
+        "background": None, "font": font, "padding": 2, "view": {"stroke": None},
         "axis": {
-            "labelColor": "var(--ink)",
-            "titleColor": "var(--faint)",
-            "tickColor": "var(--line)",
-            "domainColor": "var(--line)",
-            "gridColor": "var(--line)",
-            "gridOpacity": 0.7,
-            "labelFontSize": 12,
-            "titleFontSize": 12,
-            "titleFontWeight": "normal",
-            "titlePadding": 8,
-            "labelPadding": 6,
-            "labelLimit": 280,
+            "labelColor": "var(--ink)", "titleColor": "var(--faint)", "tickColor": "var(--line)",
+            "domainColor": "var(--line)", "gridColor": "var(--line)", "gridOpacity": 0.7, "labelFontSize": 12,
+            "titleFontSize": 12, "titleFontWeight": "normal", "titlePadding": 8, "labelPadding": 6, "labelLimit": 280,
         },
         "legend": {
-            "labelColor": "var(--ink)",
-            "titleColor": "var(--faint)",
-            "labelFontSize": 12,
-            "titleFontSize": 12,
-            "titleFontWeight": "normal",
-            "symbolStrokeWidth": 2.5,
-            "symbolOpacity": 1,
-            "labelLimit": 220,
+            "labelColor": "var(--ink)", "titleColor": "var(--faint)", "labelFontSize": 12, "titleFontSize": 12,
+            "titleFontWeight": "normal", "symbolStrokeWidth": 2.5, "symbolOpacity": 1, "labelLimit": 220,
         },
-        "text": {"color": "var(--ink)", "fontSize": 12},
-        "title": {"color": "var(--ink)"},
+        "text": {"color": "var(--ink)", "fontSize": 12}, "title": {"color": "var(--ink)"},
     }
+    # fmt: on
 
 
-def drawn(height: int, t: int, layers: Sequence[Spec], **more: Any) -> Spec:
+def drawn(height: int, t: int, layers: Sequence[Spec], **more: object) -> Spec:
     return {
         "width": "container",
         "height": height,
@@ -136,17 +93,16 @@ def labelled(table: pl.DataFrame, section: Section) -> pl.DataFrame:
 
 
 def tooltip(*fields: tuple[str, str]) -> list[Spec]:
-    formats = {"rate": ".1%", "covered": ".0%"}
-    kinds = {"rate", "covered"}
-    return [
-        {
-            "field": name,
-            "title": title,
-            "type": "quantitative" if name in kinds else "nominal",
-            **({"format": formats[name]} if name in formats else {}),
-        }
-        for name, title in fields
-    ]
+    shares: dict[str, Spec] = {
+        "rate": {"type": "quantitative", "format": ".1%"},
+        "covered": {"type": "quantitative", "format": ".0%"},
+    }
+    return [{"field": name, "title": title, **shares.get(name, {"type": "nominal"})} for name, title in fields]
+
+
+def rate_tooltip(*fields: tuple[str, str]) -> list[Spec]:
+    """A tooltip that ends with the rate, its counts and its interval."""
+    return tooltip(*fields, ("count", "violated"), ("rate", "rate"), ("interval", "95 % interval"))
 
 
 def by_width(narrow: object, wide: object) -> Spec:
@@ -173,19 +129,15 @@ PERCENT_AXIS = {"format": ".0%", "tickCount": 5, "labelFlush": False}
 def index_axis(section: Section) -> Spec:
     """An axis over the thresholds of a grid, equally far apart: ∞ has a place on it, and so have the gaps between."""
     last = len(section.grid) - 1
+    # fmt: off
     return {
-        "field": "t",
-        "type": "quantitative",
-        "scale": {"domain": [-0.3, last + 0.3], "nice": False, "zero": False},
+        "field": "t", "type": "quantitative", "scale": {"domain": [-0.3, last + 0.3], "nice": False, "zero": False},
         "axis": {
-            "values": list(range(last + 1)),
-            "grid": False,
-            "title": threshold_title(section),
-            "labelOverlap": "greedy",
-            "labelSeparation": 5,
-            "labelExpr": f"{json.dumps(section.labels)}[datum.value]",
+            "values": list(range(last + 1)), "grid": False, "title": threshold_title(section),
+            "labelOverlap": "greedy", "labelSeparation": 5, "labelExpr": f"{json.dumps(section.labels)}[datum.value]",
         },
     }
+    # fmt: on
 
 
 def share_axis(title: str) -> Spec:
@@ -248,13 +200,13 @@ def name_rows(field: str = "name") -> Spec:
 # --- data and files --------------------------------------------------------------------------------
 
 
-def columns(table: pl.DataFrame) -> dict[str, Any]:
+def columns(table: pl.DataFrame) -> dict[str, object]:
     """A table by columns, short: texts are numbered, numbers have six digits at most.
 
     >>> columns(pl.DataFrame({"rule": ["a", "a"], "rate": [1 / 3, None]}))
     {'rule': {'texts': ['a'], 'at': [0, 0]}, 'rate': [0.333333, None]}
     """
-    by_name: dict[str, Any] = {}
+    by_name: dict[str, object] = {}
     for column in table.iter_columns():
         if column.dtype == pl.String:
             texts = column.unique(maintain_order=True)

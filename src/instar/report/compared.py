@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,8 +14,7 @@ from instar.engine import DEFAULT
 from instar.report.section import Section, rates_per_threshold, start_of
 from instar.report.words import distinct_names
 from instar.stats import holm, wilcoxon
-
-__all__ = ["Comparison", "compare", "run_names"]
+from instar.store import Row, Schema
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,29 +103,23 @@ def _aligned(severities: Severities, rules: Sequence[str], cases: Sequence[str])
     chosen = severities.only(rules)
     place = {case: number for number, case in enumerate(chosen.cases)}
     take = np.array([place[case] for case in cases], np.int64)
-    return Severities(
-        chosen.rules,
-        pl.Series("case", list(cases), pl.String),
-        chosen.severity[:, take],
-        chosen.status[:, take],
-        chosen.kind[:, take],
-        chosen.kinds,
-        None if chosen.p is None else chosen.p[:, take],
+    return replace(
+        chosen,
+        cases=pl.Series("case", list(cases), pl.String),
+        severity=chosen.severity[:, take],
+        status=chosen.status[:, take],
+        kind=chosen.kind[:, take],
+        p=None if chosen.p is None else chosen.p[:, take],
     )
 
 
-_SCHEMA: Mapping[str, Any] = {
-    "rule": pl.String,
-    "run": pl.String,
-    "cases": pl.Int64,
-    "first": pl.Int64,
-    "other": pl.Int64,
-    "first_only": pl.Int64,
-    "other_only": pl.Int64,
-    "difference": pl.Float64,
-    "p": pl.Float64,
+# fmt: off
+_SCHEMA: Schema = {
+    "rule": pl.String, "run": pl.String, "cases": pl.Int64, "first": pl.Int64, "other": pl.Int64,
+    "first_only": pl.Int64, "other_only": pl.Int64, "difference": pl.Float64, "p": pl.Float64,
     "p_corrected": pl.Float64,
 }
+# fmt: on
 
 
 def _differences(
@@ -139,7 +131,7 @@ def _differences(
     `p_corrected` takes into account how many questions were asked (Holm).
     """
     limits = {one: threshold for each in runs for one in each.rules}
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     hits = [each.violated(limits) for each in runs]
     for number, one in enumerate(runs[0].rules):
         for other in range(1, len(runs)):

@@ -17,13 +17,11 @@ from instar.report.chart import (
     index_axis,
     labelled,
     name_rows,
+    rate_tooltip,
     share_axis,
-    tooltip,
 )
 from instar.report.figures import FAMILY_COLOURS
 from instar.report.section import MANY, Section
-
-__all__ = ["comparison"]
 
 
 def comparison(curves: pl.DataFrame, rates: pl.DataFrame, section: Section, runs: Sequence[str]) -> list[Chart]:
@@ -45,13 +43,7 @@ def comparison(curves: pl.DataFrame, rates: pl.DataFrame, section: Section, runs
 
 def _curves(table: pl.DataFrame, section: Section, colour: Spec) -> Chart:
     x, y = index_axis(section), share_axis("cases that violate at least one rule")
-    tips = tooltip(
-        ("run", "run"),
-        ("threshold", "threshold"),
-        ("count", "violated"),
-        ("rate", "rate"),
-        ("interval", "95 % interval"),
-    )
+    tips = rate_tooltip(("run", "run"), ("threshold", "threshold"))
     layers: list[Spec] = [
         {
             "mark": {"type": "area", "opacity": 0.13},
@@ -91,9 +83,7 @@ def _curves(table: pl.DataFrame, section: Section, colour: Spec) -> Chart:
 def _rates(table: pl.DataFrame, section: Section, colour: Spec, runs: Sequence[str]) -> Chart:
     rules = table["name"].n_unique()
     height = min(rules, MANY) * (8 + 15 * len(runs))
-    tips = tooltip(
-        ("name", "rule"), ("run", "run"), ("count", "violated"), ("rate", "rate"), ("interval", "95 % interval")
-    )
+    tips = rate_tooltip(("name", "rule"), ("run", "run"))
     layers = dot_layers(name_rows(), colour, "cases that violate the rule", tips)
     for layer in layers:
         layer["encoding"]["yOffset"] = {

@@ -19,8 +19,6 @@ from instar.report.lettering import DARK, WHITE, Colour, Pixels, blend, written
 from instar.shapes import Shape
 from instar.warp import Warp, warp_pixels
 
-__all__ = ["BLUE", "ORANGE", "Style", "draw", "draw_shapes", "scaled", "scaling"]
-
 Style = Literal["filled", "hollow"]
 Floats = npt.NDArray[np.float64]
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
+
+import polars as pl
 
 from instar.analysis import Run
 from instar.engine import DEFAULT
 from instar.files import place_file
-from instar.report.chart import Chart, printed
+from instar.report.chart import Chart, Spec, printed
 from instar.report.compared import Comparison
 from instar.report.page import RelationPage, Report, RunPage, make_report, page
 from instar.report.panels import PanelContent
@@ -19,8 +20,6 @@ from instar.report.sentences import headline, slice_words
 from instar.report.tables import markdown_lines
 from instar.report.words import count_of, interval, p_text, percent, severity_text
 from instar.spelling import unknown
-
-__all__ = ["FORMATS", "write_report"]
 
 FORMATS = ("html", "md", "svg", "png")
 
@@ -60,7 +59,7 @@ def write_report(
     for kind in wanted:
         written += _write_figures(report, figures, kind)
     if "md" in formats:
-        text = "\n".join(_markdown(report, f"{figures.name}", wanted[-1]))
+        text = "\n".join(_markdown(report, figures.name, wanted[-1]))
         written.append(place_file(base.with_name(f"{base.name}.md"), text.encode("utf-8")))
     return written
 
@@ -89,7 +88,7 @@ def _write_figures(report: Report, folder: Path, kind: str) -> list[Path]:
 
     folder.mkdir(parents=True, exist_ok=True)
     version = vl_convert.get_vegalite_versions()[-1]
-    draw: dict[str, Callable[[dict[str, Any]], bytes]] = {
+    draw: dict[str, Callable[[Spec], bytes]] = {
         "svg": lambda spec: vl_convert.vegalite_to_svg(spec, vl_version=version).encode("utf-8"),
         "png": lambda spec: vl_convert.vegalite_to_png(spec, vl_version=version, scale=2),
     }
@@ -133,8 +132,15 @@ def _panel(panel: PanelContent, figure: Callable[[Chart], list[str]]) -> Iterato
     yield from (f"#### {panel.title}", "", _escaped(panel.text), "")
     for chart in panel.charts:
         yield from figure(chart)
+    yield from _tables(panel)
+
+
+def _tables(panel: PanelContent) -> Iterator[str]:
     for table in panel.tables:
         yield from (f"{_escaped(table.caption)}:", "", *_table(table.heads, table.rows))
+
+
+_COMPARED = ("rule", "run", "cases", "first", "other", "first_only", "other_only")
 
 
 def _differences(one: Comparison, first: str) -> list[str]:
@@ -144,19 +150,7 @@ def _differences(one: Comparison, first: str) -> list[str]:
         "",
         *_table(
             ["rule", "run", "cases", first, "this run", f"only {first}", "only this run", "corrected p"],
-            [
-                [
-                    row["rule"],
-                    row["run"],
-                    row["cases"],
-                    row["first"],
-                    row["other"],
-                    row["first_only"],
-                    row["other_only"],
-                    p_text(row["p_corrected"]),
-                ]
-                for row in table.iter_rows(named=True)
-            ],
+            [[*(row[name] for name in _COMPARED), p_text(row["p_corrected"])] for row in table.iter_rows(named=True)],
         ),
     ]
 
@@ -166,44 +160,23 @@ def _run(run: RunPage, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
     for part in run.parts:
         yield from _relation(part, figure)
     for panel in run.panels:
-        yield from (f"### {panel.title}", "")
-        for table in panel.tables:
-            yield from (f"{_escaped(table.caption)}:", "", *_table(table.heads, table.rows))
+        yield from (f"### {panel.title}", "", *_tables(panel))
     if run.over_cases:
-        yield from (
-            "### Rules over many cases",
-            "",
-            *_table(
-                ["rule", "severity", "unit", "threshold"],
-                [
-                    [row["rule"], severity_text(row["severity"]), row["unit"], severity_text(row["threshold"])]
-                    for row in run.over_cases
-                ],
-            ),
-        )
+        rows = [
+            [row["rule"], severity_text(row["severity"]), row["unit"], severity_text(row["threshold"])]
+            for row in run.over_cases
+        ]
+        yield from ("### Rules over many cases", "", *_table(["rule", "severity", "unit", "threshold"], rows))
     if len(run.unjudged):
-        yield from (
-            "### Not applicable and failed",
-            "",
-            *_table(
-                ["status", "reason", "pairs", "rules"],
-                [
-                    [row["status"], row["reason"] or "–", row["pairs"], row["rules"]]
-                    for row in run.unjudged.iter_rows(named=True)
-                ],
-            ),
-        )
+        unjudged = run.unjudged.select("status", pl.col("reason").replace("", "–").fill_null("–"), "pairs", "rules")
+        yield from ("### Not applicable and failed", "", *_table(unjudged.columns, unjudged.rows()))
     yield from ("### How to reproduce this", "", *(f"    {' '.join(line.splitlines())}" for line in run.commands), "")
 
 
 def _relation(part: RelationPage, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
     section = part.section
-    yield from (
-        f"### Relation {section.relation}, in {section.unit}",
-        "",
-        _escaped(" ".join(headline(section, section.start))),
-        "",
-    )
+    words = _escaped(" ".join(headline(section, section.start)))
+    yield from (f"### Relation {section.relation}, in {section.unit}", "", words, "")
     for chart in part.charts:
         yield from figure(chart)
     yield from _table(

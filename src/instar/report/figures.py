@@ -20,16 +20,15 @@ from instar.report.chart import (
     labelled,
     name_rows,
     rate_axis,
+    rate_tooltip,
     share_axis,
-    tooltip,
 )
 from instar.report.matrices import covered, heat
 from instar.report.section import MANY, Section
 
-__all__ = ["FAMILY_COLOURS", "charts"]
-
 FAMILY_COLOURS = ("blue", "orange", "green", "pink", "yellow", "sky", "violet")
 OTHERS = "other families"
+_LEGEND: Spec = {"title": None, "orient": "bottom", "direction": "horizontal"}
 
 
 def family_colours(section: Section) -> dict[str, str]:
@@ -78,13 +77,7 @@ def curves(section: Section) -> Chart:
         "field": "legend",
         "type": "nominal",
         "scale": _colour_scale(colours, present, **more),
-        "legend": {
-            "title": None,
-            "orient": "bottom",
-            "direction": "horizontal",
-            "symbolType": "stroke",
-            "columns": by_width(2, 5),
-        },
+        "legend": {**_LEGEND, "symbolType": "stroke", "columns": by_width(2, 5)},
     }
     return Chart(
         "curves",
@@ -99,42 +92,29 @@ def curves(section: Section) -> Chart:
 
 def _curve_layers(section: Section, colour: Spec) -> list[Spec]:
     x, y = index_axis(section), share_axis("cases that violate at least one rule")
-    tips = tooltip(
-        ("group", "rules"),
-        ("threshold", "threshold"),
-        ("count", "violated"),
-        ("rate", "rate"),
-        ("interval", "95 % interval"),
-    )
+    tips = rate_tooltip(("group", "rules"), ("threshold", "threshold"))
     thin, thick = [{"filter": "!datum.any"}], [{"filter": "datum.any"}]
+    # fmt: off
     return [
         *_noise_region(section, x),
         {
-            "transform": thick,
-            "mark": {"type": "area", "color": "var(--ink)", "opacity": 0.12},
+            "transform": thick, "mark": {"type": "area", "color": "var(--ink)", "opacity": 0.12},
             "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
         },
         {
-            "transform": thin,
-            "mark": {"type": "line", "strokeWidth": 1.6},
+            "transform": thin, "mark": {"type": "line", "strokeWidth": 1.6},
             "encoding": {
-                "x": x,
-                "y": y,
-                "color": colour,
-                "detail": {"field": "group"},
-                "tooltip": tips,
+                "x": x, "y": y, "color": colour, "detail": {"field": "group"}, "tooltip": tips,
                 "strokeDash": {"condition": {"test": "datum.noise", "value": [5, 4]}, "value": [1, 0]},
             },
         },
         {
-            "transform": thick,
-            "mark": {"type": "line", "strokeWidth": 3.2},
+            "transform": thick, "mark": {"type": "line", "strokeWidth": 3.2},
             "encoding": {"x": x, "y": y, "color": colour},
         },
         {
             "transform": [{"filter": "datum.any && datum.t === t"}],
-            "mark": {"type": "rule", "color": "var(--accent)", "strokeWidth": 1.6},
-            "encoding": {"x": x},
+            "mark": {"type": "rule", "color": "var(--accent)", "strokeWidth": 1.6}, "encoding": {"x": x},
         },
         {
             "transform": [{"filter": "!datum.any && !datum.noise"}],
@@ -142,11 +122,11 @@ def _curve_layers(section: Section, colour: Spec) -> list[Spec]:
             "encoding": {"x": x, "y": y, "color": colour, "tooltip": tips},
         },
         {
-            "transform": thick,
-            "mark": {"type": "point", "filled": True, "opacity": 1},
+            "transform": thick, "mark": {"type": "point", "filled": True, "opacity": 1},
             "encoding": {"x": x, "y": y, "color": colour, "tooltip": tips, "size": _larger_at_t(130, 40)},
         },
     ]
+    # fmt: on
 
 
 def _larger_at_t(large: int, small: int) -> Spec:
@@ -192,9 +172,7 @@ def rates(section: Section) -> Chart:
         .select("name", "family", "legend", "t", "order", "rate", "low", "high", "count", "interval", "judged")
     )
     shown = min(section.rules, MANY)
-    tips = tooltip(
-        ("name", "rule"), ("family", "family"), ("count", "violated"), ("rate", "rate"), ("interval", "95 % interval")
-    )
+    tips = rate_tooltip(("name", "rule"), ("family", "family"))
     layers = dot_layers(
         name_rows(), _family_colour(colours, table["legend"].unique().to_list()), "cases that violate the rule", tips
     )
@@ -223,14 +201,7 @@ def _family_colour(colours: Mapping[str, str], present: Sequence[str]) -> Spec:
         "field": "legend",
         "type": "nominal",
         "scale": _colour_scale(colours, present),
-        "legend": {
-            "title": None,
-            "orient": "bottom",
-            "direction": "horizontal",
-            "symbolType": "circle",
-            "symbolStrokeWidth": 0,
-            "columns": by_width(2, 3),
-        },
+        "legend": {**_LEGEND, "symbolType": "circle", "symbolStrokeWidth": 0, "columns": by_width(2, 3)},
     }
 
 
@@ -259,7 +230,7 @@ def _shares(name: str, title: str, caption: str, table: pl.DataFrame, section: S
         .with_columns(order=pl.int_range(pl.len()).over("t"))
         .select("group", "t", "order", "rate", "low", "high", "count", "interval")
     )
-    tips = tooltip(("group", what), ("count", "violated"), ("rate", "rate"), ("interval", "95 % interval"))
+    tips = rate_tooltip(("group", what))
     rows = ranked["group"].n_unique()
     spec = drawn(
         ROW * rows,
@@ -281,27 +252,11 @@ def charts(section: Section) -> list[Chart]:
     figures = [curves(section), rates(section)]
     families = section.curves.filter(pl.col("group").is_in(list(section.families)))
     if 1 < len(section.families) < section.rules:
-        figures.append(
-            _shares(
-                "families",
-                "By family",
-                "The share of cases that violate at least one rule of the family, with its 95 % interval.",
-                families,
-                section,
-                "family",
-            )
-        )
+        words = "The share of cases that violate at least one rule of the family, with its 95 % interval."
+        figures.append(_shares("families", "By family", words, families, section, "family"))
     if len(section.groups):
-        figures.append(
-            _shares(
-                "groups",
-                "By part",
-                "The share of cases in which the part of a subject violates at least one rule, with its 95 % interval.",
-                section.groups,
-                section,
-                "part",
-            )
-        )
+        words = "The share of cases in which the part of a subject violates at least one rule, with its 95 % interval."
+        figures.append(_shares("groups", "By part", words, section.groups, section, "part"))
     figures.append(heat(section))
     if section.coverage["of"].n_unique() > 1:
         figures.append(covered(section))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -20,8 +20,7 @@ from instar.report.marks import marked_pairs
 from instar.report.picture import Annotated, encoded, panel_picture
 from instar.report.rebuild import CannotDraw, load_pair, load_source
 from instar.report.section import Section
-
-__all__ = ["Example", "PairShown", "examples", "pairs_shown"]
+from instar.store import Row
 
 WIDE = 420
 
@@ -34,7 +33,7 @@ class PairShown:
     `expects` says whether the follow-up shows what was expected; `marked` are answers in words, marked.
     """
 
-    verdict: Mapping[str, Any]
+    verdict: Row
     name: str
     last: int
     source: str
@@ -93,14 +92,14 @@ def _chosen(run: Run, owner: Mapping[str, Section], count: int, judging: str) ->
 
 def _rounds(
     severities: Severities, owner: Mapping[str, Section], limits: Mapping[str, float], count: int, used: Counter[str]
-) -> list[list[dict[str, Any]]]:
+) -> list[list[Row]]:
     """The worst pair of each rule, then the next of each …; among equals, of a case that was seen least."""
     queues = {one: list(worst_pairs(severities.only([one]), count).iter_rows(named=True)) for one in owner}
     turns = sorted(
         (one for one, queue in queues.items() if queue),
         key=lambda one: -queues[one][0]["severity"] / (limits[one] or 1.0),
     )
-    rounds: list[list[dict[str, Any]]] = []
+    rounds: list[list[Row]] = []
     while turns and sum(map(len, rounds)) < count:
         rounds.append([])
         for one in turns:

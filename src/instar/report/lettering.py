@@ -12,45 +12,18 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["DARK", "PAPER", "WHITE", "Colour", "Pixels", "blend", "plain_text", "text_block", "wrapped", "written"]
-
 Colour = tuple[int, int, int]
 Pixels = npt.NDArray[np.uint8]
 WHITE, DARK, PAPER = (255, 255, 255), (20, 20, 24), (250, 250, 250)
 
+# fmt: off
 _PLAIN = {
-    "∞": "inf",
-    "×": "x",
-    "–": "-",
-    "—": "-",
-    "−": "-",
-    "·": "-",
-    "…": "...",
-    "→": "->",
-    "⇒": "=>",
-    "≥": ">=",
-    "≤": "<=",
-    "≠": "!=",
-    "±": "+-",
-    "°": " deg",
-    "µ": "u",
-    "γ": "gamma",
-    "σ": "sigma",
-    "θ": "theta",
-    "ß": "ss",
-    "‘": "'",
-    "’": "'",
-    "“": '"',
-    "”": '"',
-    "ø": "o",
-    "Ø": "O",
-    "æ": "ae",
-    "Æ": "AE",
-    "ł": "l",
-    "Ł": "L",
-    "\t": " ",
+    "∞": "inf", "×": "x", "–": "-", "—": "-", "−": "-", "·": "-", "…": "...", "→": "->", "⇒": "=>", "≥": ">=",
+    "≤": "<=", "≠": "!=", "±": "+-", "°": " deg", "µ": "u", "γ": "gamma", "σ": "sigma", "θ": "theta", "ß": "ss",
+    "‘": "'", "’": "'", "“": '"', "”": '"', "ø": "o", "Ø": "O", "æ": "ae", "Æ": "AE", "ł": "l", "Ł": "L", "\t": " ",
     "\n": " ",
 }
+# fmt: on
 
 
 def plain_text(text: str) -> str:

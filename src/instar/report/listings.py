@@ -23,23 +23,6 @@ from instar.systems import models, systems
 from instar.systems.check import Finding
 from instar.transforms import families
 
-__all__ = [
-    "Entry",
-    "dataset_entries",
-    "model_entries",
-    "rule_entries",
-    "show_entries",
-    "show_export",
-    "show_findings",
-    "show_numerics",
-    "show_options",
-    "show_plan",
-    "show_task_tables",
-    "suite_entries",
-    "system_entries",
-]
-
-
 # --- what there is ---------------------------------------------------------------------------------
 
 
@@ -92,7 +75,6 @@ def rule_entries() -> list[Entry]:
 
 
 def suite_entries() -> list[Entry]:
-    """The suites there are."""
     return [
         Entry(one.name, f"{one.help} ({len(one.rules)} rules)", {"rules": len(one.rules), "output": one.output})
         for one in suites().values()
@@ -100,7 +82,6 @@ def suite_entries() -> list[Entry]:
 
 
 def system_entries() -> list[Entry]:
-    """The systems there are."""
     return [
         Entry(one.name, one.help, {"output": one.kind, "extra": one.extra}, one.parameters)
         for one in systems().values()
@@ -108,7 +89,6 @@ def system_entries() -> list[Entry]:
 
 
 def dataset_entries() -> list[Entry]:
-    """The datasets that can be read."""
     return [Entry(one.name, one.help, {}, one.parameters) for one in datasets().values()]
 
 

@@ -10,8 +10,6 @@ from instar.engine import DEFAULT, SOURCE, bound_rules, stored_judging
 from instar.relations import MarkedPair, Relation, Row, relations
 from instar.store import Store
 
-__all__ = ["marked_pairs", "roles_of"]
-
 
 def roles_of(relation: str) -> Mapping[str, str]:
     """What the marks of a relation mean, in the order in which a legend has them."""

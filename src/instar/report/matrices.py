@@ -17,13 +17,12 @@ from instar.report.chart import (
     counts,
     drawn,
     labelled,
+    rate_tooltip,
     threshold_title,
     tooltip,
 )
 from instar.report.section import MANY, Section
 from instar.report.words import percent
-
-__all__ = ["covered", "heat"]
 
 _CELL: Spec = {"axis": {"title": None, "ticks": False, "domain": False, "grid": False}}
 _CELL_NAMES: Spec = {"axis": {**_CELL["axis"], **NAME_LABELS}}
@@ -93,13 +92,7 @@ def heat(section: Section, *, whole: bool = False) -> Chart:
         "axis": {**_CELL["axis"], "title": threshold_title(section), "labelAngle": 0, "labelOverlap": True},
     }
     y: Spec = {"field": "name", "type": "nominal", "sort": {"field": "order", "op": "min"}, **_CELL_NAMES}
-    tips = tooltip(
-        ("name", "rule"),
-        ("threshold", "threshold"),
-        ("count", "violated"),
-        ("rate", "rate"),
-        ("interval", "95 % interval"),
-    )
+    tips = rate_tooltip(("name", "rule"), ("threshold", "threshold"))
     step = ROW if shown <= MANY else 14
     if shown > MANY:
         y = {**y, "axis": {**y["axis"], "labelFontSize": 10}}
@@ -165,20 +158,16 @@ def covered(section: Section) -> Chart:
     """How far rules cover each other at the current threshold."""
     table = _coverage_table(section)
     size = table["of"].n_unique()
+    # fmt: off
     x: Spec = {
-        "field": "by",
-        "type": "nominal",
-        "sort": {"field": "across", "op": "min"},
+        "field": "by", "type": "nominal", "sort": {"field": "across", "op": "min"},
         "scale": {"range": [0, {"expr": "max(40, width - 52)"}]},
         "axis": {
-            **_CELL["axis"],
-            "labelAngle": -90,
-            "labelLimit": 150,
-            "orient": "top",
-            "labelBaseline": "middle",
+            **_CELL["axis"], "labelAngle": -90, "labelLimit": 150, "orient": "top", "labelBaseline": "middle",
             "labelExpr": f"containerSize()[0] < {max(NARROW, 13 * size + 200)} ? '' : datum.label",
         },
     }
+    # fmt: on
     y: Spec = {"field": "of", "type": "nominal", "sort": {"field": "order", "op": "min"}, **_CELL_NAMES}
     tips = tooltip(
         ("of", "of the cases that violate"), ("by", "violate also"), ("count", "cases"), ("covered", "share")

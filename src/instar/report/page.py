@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -26,8 +25,7 @@ from instar.report.section import Section, make_section
 from instar.report.sentences import headline, over_cases_text, slice_words
 from instar.report.words import ONE_SIDED, count_of, interval, of_total, p_text, percent, points, severity_text
 from instar.spelling import spell_value
-
-__all__ = ["RelationPage", "Report", "RunPage", "make_report", "page", "script_json"]
+from instar.store import Row
 
 TEMPLATES = Path(__file__).parent / "templates"
 EXAMPLES = 6
@@ -53,7 +51,7 @@ class RunPage:
     facts: Sequence[tuple[str, str]]
     parts: Sequence[RelationPage]
     panels: Sequence[PanelContent]
-    over_cases: Sequence[Mapping[str, Any]]
+    over_cases: Sequence[Row]
     unjudged: pl.DataFrame
     examples: Sequence[Example]
     commands: Sequence[str]
@@ -187,26 +185,12 @@ def _facts(run: Run, judging: str) -> list[tuple[str, str]]:
 def _commands(run: Run, judging: str) -> list[str]:
     """What made this run, and this page."""
     manifest, folder = run.manifest, run.folder.name
-    datasets = [source.name for source in manifest.datasets]
     if manifest.recorded is not None:
         tables = [table.name for table in manifest.recorded.tables]
         return [shlex.join(["instar", "import", *tables, "--out", folder]), shlex.join(["instar", "report", folder])]
-    commands = [
-        shlex.join(
-            [
-                "instar",
-                "run",
-                manifest.system.name,
-                "+".join(manifest.suites),
-                dataset,
-                "--out",
-                folder,
-                "--seed",
-                str(manifest.seed),
-            ]
-        )
-        for dataset in datasets
-    ]
+    start = ["instar", "run", manifest.system.name, "+".join(manifest.suites)]
+    end = ["--out", folder, "--seed", str(manifest.seed)]
+    commands = [shlex.join([*start, source.name, *end]) for source in manifest.datasets]
     if judging != DEFAULT:
         options = stored_judging(run.store, judging).options
         texts = {name: value if isinstance(value, str) else spell_value(value) for name, value in options.items()}
@@ -230,41 +214,24 @@ def page(report: Report) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    # fmt: off
     environment.globals.update(
-        percent=percent,
-        interval=interval,
-        severity_text=severity_text,
-        headline=headline,
-        over_cases_text=over_cases_text,
-        roles_of=roles_of,
-        slice_words=slice_words,
-        points=points,
-        p_text=p_text,
-        count_of=count_of,
-        of_total=of_total,
-        one_sided=ONE_SIDED,
+        percent=percent, interval=interval, severity_text=severity_text, headline=headline,
+        over_cases_text=over_cases_text, roles_of=roles_of, slice_words=slice_words, points=points, p_text=p_text,
+        count_of=count_of, of_total=of_total, one_sided=ONE_SIDED,
     )
+    # fmt: on
     styles = "".join((STATIC / name).read_text("utf-8") for name in ("base.css", "report.css"))
     script = (STATIC / "report.js").read_text("utf-8")
-    return (
-        environment.get_template("report.html")
-        .render(
-            report=report,
-            version=__version__,
-            styles=styles,
-            data=script_json(_data(report)),
-            script=script,
-            library=_library(),
-        )
-        .lstrip()
-    )
+    content = {"report": report, "version": __version__, "styles": styles, "script": script, "library": _library()}
+    return environment.get_template("report.html").render(content, data=script_json(_data(report))).lstrip()
 
 
-def _data(report: Report) -> dict[str, Any]:
+def _data(report: Report) -> dict[str, object]:
     """What the page's script needs: figures, their tables, and where each slider starts."""
     tables: dict[str, pl.DataFrame] = {}
-    figures: dict[str, Any] = {}
-    sliders: dict[str, Any] = {}
+    figures: dict[str, object] = {}
+    sliders: dict[str, object] = {}
 
     def add(place: str, section: Section, made: Sequence[Chart]) -> None:
         sliders[place] = {

@@ -11,19 +11,7 @@ from instar.analysis import Run
 from instar.registry import find
 from instar.report.chart import Chart
 from instar.report.section import Section
-from instar.report.tables import Table
-
-__all__ = [
-    "Panel",
-    "PanelContent",
-    "Table",
-    "TaskTables",
-    "panels_of",
-    "panels_of_relation",
-    "panels_of_run",
-    "panels_of_runs",
-    "tables_of",
-]
+from instar.report.tables import Table as Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,10 +15,9 @@ from instar.files import place_file
 from instar.image import Image
 from instar.report.drawing import BLUE, ORANGE, Style, draw, scaled, scaling
 from instar.report.lettering import PAPER, WHITE, Colour, Pixels, text_block, wrapped
+from instar.report.words import severity_text
 from instar.shapes import Shape
 from instar.warp import Warp
-
-__all__ = ["Annotated", "contact_sheet", "encoded", "pair_picture", "panel_picture", "write_png"]
 
 INK, FAINT = (28, 28, 32), (105, 105, 112)
 
@@ -76,7 +75,7 @@ def pair_picture(source: Annotated, follow_up: Annotated, *, title: str, lines: 
     enlarged = own / scale if own >= 2 * scale else 1.0
     panels = [_drawn(source, scale, BLUE), _drawn(follow_up, scale * enlarged, ORANGE)]
     gap, size = 16, 9.0
-    more = f", shown {enlarged:.3g} times larger than the source" if enlarged != 1 else ""
+    more = f", shown {severity_text(enlarged)} times larger than the source" if enlarged != 1 else ""
     notes = [
         f"{name}, {side.note or f'{side.image.size[0]} x {side.image.size[1]} px'}{zoom}"
         for name, side, zoom in (("source", source, ""), ("follow-up", follow_up, more))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,7 +16,7 @@ from instar.case import Case, Input, read_input
 from instar.engine import DEFAULT, SOURCE, Need, Provider, make_follow_up, provided, provider, stored_judging
 from instar.image import Crop, Image, Unreadable
 from instar.outputs import Output, output_kind
-from instar.relations import Relation, own_equivariance, rule
+from instar.relations import Relation, Row, own_equivariance, rule
 from instar.report.picture import Annotated, pair_picture, write_png
 from instar.report.words import measured
 from instar.scene import Track
@@ -25,8 +24,6 @@ from instar.shapes import Shape
 from instar.store import Manifest, Store
 from instar.transforms import Change, NotApplicable, Transformation
 from instar.warp import Size
-
-__all__ = ["CannotDraw", "Pair", "draw_pairs", "load_pair", "load_source"]
 
 CannotDraw = (Unreadable, NotApplicable, LookupError)
 """Why a pair cannot be shown: its input is gone or another one now, or a prediction is missing."""
@@ -85,9 +82,7 @@ def load_source(run: Run, case: str, *, judging: str = DEFAULT, dataset: str | P
     return _annotated(source, answer.confident(_confidence(store, judging, relation)).shapes())
 
 
-def load_pair(
-    run: Run, verdict: Mapping[str, Any], *, judging: str = DEFAULT, dataset: str | Path | None = None
-) -> Pair:
+def load_pair(run: Run, verdict: Row, *, judging: str = DEFAULT, dataset: str | Path | None = None) -> Pair:
     """A verdict's pair; its follow-up is made anew from the rule. Raises one of `CannotDraw`.
 
     A verdict has `case`, `rule`, `target` and `severity`, and may have `kind`, `worst` and the `draw` that shows it.
@@ -133,7 +128,7 @@ def _answer(store: Store, manifest: Manifest, case: str, follow_up: str, draw: i
 
 
 def _follow_up(
-    run: Run, case: Mapping[str, Any], source: Input, changed: Transformation, draw: int, answer: Output
+    run: Run, case: Row, source: Input, changed: Transformation, draw: int, answer: Output
 ) -> tuple[Input, Change]:
     """A follow-up made anew, with the needs that the run stored."""
     store, manifest = run.store, run.manifest
@@ -189,18 +184,18 @@ def _part(shapes: Sequence[Shape], size: Size) -> tuple[int, int, int, int]:
     return int(x0), int(y0), int(x1), int(y1)
 
 
-def _one(frame: pl.DataFrame, what: str) -> dict[str, Any]:
+def _one(frame: pl.DataFrame, what: str) -> Row:
     if frame.is_empty():
         raise LookupError(f"the run holds no {what}")
     return frame.row(0, named=True)
 
 
-def _output(store: Store, manifest: Manifest, row: Mapping[str, Any]) -> Output:
+def _output(store: Store, manifest: Manifest, row: Row) -> Output:
     whole = store.whole(pl.DataFrame([row], schema=store.prediction_schema(manifest.system.kind)))
     return output_kind(manifest.system.kind).from_row(whole.row(0, named=True), manifest.header)
 
 
-def _truth(case: Mapping[str, Any], manifest: Manifest) -> Output | None:
+def _truth(case: Row, manifest: Manifest) -> Output | None:
     header = manifest.truth
     if header is None or case.get("status") != "ok":
         return None
@@ -209,7 +204,7 @@ def _truth(case: Mapping[str, Any], manifest: Manifest) -> Output | None:
     return kind.from_row(stored, header) if any(value is not None for value in stored.values()) else None
 
 
-def _input(case: Mapping[str, Any], manifest: Manifest, dataset: Path | None) -> Input:
+def _input(case: Row, manifest: Manifest, dataset: Path | None) -> Input:
     """The case's input, if it is still what it was."""
     track = Track.from_json(case["track"]) if case["track"] else None
     if case["path"] is None and (manifest.recorded is None or dataset is None):

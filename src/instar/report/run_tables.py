@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import polars as pl
 
@@ -11,8 +10,6 @@ from instar.analysis import Run
 from instar.report.tables import Table
 from instar.report.words import percent, rate_text, severity_text
 from instar.spelling import unknown
-
-__all__ = ["TABLES", "run_table"]
 
 
 def run_table(run: Run, name: str, *, threshold: float | None = None, judging: str = "default") -> list[Table]:
@@ -22,22 +19,18 @@ def run_table(run: Run, name: str, *, threshold: float | None = None, judging: s
     return TABLES[name](run, threshold, judging)
 
 
-def _share(row: Mapping[str, Any], name: str = "rate", low: str = "low", high: str = "high") -> str:
-    return rate_text(row[name], row[low], row[high], digits=1)
-
-
 def _groups(table: pl.DataFrame, what: str) -> list[Table]:
     rows = [
-        [row["group"], str(row["rules"]), f"{row['violated']}/{row['judged']}", _share(row)]
+        [
+            row["group"],
+            str(row["rules"]),
+            f"{row['violated']}/{row['judged']}",
+            rate_text(row["rate"], row["low"], row["high"], digits=1),
+        ]
         for row in table.sort("rate", descending=True, nulls_last=True).iter_rows(named=True)
     ]
-    return [
-        Table(
-            f"Cases that violate at least one rule of the {what}, with the 95 % interval",
-            [what, "rules", "cases", "share"],
-            rows,
-        )
-    ]
+    caption = f"Cases that violate at least one rule of the {what}, with the 95 % interval"
+    return [Table(caption, [what, "rules", "cases", "share"], rows)]
 
 
 def _families(run: Run, threshold: float | None, judging: str) -> list[Table]:
@@ -53,14 +46,13 @@ def _counts(run: Run, threshold: float | None, judging: str) -> list[Table]:
     for relation, grid in run.grids().items():
         table = run.violated_counts(relation, judging=judging)
         rows = [
-            [name, *(str(cases) for cases in part["cases"])]
-            for (name,), part in table.group_by("violated", maintain_order=True)
+            [str(name), *map(str, part["cases"])] for (name,), part in table.group_by("violated", maintain_order=True)
         ]
         tables.append(
             Table(
                 f"{relation}: cases by the number of rules that they violate, per threshold in {run.units()[relation]}",
                 ["violated", *map(severity_text, grid)],
-                [[str(cell) for cell in row] for row in rows],
+                rows,
             )
         )
     return tables
@@ -68,13 +60,11 @@ def _counts(run: Run, threshold: float | None, judging: str) -> list[Table]:
 
 def _coverage(run: Run, threshold: float | None, judging: str) -> list[Table]:
     table = run.coverage(threshold, judging=judging).filter((pl.col("of") != pl.col("by")) & (pl.col("violated") > 0))
+    closest = table.drop_nulls("covered").sort("covered", "violated", descending=True)
     names = dict(run.rules().select("rule", "name").iter_rows())
     rows = [
         [names[row["of"]], names[row["by"]], percent(row["covered"]), f"{row['both']}/{row['violated']}"]
-        for row in table.drop_nulls("covered")
-        .sort("covered", "violated", descending=True)
-        .head(40)
-        .iter_rows(named=True)
+        for row in closest.head(40).iter_rows(named=True)
     ]
     return [
         Table(

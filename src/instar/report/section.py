@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,8 +12,7 @@ from instar.analysis import ANY, Run, Severities, costs, coverage, rates, select
 from instar.engine import DEFAULT
 from instar.relations import rule
 from instar.report.words import threshold_text
-
-__all__ = ["MANY", "Section", "make_section", "rates_per_threshold", "start_of"]
+from instar.store import Row
 
 MANY = 40
 """With more rules, figures show the most violated of them, or families."""
@@ -38,7 +36,7 @@ class Section:
     names: Mapping[str, str]
     families: Mapping[str, Sequence[str]]
     strayed: int
-    noise: Mapping[str, Any] | None
+    noise: Row | None
     rates: pl.DataFrame
     curves: pl.DataFrame
     coverage: pl.DataFrame
@@ -67,7 +65,7 @@ class Section:
         """The rates at a threshold, most violated first, without identity."""
         return self.rates.filter((pl.col("t") == t) & (pl.col("family") != "identity")).sort("order")
 
-    def whole(self, t: int) -> dict[str, Any]:
+    def whole(self, t: int) -> Row:
         """How many cases violate at least one rule at a threshold."""
         return self.curves.filter((pl.col("t") == t) & (pl.col("group") == ANY)).row(0, named=True)
 
@@ -153,19 +151,15 @@ def _curves(run: Run, relation: str, grid: Sequence[float], judging: str, any_ru
 
 def _no_curve(grid: Sequence[float]) -> pl.DataFrame:
     rows = [(ANY, float(value), 0, 0, None, 0.0, 1.0) for value in grid]
+    # fmt: off
     return pl.DataFrame(
-        rows,
-        orient="row",
+        rows, orient="row",
         schema={
-            "group": pl.String,
-            "threshold": pl.Float64,
-            "judged": pl.Int64,
-            "violated": pl.Int64,
-            "rate": pl.Float64,
-            "low": pl.Float64,
-            "high": pl.Float64,
+            "group": pl.String, "threshold": pl.Float64, "judged": pl.Int64, "violated": pl.Int64, "rate": pl.Float64,
+            "low": pl.Float64, "high": pl.Float64,
         },
     )
+    # fmt: on
 
 
 def _groups(run: Run, relation: str, grid: Sequence[float], judging: str, any_rules: bool) -> pl.DataFrame:

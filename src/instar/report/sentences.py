@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import polars as pl
 
 from instar.report.section import Section
 from instar.report.words import SPACE, count_of, interval, of_total, percent, severity_text
-
-__all__ = ["headline", "over_cases_text", "slice_words"]
+from instar.store import Row
 
 
 def headline(section: Section, t: int) -> list[str]:
@@ -35,7 +31,7 @@ def headline(section: Section, t: int) -> list[str]:
     ]
 
 
-def _violating(row: Mapping[str, Any]) -> str:
+def _violating(row: Row) -> str:
     """How many cases violate, up to the verb."""
     return f"{of_total(row['violated'], row['judged'], 'case')} violate{'s' if row['violated'] == 1 else ''}"
 
@@ -85,23 +81,16 @@ def _noise(section: Section, t: int) -> list[str]:
     return words
 
 
-_LESS = {
-    "brightness": "darker",
-    "contrast": "lower in contrast",
-    "sharpness": "less sharp",
-    "saturation": "less colourful",
-    "pixels": "smaller",
-}
-_MORE = {
-    "brightness": "brighter",
-    "contrast": "higher in contrast",
-    "sharpness": "sharper",
-    "saturation": "more colourful",
-    "pixels": "larger",
+_LESS_AND_MORE = {
+    "brightness": ("darker", "brighter"),
+    "contrast": ("lower in contrast", "higher in contrast"),
+    "sharpness": ("less sharp", "sharper"),
+    "saturation": ("less colourful", "more colourful"),
+    "pixels": ("smaller", "larger"),
 }
 
 
-def slice_words(row: Mapping[str, Any]) -> str:
+def slice_words(row: Row) -> str:
     """A row of `slices` as a sentence."""
     if not row["value"].startswith("above "):
         more = "more" if row["effect"] > 0 else "less"
@@ -111,16 +100,15 @@ def slice_words(row: Mapping[str, Any]) -> str:
         )
     lower = row["effect"] < 0.5
     name = "number of pixels" if row["property"] == "pixels" else row["property"].replace("_", " ")
-    known = (_LESS if lower else _MORE).get(row["property"])
-    what = known or f"{'lower' if lower else 'higher'} in {name}"
+    less, more = _LESS_AND_MORE.get(row["property"], (f"lower in {name}", f"higher in {name}"))
     probability = 1 - row["effect"] if lower else row["effect"]
     return (
-        f"failing cases are {what}: a failing case has a {'lower' if lower else 'higher'} {name} than another case "
-        f"with probability {probability:.2f}"
+        f"failing cases are {less if lower else more}: a failing case has a {'lower' if lower else 'higher'} {name} "
+        f"than another case with probability {probability:.2f}"
     )
 
 
-def over_cases_text(row: Mapping[str, Any]) -> str:
+def over_cases_text(row: Row) -> str:
     """What a rule over many cases measured, with its interval."""
     if row.get("drop") is not None:
         measured = (

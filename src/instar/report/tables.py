@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table as TerminalTable
 
-__all__ = ["Table", "markdown_lines", "show_tables"]
-
 
 @dataclass(frozen=True, slots=True)
 class Table:

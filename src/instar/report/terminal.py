@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
 from rich.console import Console
@@ -11,13 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from instar.analysis import ANY, Run
+from instar.analysis.rates import AnyRule
 from instar.engine import DEFAULT, Outcome
 from instar.relations import MarkedPair
 from instar.report.marks import marked_pairs
 from instar.report.sentences import over_cases_text
 from instar.report.words import ONE_SIDED, count_of, duration, interval, of_total, p_text, percent, severity_text
-
-__all__ = ["show_outcome", "show_run", "show_selection", "show_slices"]
 
 _HEADS = {"not_applicable": "n/a", "failed": "failed"}
 FAILURES = ("error", "timeout", "crashed")
@@ -110,7 +109,7 @@ def _rates(console: Console, rates: pl.DataFrame, names: Mapping[str, str], limi
         )
 
 
-def _whole(console: Console, whole: Mapping[str, Any], units: Mapping[str, str]) -> None:
+def _whole(console: Console, whole: AnyRule, units: Mapping[str, str]) -> None:
     if not whole["judged"]:
         return
     unit = "; ".join(units.values() if len(units) == 1 else (f"{unit} ({name})" for name, unit in units.items()))

@@ -5,22 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = [
-    "ONE_SIDED",
-    "count_of",
-    "distinct_names",
-    "duration",
-    "interval",
-    "measured",
-    "of_total",
-    "p_text",
-    "percent",
-    "points",
-    "rate_text",
-    "severity_text",
-    "threshold_text",
-]
-
 SPACE = "\u00a0"
 ONE_SIDED = "found in only one of the two images"
 """What a severity of ∞ means."""

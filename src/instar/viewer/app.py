@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import anyio
 import jinja2
@@ -26,14 +25,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from instar.report import words
+from instar.store import Row
 from instar.viewer import charts, compare, pages, rules
 from instar.viewer.page import page_routes, task_pages, task_template
 from instar.viewer.pages import Viewer
 from instar.viewer.pictures import WIDTHS, Picture, Side, plate
 from instar.viewer.query import Filters, address
 from instar.viewer.watch import Unavailable, Watched, Watcher
-
-__all__ = ["application"]
 
 STATIC = {
     "base.css": resources.files("instar.report"),
@@ -102,7 +100,7 @@ class _Site:
             *page_routes(self.viewer, self.page, self.drawn),
         ]
 
-    def page(self, template: str, context: Mapping[str, Any], status: int = 200) -> HTMLResponse:
+    def page(self, template: str, context: Mapping[str, object], status: int = 200) -> HTMLResponse:
         text = _ENVIRONMENT.get_template(f"{template}.html").render(**self.viewer.common(), **context)
         headers = {"Cache-Control": "no-store"}
         if template == "message" and context["waiting"]:
@@ -186,11 +184,8 @@ class _Guard:
 
     def __init__(self, app: ASGIApp, port: int) -> None:
         self.app = app
-        self.hosts = {
-            f"{name}{end}"
-            for name in ("127.0.0.1", "localhost")
-            for end in ([f":{port}"] if port != 80 else ["", ":80"])
-        }
+        ends = [f":{port}"] if port != 80 else ["", ":80"]
+        self.hosts = {f"{name}{end}" for name in ("127.0.0.1", "localhost") for end in ends}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -224,7 +219,7 @@ class _Guard:
         return None
 
 
-def _interval(row: Mapping[str, Any]) -> str:
+def _interval(row: Row) -> str:
     return words.interval(row["low"], row["high"]) if row["judged"] else ""
 
 

@@ -8,38 +8,30 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 
 from instar.analysis import ANY, curve
+from instar.report.chart import Spec
 from instar.report.words import count_of, severity_text
 from instar.stats import fisher
 from instar.viewer.index import Index
-
-__all__ = ["bins", "curves", "histogram", "warm_up"]
 
 INK, FAINT, LINE, PAPER = "var(--ink)", "var(--faint)", "var(--line)", "var(--paper)"
 BLUE, ORANGE = "var(--blue)", "var(--orange)"
 NARROW, ONE_OF_SEVERAL, ALONE = 290, 270, 560
 """Widths of charts in pixels, without their axes: on a phone, beside others, and by itself."""
+# fmt: off
 _CONFIG = {
-    "view": {"stroke": None},
-    "font": "sans-serif",
-    "background": None,
+    "view": {"stroke": None}, "font": "sans-serif", "background": None,
     "axis": {
-        "labelColor": FAINT,
-        "titleColor": FAINT,
-        "gridColor": LINE,
-        "domainColor": LINE,
-        "tickColor": LINE,
-        "labelFontSize": 11,
-        "titleFontSize": 11,
-        "titleFontWeight": "normal",
+        "labelColor": FAINT, "titleColor": FAINT, "gridColor": LINE, "domainColor": LINE, "tickColor": LINE,
+        "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal",
     },
 }
+# fmt: on
 _pen = ThreadPoolExecutor(1, "instar-viewer-charts")
 PATIENCE = 0.4
 """Seconds that a page waits for its charts; those that take longer come with its next look."""
@@ -63,7 +55,7 @@ def _svg(spec: str) -> Markup:
     return Markup(vl_convert.vegalite_to_svg(spec))  # Vega escapes what it writes
 
 
-def _chart(spec: dict[str, Any], label: str, until: float, wide: int = ALONE) -> list[dict[str, Any]]:
+def _chart(spec: Spec, label: str, until: float, wide: int = ALONE) -> list[Spec]:
     """A chart in a size for desks and one for phones; nothing while they are not drawn."""
     drawings = [
         (name, _drawing(json.dumps({**spec, "width": width, "config": _CONFIG}, sort_keys=True)))
@@ -73,11 +65,11 @@ def _chart(spec: dict[str, Any], label: str, until: float, wide: int = ALONE) ->
     return [] if open_ones else [{"size": name, "label": label, "svg": future.result()} for name, future in drawings]
 
 
-def curves(index: Index) -> list[dict[str, Any]]:
+def curves(index: Index) -> list[Spec]:
     """Per relation: the share of cases that violate at least one rule, against the threshold; and identity's."""
     figures, until = [], time.monotonic() + PATIENCE
     for relation, grid in index.grids.items():
-        rows: list[dict[str, Any]] = []
+        rows: list[Spec] = []
         own = [rule for rule in index.rules if rule.relation == relation and rule.over == "case"]
         sets = {
             ANY: [rule.id for rule in own if rule.family != "identity"],
@@ -87,13 +79,8 @@ def curves(index: Index) -> list[dict[str, Any]]:
             if rules:
                 table = curve(index.matrix().only(rules), grid)
                 rows += [
-                    {
-                        "set": name,
-                        "x": severity_text(row["threshold"]),
-                        "rate": 100 * row["rate"],
-                        "low": 100 * row["low"],
-                        "high": 100 * row["high"],
-                    }
+                    {"set": name, "x": severity_text(row["threshold"])}
+                    | {share: 100 * row[share] for share in ("rate", "low", "high")}
                     for row in table.iter_rows(named=True)
                     if row["rate"] is not None
                 ]
@@ -106,19 +93,12 @@ def curves(index: Index) -> list[dict[str, Any]]:
                 ONE_OF_SEVERAL if len(index.grids) > 1 else ALONE,
             )
             judged = index.matrix().only(sets[ANY] or sets["identity"]).per_case().cases.len()
-            figures.append(
-                {
-                    "relation": relation,
-                    "unit": unit,
-                    "drawn": drawn,
-                    "judged": judged,
-                    "identity": bool(sets["identity"]),
-                }
-            )
+            figure = {"relation": relation, "unit": unit, "drawn": drawn, "judged": judged}
+            figures.append({**figure, "identity": bool(sets["identity"])})
     return figures
 
 
-def _curves(rows: Sequence[dict[str, Any]], grid: Sequence[str], unit: str) -> dict[str, Any]:
+def _curves(rows: Sequence[Spec], grid: Sequence[str], unit: str) -> Spec:
     x = {
         "field": "x",
         "type": "ordinal",
@@ -186,9 +166,7 @@ def bins(severity: npt.NDArray[np.float64], threshold: float) -> tuple[list[floa
     return edges, counts, int((severity == 0).sum()), int(np.isinf(severity).sum())
 
 
-def histogram(
-    severity: npt.NDArray[np.float64], threshold: float, unit: str, floor: float | None
-) -> list[dict[str, Any]]:
+def histogram(severity: npt.NDArray[np.float64], threshold: float, unit: str, floor: float | None) -> list[Spec]:
     """How many cases have which severity; 0 and ∞ stand apart, the threshold and the noise floor are lines."""
     edges, counts, zeros, infinite = bins(severity, threshold)
     last = 1 + len(counts)
@@ -200,7 +178,7 @@ def histogram(
     bars.append({"from": float(last), "to": last + 1.0, "cases": infinite, "violated": True})
     ticks = {0.5: "0", last + 0.5: "∞", **{n + 1.0: severity_text(edge) for n, edge in enumerate(edges)}}
     named = {"threshold": threshold, **({"noise floor": floor} if floor else {})}
-    marks: list[dict[str, Any]] = [
+    marks: list[Spec] = [
         {"x": _place(value, edges), "text": f"{name} {severity_text(value)}"} for name, value in named.items()
     ]
     x = {"type": "quantitative", "scale": {"domain": [0, last + 1], "nice": False}, "title": f"severity, {unit}"}
@@ -238,16 +216,11 @@ def histogram(
     return _chart(spec, label, time.monotonic() + PATIENCE)
 
 
-def _label(mark: dict[str, Any], number: int, x: dict[str, Any], left: bool) -> list[dict[str, Any]]:
+def _label(mark: Spec, number: int, x: Spec, left: bool) -> list[Spec]:
     """The words of a line, each on a height of its own, on the side where there is room, clear of what lies below."""
     place = {"x": {**x, "field": "x"}, "y": {"value": 2 + 15 * number}, "text": {"field": "text"}}
-    words = {
-        "type": "text",
-        "align": "right" if left else "left",
-        "dx": -4 if left else 4,
-        "baseline": "top",
-        "fontSize": 11,
-    }
+    side = {"align": "right", "dx": -4} if left else {"align": "left", "dx": 4}
+    words = {"type": "text", "baseline": "top", "fontSize": 11, **side}
     return [
         {"data": {"values": [mark]}, "mark": {**words, **ink}, "encoding": place}
         for ink in ({"color": PAPER, "stroke": PAPER, "strokeWidth": 4}, {"color": INK})

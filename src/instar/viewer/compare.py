@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,16 +10,15 @@ import polars as pl
 from instar.analysis import Severities
 from instar.engine import DEFAULT
 from instar.stats import wilson
+from instar.store import Row
 from instar.viewer.index import Index
-from instar.viewer.pages import Viewer
+from instar.viewer.pages import Viewer, grid_of, known_rule
 from instar.viewer.query import Filters, address
-
-__all__ = ["comparison"]
 
 PAGE = 24
 
 
-def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, Any]:
+def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
     """Per rule both rates and who alone violates; and the pairs on which the two differ most."""
     filters = Filters.read(query)
     numbers = [_number(query.get(name), other) for name, other in (("a", 0), ("b", min(1, len(viewer.runs) - 1)))]
@@ -41,7 +39,7 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, Any]:
         "rules": first.rules,
         "waiting": False,
         "choices": len(viewer.runs),
-        "grid": sorted({value for index in indexes for grid in index.grids.values() for value in grid}),
+        "grid": grid_of(*indexes),
     }
     if filters.rule:
         first, second = first.only([filters.rule]), second.only([filters.rule])
@@ -49,7 +47,7 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, Any]:
     names = {rule.id: rule for rule in indexes[0].rules}
     hits = [side.violated(limits) for side in (first, second)]
     both = ~np.isnan(first.severity) & ~np.isnan(second.severity)
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for number, rule in enumerate(first.rules):
         there = both[number]
         count, (a, b) = int(there.sum()), (hit[number] & there for hit in hits)
@@ -82,7 +80,7 @@ def _number(text: str | None, otherwise: int) -> int:
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 6 else otherwise
 
 
-def _rate(hits: int, count: int) -> dict[str, Any]:
+def _rate(hits: int, count: int) -> Row:
     low, high = wilson(hits, count)
     return {"violated": hits, "judged": count, "rate": hits / count if count else None, "low": low, "high": high}
 
@@ -106,7 +104,7 @@ def _pairs(
     first: Severities,
     second: Severities,
     limits: Mapping[str, float],
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """The pairs with the largest difference, in units of their rule's threshold."""
     if not first.severity.size:
         return []
@@ -115,20 +113,14 @@ def _pairs(
     with np.errstate(invalid="ignore"):
         apart = np.where(np.isnan(a) | np.isnan(b) | (a == b), 0.0, np.abs(a - b))
     flat = np.argsort(-apart.ravel(), kind="stable")[:PAGE]
-    pairs: list[dict[str, Any]] = []
+    pairs: list[Row] = []
     for place in flat[apart.ravel()[flat] > 0]:
         row, column = divmod(int(place), apart.shape[1])
         rule, case = first.rules[row], str(first.cases[column])
         sides = []
+        judging = "" if filters.judging == DEFAULT else filters.judging
         for number, severities in zip(numbers, (first, second), strict=True):
-            drawn = {
-                "run": number,
-                "judging": "" if filters.judging == DEFAULT else filters.judging,
-                "case": case,
-                "rule": rule,
-                "side": "follow-up",
-                "w": 480,
-            }
+            drawn = {"run": number, "judging": judging, "case": case, "rule": rule, "side": "follow-up", "w": 480}
             severity = float(severities.severity[row, column])
             sides.append(
                 {
@@ -138,8 +130,7 @@ def _pairs(
                     "open": address("/case", {"run": number, "case": case, "shown": rule}),
                 }
             )
-        facts = indexes[0].rule(rule)
-        assert facts is not None
+        facts = known_rule(indexes[0], rule)
         pairs.append({"case": case, "rule": rule, "name": facts.name, "unit": facts.unit, "sides": sides})
     for number in numbers:
         viewer.pictures.expect(viewer.run(number).store, [each["case"] for each in pairs])

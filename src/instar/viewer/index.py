@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from threading import RLock
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from instar.analysis import Run, Severities, noise, rates
+from instar.analysis.severities import Numbers
 from instar.engine import DEFAULT, bound_rules, judge, make_plan
 from instar.relations import Rule
-from instar.store import Manifest, Store
-
-__all__ = ["FAILED", "Group", "Index", "Pairs", "RuleFacts", "Slice", "build"]
+from instar.report.words import severity_text
+from instar.store import Manifest, Row, Store
 
 Bools = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int32]
@@ -72,17 +71,8 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.case)
 
-    def at(self, where: npt.NDArray[Any]) -> Pairs:
-        return Pairs(
-            self.case[where],
-            self.rule[where],
-            self.target[where],
-            self.severity[where],
-            self.kind[where],
-            self.status[where],
-            self.reason[where],
-            self.draw[where],
-        )
+    def at(self, where: npt.NDArray[np.generic]) -> Pairs:
+        return Pairs(*(getattr(self, column.name)[where] for column in fields(self)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,7 +174,7 @@ class Index:
         place = self.cases.search_sorted(case) if len(self.cases) else 0
         return int(place) if place < len(self.cases) and self.cases[int(place)] == case else None
 
-    def case_facts(self, case: str) -> dict[str, Any] | None:
+    def case_facts(self, case: str) -> Row | None:
         rows = self.facts.filter(pl.col("case") == case)
         return None if rows.is_empty() else rows.row(0, named=True)
 
@@ -210,19 +200,20 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
     facts = store.cases()
     facts = facts.select(name for name in _SHOWN if name in facts.columns)
     numbers = {
-        "case": _Numbers(),
-        "rule": _Numbers(rule.id for rule in rules),
-        "target": _Numbers(),
-        "kind": _Numbers([""]),
-        "status": _Numbers(STATUSES),
-        "reason": _Numbers([""]),
+        "case": Numbers(),
+        "rule": Numbers([rule.id for rule in rules]),
+        "target": Numbers(),
+        "kind": Numbers([""]),
+        "status": Numbers(STATUSES),
+        "reason": Numbers([""]),
     }
     parts = [_coded(part, numbers) for part in store.verdict_parts(judging, (*COLUMNS, DRAW))]
-    cases, rows = _sorted_cases(numbers["case"].known, facts["case"], parts)
+    texts = {name: [text or "" for text in one.known] for name, one in numbers.items()}
+    cases, rows = _sorted_cases(texts["case"], facts["case"], parts)
     described = run.described() if facts.height else pl.DataFrame({"case": pl.Series([], dtype=pl.String)})
     counted = store.predictions(["status"], query=lambda lazy: lazy.group_by("status").agg(pl.len()))
     keys = make_plan(bound, seed=0, deterministic=manifest.system.deterministic).keys()
-    targets = numbers["target"].known
+    targets = texts["target"]
     made = Index(
         version=_digest(manifest.created, judging, first, end, store.state("predictions"), cases.to_list()),
         judging=judging,
@@ -233,9 +224,9 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
         cases=cases,
         facts=facts,
         targets=targets,
-        kinds=numbers["kind"].known,
-        statuses=numbers["status"].known,
-        reasons=numbers["reason"].known,
+        kinds=texts["kind"],
+        statuses=texts["status"],
+        reasons=texts["reason"],
         groups=tuple(sorted({target.rpartition("/")[2] for target in targets if "/" in target})),
         slices=dict(_slices(described, cases)),
         described=described,
@@ -274,35 +265,16 @@ def _digest(*what: object) -> str:
     return hashlib.blake2b(repr(what).encode(), digest_size=8).hexdigest()
 
 
-class _Numbers:
-    """Numbers for texts, in the order in which they come."""
-
-    def __init__(self, known: Any = ()) -> None:
-        self.known: list[str] = list(known)
-        self._place = {text: number for number, text in enumerate(self.known)}
-
-    def __call__(self, texts: pl.Series) -> Codes:
-        different = texts.unique()
-        for text in different:
-            if text not in self._place:
-                self._place[text] = len(self.known)
-                self.known.append(text)
-        local = texts.cast(pl.Enum(different)).to_physical().to_numpy()
-        return np.asarray(np.array([self._place[text] for text in different], np.int32)[local])
-
-
-def _coded(part: pl.DataFrame, numbers: Mapping[str, _Numbers]) -> Pairs:
+def _coded(part: pl.DataFrame, numbers: Mapping[str, Numbers]) -> Pairs:
     """Verdicts of cases in numbers; those over many cases have no case, and are left out."""
     part = part.filter(pl.col("case").is_not_null()) if part["case"].null_count() else part
+    none = np.zeros(len(part), np.int32)
     columns = {
-        name: numbers[name](part[name].fill_null("")) if name in part.columns else np.zeros(len(part), np.int32)
+        name: numbers[name](part[name].fill_null("")).astype(np.int32) if name in part.columns else none
         for name in COLUMNS
         if name != "severity"
     }
-    if DRAW in part.columns:
-        columns[DRAW] = part[DRAW].fill_null(0).to_numpy().astype(np.int32)
-    else:
-        columns[DRAW] = np.zeros(len(part), np.int32)
+    columns[DRAW] = part[DRAW].fill_null(0).to_numpy().astype(np.int32) if DRAW in part.columns else none
     return Pairs(severity=part["severity"].fill_null(np.nan).to_numpy().astype(np.float64), **columns)
 
 
@@ -361,9 +333,9 @@ def _slices(described: pl.DataFrame, cases: pl.Series) -> Iterator[tuple[str, Sl
                 limit = float(np.quantile(finite, share))
                 # the words alone are the id: a number would change with every case that a live run adds
                 if share <= 0.5:
-                    yield f"{name} ≤ {end}", Slice(name, f"≤ {limit:.3g} ({end})", values <= limit)
+                    yield f"{name} ≤ {end}", Slice(name, f"≤ {severity_text(limit)} ({end})", values <= limit)
                 if share >= 0.5:
-                    yield f"{name} > {end}", Slice(name, f"> {limit:.3g} ({end})", values > limit)
+                    yield f"{name} > {end}", Slice(name, f"> {severity_text(limit)} ({end})", values > limit)
         elif 2 <= column.drop_nulls().n_unique() <= MOST_VALUES:
             for value in column.drop_nulls().unique().sort():
                 yield f"{name} = {value}", Slice(name, str(value), (column == value).fill_null(False).to_numpy())

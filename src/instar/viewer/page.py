@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jinja2
 from starlette.datastructures import QueryParams
@@ -25,8 +25,6 @@ from instar.viewer.watch import Unavailable
 
 if TYPE_CHECKING:
     from instar.viewer.pages import Viewer
-
-__all__ = ["CaseLink", "Page", "ShownCase", "case_links", "page_routes", "task_pages", "task_template"]
 
 Query = Mapping[str, str]
 """What stands after the question mark of an address."""
@@ -66,7 +64,7 @@ class Page:
     """
 
     template: Traversable
-    content: Callable[[Viewer, Query], Mapping[str, Any]]
+    content: Callable[[Viewer, Query], Mapping[str, object]]
     picture: Callable[[Viewer, Query, Side, int], Picture] | None = None
     styles: Traversable | None = None
     link: Callable[[ShownCase], CaseLink | None] | None = None
@@ -111,7 +109,7 @@ def case_links(pages: Mapping[str, Page], shown: ShownCase) -> list[CaseLink]:
 
 def page_routes(
     viewer: Viewer,
-    render: Callable[[str, Mapping[str, Any]], Response],
+    render: Callable[[str, Mapping[str, object]], Response],
     draw: Callable[[Request, Draw], Awaitable[Response]],
 ) -> Iterator[Route]:
     """The routes of the viewer's pages of tasks. `render` fills a template, `draw` answers with a picture."""
@@ -122,7 +120,7 @@ def page_routes(
 
 
 def _content_route(
-    viewer: Viewer, name: str, page: Page, render: Callable[[str, Mapping[str, Any]], Response]
+    viewer: Viewer, name: str, page: Page, render: Callable[[str, Mapping[str, object]], Response]
 ) -> Callable[[Request], Response]:
     def answer(request: Request) -> Response:
         try:

@@ -6,9 +6,9 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from starlette.exceptions import HTTPException
 
@@ -16,7 +16,7 @@ from instar.analysis import any_rule, group_rates
 from instar.engine import DEFAULT
 from instar.report.marks import marked_pairs
 from instar.report.words import distinct_names, severity_text
-from instar.store import Store
+from instar.store import Row, Store
 from instar.viewer import charts
 from instar.viewer.index import COLUMNS, OK, Index, Pairs, RuleFacts
 from instar.viewer.page import Page, ShownCase, case_links
@@ -24,11 +24,11 @@ from instar.viewer.pictures import Picture, Pictures, Side
 from instar.viewer.query import SORTS, STATES, Filters, Matches, address, matches
 from instar.viewer.watch import Unavailable, Watched
 
-__all__ = ["Viewer", "card", "case", "gallery", "known_rule", "neighbours", "overview", "picture"]
-
 PAGE = 48
 SHARED = ("run", "judging", "threshold", "group")
 """What a link to another page takes along."""
+Places = npt.NDArray[np.int64]
+"""Places of pairs in an index."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +51,11 @@ class Viewer:
         """What runs are called: by their system, and by their folder where that is not enough."""
         return distinct_names([run.system[0] for run in self.runs], [run.store.folder.name for run in self.runs])
 
-    def common(self) -> dict[str, Any]:
+    def common(self) -> dict[str, object]:
         """What every page needs."""
         return {"runs": self.names(), "pulse": self.pulse()}
 
-    def pulse(self) -> dict[str, Any]:
+    def pulse(self) -> dict[str, object]:
         """Whether anything is new: pages ask every few seconds."""
         return {
             "version": "|".join(f"{run.version} {bool(run.problem)}" for run in self.runs),
@@ -101,14 +101,14 @@ def known_rule(index: Index, name: str) -> RuleFacts:
     return rule
 
 
-def _verdict(index: Index, group: str, number: int, rule: RuleFacts) -> dict[str, Any] | None:
+def _verdict(index: Index, group: str, number: int, rule: RuleFacts) -> Row | None:
     pairs = index.group(group).pairs
     first, last = np.searchsorted(pairs.case, [number, number + 1])
     at = first + np.flatnonzero(pairs.rule[first:last] == index.rules.index(rule))
     return _verdict_at(index, pairs, int(at[0])) if len(at) else None
 
 
-def _verdict_at(index: Index, pairs: Pairs, at: int) -> dict[str, Any]:
+def _verdict_at(index: Index, pairs: Pairs, at: int) -> Row:
     """A verdict in words."""
     severity = float(pairs.severity[at])
     return {
@@ -123,7 +123,7 @@ def _verdict_at(index: Index, pairs: Pairs, at: int) -> dict[str, Any]:
     }
 
 
-def card(index: Index, filters: Filters, pairs: Pairs, at: int, *, width: int = 480) -> dict[str, Any]:
+def card(index: Index, filters: Filters, pairs: Pairs, at: int, *, width: int = 480) -> Row:
     """A pair with its addresses."""
     verdict = _verdict_at(index, pairs, at)
     rule = index.rules[int(pairs.rule[at])]
@@ -138,36 +138,38 @@ def card(index: Index, filters: Filters, pairs: Pairs, at: int, *, width: int = 
         "judged": bool(judged),
         "limit": limit,
         "violated": bool(judged and verdict["severity"] >= limit and verdict["severity"] > 0),
-        "source": address("/picture", {**drawn, "side": "source"}),
-        "follow_up": address("/picture", {**drawn, "side": "follow-up"}) if judged else "",
+        **_sides(drawn, bool(judged)),
         "open": address("/case", {**filters.query(), "case": verdict["case"], "shown": rule.id}),
         "rule_page": address("/rule", {**filters.query(*SHARED), "rule": rule.id}),
     }
 
 
-def _worded(viewer: Viewer, filters: Filters, index: Index, cards: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Cards with the captions of their pairs, where a system answers in words."""
-    pairs = marked_pairs(viewer.run(filters.run).store, cards, index.judging)
-    return [{**each, "marked": pair} for each, pair in zip(cards, pairs, strict=True)]
+def _sides(drawn: Row, judged: bool) -> dict[str, str]:
+    """The addresses of a pair's pictures."""
+    source, follow_up = (address("/picture", {**drawn, "side": side}) for side in ("source", "follow-up"))
+    return {"source": source, "follow_up": follow_up if judged else ""}
+
+
+def _worded(viewer: Viewer, filters: Filters, index: Index, pairs: Pairs, places: Places) -> list[Row]:
+    """Pairs with their captions, where a system answers in words; their pictures will be asked for next."""
+    cards = [card(index, filters, pairs, int(at)) for at in places]
+    store = viewer.run(filters.run).store
+    viewer.pictures.expect(store, [each["case"] for each in cards])
+    marked = marked_pairs(store, cards, index.judging)
+    return [{**each, "marked": pair} for each, pair in zip(cards, marked, strict=True)]
 
 
 # --- the gallery -----------------------------------------------------------------------------------
 
 
-def gallery(viewer: Viewer, filters: Filters) -> dict[str, Any]:
+def gallery(viewer: Viewer, filters: Filters) -> dict[str, object]:
     """Pairs as cards, filtered."""
     index = viewer.index(filters)
     matching = matches(index, filters)
     pages = max(1, -(-len(matching) // PAGE))
     filters = replace(filters, page=min(filters.page, pages))
     first = (filters.page - 1) * PAGE
-    cards = _worded(
-        viewer,
-        filters,
-        index,
-        [card(index, filters, matching.pairs, int(at)) for at in matching.order[first : first + PAGE]],
-    )
-    viewer.pictures.expect(viewer.run(filters.run).store, [each["case"] for each in cards])
+    cards = _worded(viewer, filters, index, matching.pairs, matching.order[first : first + PAGE])
     return {
         "filters": filters,
         "canonical": address("/gallery", filters.query()),
@@ -191,7 +193,7 @@ def gallery(viewer: Viewer, filters: Filters) -> dict[str, Any]:
     }
 
 
-def _form(index: Index) -> dict[str, Any]:
+def _form(index: Index) -> dict[str, object]:
     """What can be chosen."""
     per_case = [rule for rule in index.rules if rule.over == "case"]
     slices: dict[str, list[tuple[str, str]]] = {}
@@ -205,29 +207,32 @@ def _form(index: Index) -> dict[str, Any]:
         "kinds": [kind for kind in index.kinds if kind],
         "slices": slices,
         "judgings": index.judgings,
-        "grid": sorted({value for grid in index.grids.values() for value in grid}),
+        "grid": grid_of(index),
         "sorts": SORTS,
-        "statuses": [*STATES, *(name for name in index.statuses[2:])],
+        "statuses": [*STATES, *index.statuses[2:]],
     }
+
+
+def grid_of(*indexes: Index) -> list[float]:
+    """The thresholds that can be chosen."""
+    return sorted({value for index in indexes for grid in index.grids.values() for value in grid})
 
 
 def _chips(index: Index, filters: Filters) -> list[tuple[str, str, str]]:
     """The filters that are on, each with the address without it."""
     words = {"q": "case contains", "group": "part"}
-    chips = [
-        (words.get(name, name), value, address("/gallery", filters.without(name).query()))
-        for name, value in filters.active().items()
-    ]
+    active = filters.active()
     if filters.threshold is not None:
-        chips.append(
-            ("threshold", severity_text(filters.threshold), address("/gallery", filters.without("threshold").query()))
-        )
+        active["threshold"] = severity_text(filters.threshold)
     if filters.judging != DEFAULT:
-        chips.append(("judging", filters.judging, address("/gallery", filters.without("judging").query())))
-    return chips
+        active["judging"] = filters.judging
+    return [
+        (words.get(name, name), value, address("/gallery", filters.without(name).query()))
+        for name, value in active.items()
+    ]
 
 
-def _states(filters: Filters, matching: Matches) -> list[dict[str, Any]]:
+def _states(filters: Filters, matching: Matches) -> list[Row]:
     """The states with how many pairs have them, and the address of each."""
     counts = {"": sum(matching.states.values()), **matching.states}
     return [
@@ -243,17 +248,18 @@ def _states(filters: Filters, matching: Matches) -> list[dict[str, Any]]:
 
 def _loosened(index: Index, filters: Filters) -> list[tuple[str, str, int, str]]:
     """Which filter, left out alone, would let something match."""
-    rows = []
-    for name, value in filters.active().items():
-        less = filters.without(name)
-        rows.append((name, value, len(matches(index, less)), address("/gallery", less.query())))
+    rows = [
+        (name, value, len(matches(index, less)), address("/gallery", less.query()))
+        for name, value in filters.active().items()
+        for less in (filters.without(name),)
+    ]
     return sorted((row for row in rows if row[2]), key=lambda row: -row[2])
 
 
 # --- one case --------------------------------------------------------------------------------------
 
 
-def case(viewer: Viewer, filters: Filters, name: str, shown: str) -> dict[str, Any]:
+def case(viewer: Viewer, filters: Filters, name: str, shown: str) -> dict[str, object]:
     """One case under all rules, and its neighbours among what the gallery shows."""
     index = viewer.index(filters)
     number, facts = index.case_number(name), index.case_facts(name)
@@ -262,18 +268,12 @@ def case(viewer: Viewer, filters: Filters, name: str, shown: str) -> dict[str, A
     group = index.group(filters.group)
     first, last = np.searchsorted(group.pairs.case, [number, number + 1])
     of_case = group.by_severity[(group.by_severity >= first) & (group.by_severity < last)]
-    cards = _worded(viewer, filters, index, [card(index, filters, group.pairs, int(at)) for at in of_case])
+    cards = _worded(viewer, filters, index, group.pairs, of_case)
     viewer.pictures.expect(viewer.run(filters.run).store, [name])
     chosen = next((each for each in cards if each["rule"] == shown), None)
+    rule, target = (chosen["rule"], chosen["target"]) if chosen else ("", "")
     drawn = {**filters.query("run", "judging", "group"), "case": name, "w": 960}
-    large = None
-    if chosen is not None:
-        pair = {**drawn, "rule": chosen["rule"]}
-        large = {
-            **chosen,
-            "source": address("/picture", {**pair, "side": "source"}),
-            "follow_up": address("/picture", {**pair, "side": "follow-up"}) if chosen["judged"] else "",
-        }
+    large = chosen and {**chosen, **_sides({**drawn, "rule": rule}, chosen["judged"])}
     return {
         "filters": filters,
         "index": index,
@@ -283,26 +283,22 @@ def case(viewer: Viewer, filters: Filters, name: str, shown: str) -> dict[str, A
         "cards": cards,
         "large": large,
         "waiting": False,
-        "canonical": address("/case", {**filters.query(), "case": name, "shown": chosen["rule"] if chosen else ""}),
+        "canonical": address("/case", {**filters.query(), "case": name, "shown": rule}),
         "alone": address("/case", {**filters.query(), "case": name}),
         "source": address("/picture", {**drawn, "side": "source"}),
         "measures": _measures(viewer.run(filters.run).store, index, chosen) if chosen else [],
-        "links": case_links(viewer.pages, ShownCase(index, filters, name, *_rule_and_target(chosen))),
+        "links": case_links(viewer.pages, ShownCase(index, filters, name, rule, target)),
         "back": address("/gallery", filters.query()),
         **neighbours(index, filters, number, "/case", chosen is not None),
     }
 
 
-def _rule_and_target(chosen: Mapping[str, Any] | None) -> tuple[str, str]:
-    return ("", "") if chosen is None else (chosen["rule"], chosen["target"])
-
-
-def _properties(facts: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+def _properties(facts: Row | None) -> list[tuple[str, str]]:
     """What is known of a case, as words."""
     if facts is None:
         return []
     rows = [("size", f"{facts['width']} × {facts['height']} px")] if facts["width"] else []
-    rows += [(name, f"{value:.3g}") for name, value in (facts["properties"] or {}).items() if value is not None]
+    rows += [(name, severity_text(value)) for name, value in (facts["properties"] or {}).items() if value is not None]
     own = json.loads(facts["attributes"] or "{}")
     rows += [
         (str(name), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
@@ -311,7 +307,7 @@ def _properties(facts: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     return [*rows, ("path", facts["path"] or "none: in memory, or recorded elsewhere")]
 
 
-def _measures(store: Store, index: Index, shown: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _measures(store: Store, index: Index, shown: Row) -> list[tuple[str, str]]:
     """What else was measured for a verdict, with the words of its relation."""
     same = pl.all_horizontal(pl.col(name) == shown[name] for name in ("case", "rule", "target"))
     rows = store.read(store.verdict_table(index.judging), dict.fromkeys(COLUMNS, pl.String), where=same)
@@ -323,7 +319,7 @@ def _measures(store: Store, index: Index, shown: Mapping[str, Any]) -> list[tupl
     ]
 
 
-def neighbours(index: Index, filters: Filters, number: int, path: str, shown: bool) -> dict[str, Any]:
+def neighbours(index: Index, filters: Filters, number: int, path: str, shown: bool) -> dict[str, object]:
     """The cases before and after this one among what matches; where a pair is shown, each with its first that does."""
     matching = matches(index, filters)
     order = matching.cases()
@@ -336,39 +332,30 @@ def neighbours(index: Index, filters: Filters, number: int, path: str, shown: bo
             links.append("")
             continue
         first = matching.order[np.argmax(matching.pairs.case[matching.order] == order[place])]
-        links.append(
-            address(
-                path,
-                {
-                    **filters.query(),
-                    "case": index.cases[int(order[place])],
-                    "shown": index.rules[int(matching.pairs.rule[first])].id if shown else "",
-                },
-            )
-        )
+        rule = index.rules[int(matching.pairs.rule[first])].id if shown else ""
+        links.append(address(path, {**filters.query(), "case": index.cases[int(order[place])], "shown": rule}))
     return {"place": here + 1, "among": len(order), "previous": links[0], "next": links[1]}
 
 
 # --- the overview ----------------------------------------------------------------------------------
 
 
-def overview(viewer: Viewer, filters: Filters) -> dict[str, Any]:
+def overview(viewer: Viewer, filters: Filters) -> dict[str, object]:
     """All runs: how far they are, and what they found."""
     shown = [_run_card(viewer, replace(filters, run=number)) for number in range(len(viewer.runs))]
-    grid = sorted({value for one in shown if one["index"] for value in _form(one["index"])["grid"]})
     chosen = {name: value for name, value in filters.query("judging", "threshold").items() if name != "run"}
     return {
         "filters": filters,
         "canonical": address("/", chosen),
         "shown": shown,
-        "grid": grid,
+        "grid": grid_of(*(one["index"] for one in shown if one["index"])),
         "waiting": any(not one["index"] for one in shown),
     }
 
 
-def _run_card(viewer: Viewer, filters: Filters) -> dict[str, Any]:
+def _run_card(viewer: Viewer, filters: Filters) -> Row:
     run = viewer.run(filters.run)
-    plain: dict[str, Any] = {
+    plain: Row = {
         "number": filters.run,
         "name": viewer.names()[filters.run],
         "folder": str(run.store.folder),
@@ -415,12 +402,11 @@ def _run_card(viewer: Viewer, filters: Filters) -> dict[str, Any]:
     }
 
 
-def _rate_rows(index: Index, filters: Filters, floors: Mapping[str, float | None]) -> list[dict[str, Any]]:
+def _rate_rows(index: Index, filters: Filters, floors: Mapping[str, float | None]) -> list[Row]:
     """The rates of rules, most violated first, with the addresses of their pairs and pages."""
     rules, rows = {rule.id: rule for rule in index.rules}, []
-    for row in (
-        index.rates(filters.threshold).sort(["rate", "median"], descending=True, nulls_last=True).iter_rows(named=True)
-    ):
+    rates = index.rates(filters.threshold).sort(["rate", "median"], descending=True, nulls_last=True)
+    for row in rates.iter_rows(named=True):
         rule = rules[row["rule"]]
         of_rule = replace(filters, rule=rule.id)
         floor = floors.get(rule.relation)
@@ -437,7 +423,7 @@ def _rate_rows(index: Index, filters: Filters, floors: Mapping[str, float | None
     return rows
 
 
-def _families(index: Index, filters: Filters, limits: Mapping[str, float]) -> list[dict[str, Any]]:
+def _families(index: Index, filters: Filters, limits: Mapping[str, float]) -> list[Row]:
     """Per family the share of cases that violate at least one of its rules, highest first."""
     families: dict[str, list[str]] = {}
     for rule in index.rules:
@@ -450,7 +436,7 @@ def _families(index: Index, filters: Filters, limits: Mapping[str, float]) -> li
     ]
 
 
-def _reasons(index: Index) -> list[dict[str, Any]]:
+def _reasons(index: Index) -> list[Row]:
     """Why pairs have no severity, most frequent first."""
     pairs = index.group().pairs
     bare = pairs.at(pairs.status != OK)
@@ -461,11 +447,6 @@ def _reasons(index: Index) -> list[dict[str, Any]]:
         .sort("pairs", "status", "reason", descending=[True, False, False])
     )
     return [
-        {
-            "status": index.statuses[row["status"]],
-            "reason": index.reasons[row["reason"]],
-            "pairs": row["pairs"],
-            "rules": row["rules"],
-        }
+        {**row, "status": index.statuses[row["status"]], "reason": index.reasons[row["reason"]]}
         for row in table.head(6).iter_rows(named=True)
     ]

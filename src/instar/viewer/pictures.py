@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from xml.sax.saxutils import escape
 
 import cv2
@@ -18,9 +18,7 @@ from instar.analysis import Run
 from instar.engine import DEFAULT
 from instar.report.picture import Annotated, encoded, panel_picture
 from instar.report.rebuild import CannotDraw, load_pair, load_source
-from instar.store import CASE, NEED, Manifest, Store
-
-__all__ = ["WIDTHS", "Picture", "Pictures", "Side", "Sides", "plate"]
+from instar.store import CASE, NEED, Manifest, Row, Schema, Store
 
 Side = Literal["source", "follow-up"]
 Sides = dict[Side, Annotated | str]
@@ -30,16 +28,11 @@ HELD_BYTES = 96 << 20
 HELD_CASES = 128
 LETTERS, LINES = 24, 9
 """As many as a plate has room for."""
+# fmt: off
 _NOT_DRAWN = (
-    *CannotDraw,
-    OSError,
-    ValueError,
-    TypeError,
-    ArithmeticError,
-    RuntimeError,
-    cv2.error,
-    pl.exceptions.PolarsError,
+    *CannotDraw, OSError, ValueError, TypeError, ArithmeticError, RuntimeError, cv2.error, pl.exceptions.PolarsError,
 )
+# fmt: on
 """What one picture may cost: itself. A dataset can hold anything."""
 
 
@@ -66,7 +59,7 @@ class _OneCase(Store):
     def read(
         self,
         table: str,
-        schema: Mapping[str, Any],
+        schema: Schema,
         columns: Sequence[str] | None = None,
         where: pl.Expr | None = None,
         query: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None,
@@ -82,12 +75,12 @@ class Pictures:
     """Draws, and remembers what it drew as far as that stays within bounds."""
 
     def __init__(self) -> None:
-        self._drawn: OrderedDict[tuple[Any, ...], Picture] = OrderedDict()
+        self._drawn: OrderedDict[tuple[object, ...], Picture] = OrderedDict()
         self._bytes = 0
         self._cases: OrderedDict[tuple[str, str, str], _OneCase] = OrderedDict()
         self._expected: dict[str, tuple[str, ...]] = {}
         self._lock, self._reading = threading.Lock(), threading.Lock()
-        self._busy: dict[tuple[Any, ...], threading.Lock] = {}
+        self._busy: dict[tuple[object, ...], threading.Lock] = {}
 
     def expect(self, store: Store, cases: Sequence[str]) -> None:
         """Say which cases a page shows: they are read together when the first of their pictures is asked for."""
@@ -102,22 +95,17 @@ class Pictures:
         case: str,
         side: Side,
         width: int,
-        verdict: Mapping[str, Any] | None = None,
+        verdict: Row | None = None,
         judging: str = DEFAULT,
         dataset: str | Path | None = None,
     ) -> Picture:
         """One side of a verdict's pair, at most `width` pixels wide and high; without a verdict the case's source."""
+
+        def make(rows: Store) -> Sides:
+            return _pair_sides(Run(rows), case, verdict, judging, dataset)
+
         key = () if verdict is None else (verdict["rule"], verdict["target"], verdict["draw"])
-        return self.of_case(
-            store,
-            manifest,
-            version,
-            case,
-            key,
-            side,
-            width,
-            lambda rows: _pair_sides(Run(rows), case, verdict, judging, dataset),
-        )
+        return self.of_case(store, manifest, version, case, key, side, width, make)
 
     def of_case(
         self,
@@ -125,7 +113,7 @@ class Pictures:
         manifest: Manifest,
         version: str,
         case: str,
-        key: tuple[Any, ...],
+        key: tuple[object, ...],
         side: Side,
         width: int,
         make: Callable[[Store], Sides],
@@ -135,7 +123,7 @@ class Pictures:
         with self._lock:
             busy = self._busy.setdefault((*key, width), threading.Lock())
         with busy:
-            picture = self._held((*key, width, side))
+            picture = self._remembered((*key, width, side))
             if picture is None:
                 try:
                     sides = make(self._rows(store, manifest, version, case))
@@ -154,11 +142,8 @@ class Pictures:
         with self._reading:
             if (folder, version, case) not in self._cases:
                 expected = self._expected.get(folder, ())
-                wanted = [
-                    name
-                    for name in (expected if case in expected else (case,))
-                    if (folder, version, name) not in self._cases
-                ]
+                together = expected if case in expected else (case,)
+                wanted = [name for name in together if (folder, version, name) not in self._cases]
                 of_cases = pl.col("case").is_in(wanted)
                 schemas = {"cases": CASE, "needs": NEED, "predictions": store.prediction_schema(manifest.system.kind)}
                 tables = {name: store.read(name, schema, where=of_cases) for name, schema in schemas.items()}
@@ -170,14 +155,14 @@ class Pictures:
             self._cases.move_to_end((folder, version, case))
             return self._cases[folder, version, case]
 
-    def _held(self, key: tuple[Any, ...]) -> Picture | None:
+    def _remembered(self, key: tuple[object, ...]) -> Picture | None:
         with self._lock:
             picture = self._drawn.get(key)
             if picture is not None:
                 self._drawn.move_to_end(key)
             return picture
 
-    def _hold(self, key: tuple[Any, ...], picture: Picture) -> None:
+    def _hold(self, key: tuple[object, ...], picture: Picture) -> None:
         with self._lock:
             old = self._drawn.pop(key, None)
             self._bytes += len(picture.content) - (len(old.content) if old else 0)
@@ -186,9 +171,7 @@ class Pictures:
                 self._bytes -= len(self._drawn.popitem(last=False)[1].content)
 
 
-def _pair_sides(
-    run: Run, case: str, verdict: Mapping[str, Any] | None, judging: str, dataset: str | Path | None
-) -> Sides:
+def _pair_sides(run: Run, case: str, verdict: Row | None, judging: str, dataset: str | Path | None) -> Sides:
     """Both panels of a pair; its source alone where there is no verdict, or the follow-up cannot be made."""
     reason: str | None = None
     if verdict is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
 from urllib.parse import quote, urlencode
 
 import numpy as np
@@ -13,9 +12,8 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.engine import DEFAULT
+from instar.store import Row
 from instar.viewer.index import FAILED, NOT_APPLICABLE, OK, Bools, Index, Pairs
-
-__all__ = ["SORTS", "STATES", "Filters", "Matches", "address", "matches", "whole"]
 
 STATES = ("violated", "kept", "not applicable", "failed")
 SORTS = {"": "severity, worst first", "least": "severity, least first", "case": "case", "rule": "rule"}
@@ -58,7 +56,7 @@ class Filters:
         )
 
     def without(self, *names: str) -> Filters:
-        plain: dict[str, Any] = {each.name: each.default for each in fields(self) if each.name in names}
+        plain: Row = {each.name: each.default for each in fields(self) if each.name in names}
         return replace(self, **plain, page=1)
 
     def query(self, *names: str) -> dict[str, str]:
@@ -75,7 +73,7 @@ class Filters:
         return {name: getattr(self, name) for name in FILTERING if getattr(self, name)}
 
 
-def address(path: str, query: Mapping[str, Any]) -> str:
+def address(path: str, query: Mapping[str, object]) -> str:
     """A canonical address that people can read."""
     kept = {name: value for name, value in query.items() if value not in ("", None)}
     return f"{path}?{urlencode(kept, safe='(),/:', quote_via=quote)}" if kept else path

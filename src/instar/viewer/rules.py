@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from instar.analysis import curve, rates, slices
+from instar.store import Row
 from instar.viewer import charts
 from instar.viewer.index import OK, Index, RuleFacts
 from instar.viewer.pages import SHARED, Viewer, card, known_rule
 from instar.viewer.query import STATES, Filters, address
 
-__all__ = ["rule"]
-
 EXAMPLES = 9
 MOST_SLICES = 8
 
 
-def rule(viewer: Viewer, filters: Filters) -> dict[str, Any]:
+def rule(viewer: Viewer, filters: Filters) -> dict[str, object]:
     """One rule: its rates over the grid, how severities are spread, examples along them, and slices."""
     index = viewer.index(filters)
     facts = known_rule(index, filters.rule)
@@ -33,18 +31,15 @@ def rule(viewer: Viewer, filters: Filters) -> dict[str, Any]:
         "others": [(one.id, one.name) for one in index.rules],
     }
     if facts.over == "cases":
-        rows = (
-            index.over_cases.filter(index.over_cases["rule"] == facts.id).to_dicts() if index.over_cases.width else []
-        )
-        return {**here, "over": rows, "rate": None}
+        over = index.over_cases
+        return {**here, "over": over.filter(rule=facts.id).to_dicts() if over.width else [], "rate": None}
     pairs = index.group(filters.group).pairs
     limit = index.thresholds(filters.threshold)[facts.id]
     matrix = index.matrix(filters.group).only([facts.id])
     number = index.rules.index(facts)
     own = np.flatnonzero((pairs.rule == number) & (pairs.status == OK))
     severity = pairs.severity[own]
-    floors = {row["relation"]: row for row in index.noise().iter_rows(named=True)}
-    floor = floors.get(facts.relation)
+    floor = next((row for row in index.noise().iter_rows(named=True) if row["relation"] == facts.relation), None)
     order = own[np.argsort(-severity, kind="stable")]
     places = sorted({round(place) for place in np.linspace(0, len(order) - 1, EXAMPLES).tolist()}) if len(order) else []
     examples = [
@@ -74,21 +69,15 @@ def rule(viewer: Viewer, filters: Filters) -> dict[str, Any]:
     }
 
 
-def _slices(index: Index, filters: Filters, facts: RuleFacts, limit: float) -> list[dict[str, Any]]:
+def _slices(index: Index, filters: Filters, facts: RuleFacts, limit: float) -> list[Row]:
     """How cases that violate the rule differ from the others, each with the pairs of that slice."""
     if index.described.width < 2:
         return []
-    rows = []
+    rows: list[Row] = []
     table = slices(index.described, index.matrix(filters.group).only([facts.id]), {facts.id: limit})
     for row in table.head(MOST_SLICES).iter_rows(named=True):
         number = row["value"].startswith("above ") and f"{row['property']} > median" in index.slices
         name = f"{row['property']} > median" if number else f"{row['property']} = {row['value']}"
-        rows.append(
-            {
-                **row,
-                "judged": row["cases"],
-                "number": number,
-                "address": address("/gallery", replace(filters, slice=name, status="violated").query()),
-            }
-        )
+        link = address("/gallery", replace(filters, slice=name, status="violated").query())
+        rows.append({**row, "judged": row["cases"], "number": number, "address": link})
     return rows

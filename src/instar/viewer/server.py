@@ -14,8 +14,6 @@ import uvicorn
 from instar.store import NoRun
 from instar.viewer.app import application
 
-__all__ = ["serve"]
-
 
 def _say(line: str) -> None:
     print(line, flush=True)  # also for who reads the address from a pipe

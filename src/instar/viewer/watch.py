@@ -7,15 +7,12 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from instar.engine import DEFAULT
 from instar.store import NoRun, Store
 from instar.viewer.index import Index, build
-
-__all__ = ["Unavailable", "Watched", "Watcher"]
 
 EVERY = 2.0
 """Seconds between two looks at a folder."""
@@ -47,10 +44,10 @@ class Watched:
         self.updated = time.time()
         self.version = ""
         self._changed: float | None = None
-        self._state: Any = None
+        self._state: object = None
         self._indexes: dict[str, Index] = {}
         self._building, self._asking = threading.Lock(), threading.Lock()
-        self._asked: dict[str, threading.Thread] = {}
+        self._readers: dict[str, threading.Thread] = {}
         self._ready = threading.Event()
 
     @property
@@ -117,7 +114,7 @@ class Watched:
         index = self._indexes.get(judging)
         if index is not None:
             return index
-        if judging != DEFAULT and judging not in self._asked:
+        if judging != DEFAULT and judging not in self._readers:
             raise Unavailable(
                 f"{self.store.folder} has no judging {judging!r}; it has {', '.join(self.store.judgings()) or 'none'}",
                 waiting=False,
@@ -127,10 +124,10 @@ class Watched:
     def _another(self, judging: str) -> None:
         """Read a judging that nobody asked for before, beside the page that asks now."""
         with self._asking:
-            thread = self._asked.get(judging)
+            thread = self._readers.get(judging)
             if thread is None or not thread.is_alive():
                 thread = threading.Thread(target=self._add, args=(judging,), daemon=True)
-                self._asked[judging] = thread
+                self._readers[judging] = thread
                 thread.start()
         thread.join(PATIENCE)
 
