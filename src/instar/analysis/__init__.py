@@ -9,34 +9,11 @@ from instar.analysis.slices import described, slices
 from instar.analysis.subjects import subject_columns
 from instar.analysis.truth import TRUTH, classic, classic_table, classic_vs_metamorphic, has_comparable_truth
 
+# fmt: off
 __all__ = [
-    "ANY",
-    "TRUTH",
-    "Run",
-    "Severities",
-    "Verdicts",
-    "any_rule",
-    "by_case",
-    "classic",
-    "classic_table",
-    "classic_vs_metamorphic",
-    "costs",
-    "coverage",
-    "curve",
-    "default_bins",
-    "described",
-    "group_of",
-    "group_rates",
-    "has_comparable_truth",
-    "noise",
-    "open_run",
-    "rates",
-    "selected",
-    "severities",
-    "slices",
-    "subject_columns",
-    "violated",
-    "violated_counts",
-    "worst",
-    "worst_pairs",
+    "ANY", "TRUTH", "Run", "Severities", "Verdicts", "any_rule", "by_case", "classic", "classic_table",
+    "classic_vs_metamorphic", "costs", "coverage", "curve", "default_bins", "described", "group_of", "group_rates",
+    "has_comparable_truth", "noise", "open_run", "rates", "selected", "severities", "slices", "subject_columns",
+    "violated", "violated_counts", "worst", "worst_pairs",
 ]
+# fmt: on

@@ -75,25 +75,9 @@ def rates(
             "failed": (matrix.status == FAILED).sum(1),
         }
     )
-    return (
-        _with_rate(table, confidence)
-        .with_columns(worst=pl.when(pl.col("judged") > 0).then("worst"))
-        .select(
-            "rule",
-            "threshold",
-            "judged",
-            "violated",
-            "rate",
-            "low",
-            "high",
-            "median",
-            "worst",
-            "lost",
-            "invented",
-            "not_applicable",
-            "failed",
-        )
-    )
+    first = ("rule", "threshold", "judged", "violated", "rate", "low", "high")
+    rated = _with_rate(table, confidence).with_columns(worst=pl.when(pl.col("judged") > 0).then("worst"))
+    return rated.select(*first, pl.exclude(first))
 
 
 def _with_rate(table: pl.DataFrame, confidence: float = 0.95) -> pl.DataFrame:
@@ -144,18 +128,9 @@ def group_rates(
         }
         for name, rules in groups.items()
     ]
-    return pl.DataFrame(
-        rows,
-        schema={
-            "group": pl.String,
-            "rules": pl.Int64,
-            "judged": pl.Int64,
-            "violated": pl.Int64,
-            "rate": pl.Float64,
-            "low": pl.Float64,
-            "high": pl.Float64,
-        },
-    )
+    counts = dict.fromkeys(("rules", "judged", "violated"), pl.Int64)
+    shares = dict.fromkeys(("rate", "low", "high"), pl.Float64)
+    return pl.DataFrame(rows, schema={"group": pl.String, **counts, **shares})
 
 
 def curve(verdicts: Verdicts, grid: Sequence[float]) -> pl.DataFrame:
@@ -197,16 +172,9 @@ def noise(verdicts: Verdicts, identity: Mapping[str, str]) -> pl.DataFrame:
                 "worst": float(strays[-1]) if count else None,
             }
         )
+    names = {"relation": pl.String, "rule": pl.String}
     return pl.DataFrame(
-        rows,
-        schema={
-            "relation": pl.String,
-            "rule": pl.String,
-            "judged": pl.Int64,
-            "noisy": pl.Int64,
-            "floor": pl.Float64,
-            "worst": pl.Float64,
-        },
+        rows, schema={**names, "judged": pl.Int64, "noisy": pl.Int64, "floor": pl.Float64, "worst": pl.Float64}
     )
 
 

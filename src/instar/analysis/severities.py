@@ -50,28 +50,17 @@ class Severities:
         place = {rule: number for number, rule in enumerate(self.rules)}
         kept = [rule for rule in rules if rule in place]
         rows = np.array([place[rule] for rule in kept], np.int64)
-        return Severities(
-            tuple(kept),
-            self.cases,
-            self.severity[rows],
-            self.status[rows],
-            self.kind[rows],
-            self.kinds,
-            None if self.p is None else self.p[rows],
-        )
+        return self._taken(tuple(kept), self.cases, rows)
 
     def at(self, columns: pl.Series) -> Severities:
         """Only the columns for which this is true."""
-        take = columns.to_numpy()
-        return Severities(
-            self.rules,
-            self.cases.filter(columns),
-            self.severity[:, take],
-            self.status[:, take],
-            self.kind[:, take],
-            self.kinds,
-            None if self.p is None else self.p[:, take],
-        )
+        return self._taken(self.rules, self.cases.filter(columns), (slice(None), columns.to_numpy()))
+
+    def _taken(
+        self, rules: tuple[str, ...], cases: pl.Series, at: npt.NDArray[np.int64] | tuple[slice, Bools]
+    ) -> Severities:
+        p = None if self.p is None else self.p[at]
+        return Severities(rules, cases, self.severity[at], self.status[at], self.kind[at], self.kinds, p)
 
     def per_case(self) -> Severities:
         """Without the verdicts of rules over many cases, and without cases that have no severity under any rule."""

@@ -11,6 +11,7 @@ import polars as pl
 
 from instar.analysis.coverage import violations
 from instar.analysis.severities import Verdicts
+from instar.outputs import Schema
 from instar.stats import fisher, holm, rank_test, wilson
 
 LEAST = 5
@@ -18,18 +19,10 @@ LEAST = 5
 MOST_VALUES = 20
 """A column with more different texts is a name, not a slice."""
 
-_SCHEMA = {
-    "property": pl.String,
-    "value": pl.String,
-    "cases": pl.Int64,
-    "failing": pl.Int64,
-    "rate": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "elsewhere": pl.Float64,
-    "effect": pl.Float64,
-    "p": pl.Float64,
-    "p_corrected": pl.Float64,
+_SCHEMA: Schema = {
+    **dict.fromkeys(("property", "value"), pl.String),
+    **dict.fromkeys(("cases", "failing"), pl.Int64),
+    **dict.fromkeys(("rate", "low", "high", "elsewhere", "effect", "p", "p_corrected"), pl.Float64),
 }
 Row = tuple[str, str, int, int, float | None, float, float, float | None, float, float]
 """The columns of the table up to `p`."""

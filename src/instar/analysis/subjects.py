@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from instar.engine import SOURCE, chunks
-from instar.outputs import output_kind
+from instar.outputs import Schema, output_kind
 from instar.relations import own_equivariance
 
 if TYPE_CHECKING:
     from instar.analysis.run import Run
 
-_PLACES = {
+_PLACES: Schema = {
     "subjects": pl.Int64,
-    "subject_size": pl.Float64,
-    "subject_x": pl.Float64,
-    "subject_y": pl.Float64,
-    "subject_off_centre": pl.Float64,
+    **dict.fromkeys(("subject_size", "subject_x", "subject_y", "subject_off_centre"), pl.Float64),
 }
 
 

@@ -12,36 +12,11 @@ from instar.engine.plan import SOURCE, Plan, bound_rules, make_plan
 from instar.engine.predict import Estimate, estimate, predict
 from instar.engine.progress import Outcome, Progress
 
+# fmt: off
 __all__ = [
-    "DEFAULT",
-    "SOURCE",
-    "Conflict",
-    "Estimate",
-    "Judging",
-    "JudgingOption",
-    "Need",
-    "NoFollowUp",
-    "Outcome",
-    "Plan",
-    "Progress",
-    "Provider",
-    "SystemFailed",
-    "bound_rules",
-    "case_row",
-    "check_options",
-    "chunks",
-    "default_workers",
-    "estimate",
-    "evidence",
-    "judge",
-    "judging_id",
-    "judging_options",
-    "make_follow_up",
-    "make_plan",
-    "parsed_options",
-    "predict",
-    "provided",
-    "provider",
-    "read_case",
-    "stored_judging",
+    "DEFAULT", "SOURCE", "Conflict", "Estimate", "Judging", "JudgingOption", "Need", "NoFollowUp", "Outcome", "Plan",
+    "Progress", "Provider", "SystemFailed", "bound_rules", "case_row", "check_options", "chunks", "default_workers",
+    "estimate", "evidence", "judge", "judging_id", "judging_options", "make_follow_up", "make_plan", "parsed_options",
+    "predict", "provided", "provider", "read_case", "stored_judging",
 ]
+# fmt: on

@@ -16,7 +16,7 @@ from instar.engine.cases import case_row
 from instar.engine.messages import CaseTask, InputRead, InputUnreadable, NeedProvided, Rows
 from instar.engine.needs import with_source
 from instar.engine.plan import SOURCE, Plan, committed
-from instar.engine.progress import Outcome, Progress
+from instar.engine.progress import Outcome, Progress, outcome_of
 from instar.outputs import Output, output_kind
 from instar.store import APART, KEY, Manifest, Row, Store, rows_frame
 from instar.transforms import NotApplicable
@@ -51,7 +51,6 @@ class Keeper:
         self.sources: dict[str, Row] = {}
         self.notes: list[str] = list(dataset.notes)
         self.started = time.monotonic()
-        self.unreadable = 0
         self._source_needed = "source" in with_source(plan.needs, None, self.kind)
 
     # -- tasks
@@ -128,7 +127,6 @@ class Keeper:
         return case_row(case, self.manifest.truth_kind)
 
     def on_unreadable(self, task: CaseTask, message: InputUnreadable) -> None:
-        self.unreadable += 1
         self.case_rows = [row for row in self.case_rows if row["case"] != task.case.id]
         self.case_rows.append({**self._case_row(task.case), **message.row()})
         self.oldest = self.oldest or time.monotonic()
@@ -198,14 +196,4 @@ class Keeper:
             self.store.append_predictions(rows, self.kind)
 
     def outcome(self, interrupted: bool) -> Outcome:
-        counted = self.store.predictions(["status"], query=lambda rows: rows.group_by("status").agg(pl.len()))
-        cases = self.store.cases(["status"])["status"]
-        return Outcome(
-            self.progress.fresh,
-            time.monotonic() - self.started,
-            dict(counted.iter_rows()),
-            len(cases),
-            int((cases != "ok").sum()),
-            interrupted,
-            tuple(self.notes),
-        )
+        return outcome_of(self.store, self.progress.fresh, self.started, self.notes, interrupted=interrupted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -22,16 +23,11 @@ from instar.suites import Suite
 from instar.transforms import transformation
 
 T = TypeVar("T")
+# fmt: off
 _PACKAGES = (
-    "numpy",
-    "opencv-python-headless",
-    "polars",
-    "scipy",
-    "mediapipe",
-    "ai-edge-litert",
-    "onnxruntime",
-    "torch",
+    "numpy", "opencv-python-headless", "polars", "scipy", "mediapipe", "ai-edge-litert", "onnxruntime", "torch",
 )
+# fmt: on
 """Packages whose version may change what a system answers."""
 
 
@@ -137,8 +133,6 @@ def _machine() -> Machine:
 def _packages() -> dict[str, str]:
     versions = {}
     for name in _PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return versions

@@ -141,11 +141,5 @@ def _zones_of_truth(case: Case, source: Input, how: Literal["masks", "boxes"]) -
             x0, y0, x1, y1 = np.rint(truth.boxes[number]).astype(int)
             labels[max(y0, 0) : max(y1, 0), max(x0, 0) : max(x1, 0)] = value
     values = range(1, len(classes) + 1)
-    return Zones(
-        labels,
-        {
-            "background": (0,),
-            "object": tuple(values),
-            **{name: (value,) for name, value in zip(classes, values, strict=True)},
-        },
-    )
+    named = {name: (value,) for name, value in zip(classes, values, strict=True)}
+    return Zones(labels, {"background": (0,), "object": tuple(values), **named})

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+import polars as pl
+
+from instar.store import Store
 
 
 @dataclass(slots=True)
@@ -41,3 +45,11 @@ class Outcome:
     unreadable: int
     interrupted: bool
     notes: tuple[str, ...]
+
+
+def outcome_of(store: Store, fresh: int, started: float, notes: Sequence[str], *, interrupted: bool = False) -> Outcome:
+    """How it went, by what a run folder holds now; `started` is on the monotonic clock."""
+    counts = store.predictions(["status"], query=lambda rows: rows.group_by("status").agg(pl.len()))
+    cases, seconds = store.cases(["status"])["status"], time.monotonic() - started
+    unreadable = int((cases != "ok").sum())
+    return Outcome(fresh, seconds, dict(counts.iter_rows()), len(cases), unreadable, interrupted, tuple(notes))

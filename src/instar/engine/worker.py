@@ -36,7 +36,7 @@ from instar.engine.packing import Packer, packed_need
 from instar.engine.plan import SOURCE, Key
 from instar.outputs import Output
 from instar.pool import Pool
-from instar.store import ProviderInfo, Row, SystemInfo
+from instar.store import KEY, ProviderInfo, Row, SystemInfo
 from instar.systems import system
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed, transformation
 
@@ -79,15 +79,8 @@ class _Batch:
         """All rows at once: right after a picture was filtered, Python itself is not in the processor's cache."""
         case = self.task.case.id
         rows = [
-            {
-                "case": case,
-                "follow_up": name,
-                "draw": draw,
-                "repeat": repeat,
-                **(change.row() if change else {}),
-                **answered,
-            }
-            for (name, draw, repeat), change, answered in self.rows
+            {**dict(zip(KEY, (case, *key), strict=True)), **(change.row() if change else {}), **answered}
+            for key, change, answered in self.rows
         ]
         self.rows, self.handed = [], time.monotonic()
         return rows

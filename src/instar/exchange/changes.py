@@ -20,10 +20,10 @@ from instar.warp import Size
 
 _FINE = pl.col("status") == "ok"
 _UNSAID = pl.col("warp").list.len() == 0
+_SIZE: Schema = {"wide": pl.Int32, "high": pl.Int32}
 _DERIVED: Schema = {
     "follow_up": pl.String,
-    "wide": pl.Int32,
-    "high": pl.Int32,
+    **_SIZE,
     "matrix": pl.List(pl.Float64),
     "to_wide": pl.Int32,
     "to_high": pl.Int32,
@@ -55,7 +55,7 @@ def add_predictions(raw: RawRows, inputs: KnownInputs, sizes: pl.DataFrame, run:
 
 def source_sizes(raw: RawRows, inputs: KnownInputs, run: Store | None) -> pl.DataFrame:
     """The size of each case's source, as `wide` and `high`; the dataset's and the table's must be the same."""
-    schema = {"case": pl.String, "wide": pl.Int32, "high": pl.Int32}
+    schema: Schema = {"case": pl.String, **_SIZE}
     in_tables = raw.keys.filter((pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0)).select(
         "case", "row", "file", "line", wide="width", high="height"
     )

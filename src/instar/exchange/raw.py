@@ -25,15 +25,9 @@ class RawRows:
 
     def __init__(self, scratch: Store, tables: Sequence[Path], reader: Reader) -> None:
         self.scratch, self.tables, self.reader, self.kind = scratch, tables, reader, reader.kind
-        self.schema = {
-            **scratch.prediction_schema(self.kind),
-            "row": pl.Int64,
-            "file": pl.Int32,
-            "line": pl.Int64,
-            "of_pair": pl.Boolean,
-            "pair_hash": pl.String,
-            "extras": pl.String,
-        }
+        places: Schema = {"row": pl.Int64, "file": pl.Int32, "line": pl.Int64}
+        pairs: Schema = {"of_pair": pl.Boolean, "pair_hash": pl.String, "extras": pl.String}
+        self.schema = {**scratch.prediction_schema(self.kind), **places, **pairs}
         self.recorded: list[RecordedTable] = []
         self.notes: list[str] = []
         self._packer, self._apart = Packer(), set[str]()

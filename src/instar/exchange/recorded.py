@@ -13,12 +13,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-import polars as pl
-
 from instar.datasets import Dataset, shortened
 from instar.engine.manifest import Conflict, grown_manifest
 from instar.engine.messages import WorkerInfo
-from instar.engine.progress import Outcome
+from instar.engine.progress import Outcome, outcome_of
 from instar.exchange.cases import add_cases
 from instar.exchange.changes import add_predictions, source_sizes
 from instar.exchange.exported import ExportManifest, opened_export
@@ -72,10 +70,7 @@ def import_outputs(
                 shutil.rmtree(left)
         raw = importer.read(reader, suite, dataset)
         importer.commit(raw, suite, dataset, name)
-    counts = store.predictions(["status"], query=lambda rows: rows.group_by("status").agg(pl.len()))
-    cases = store.cases(["status"])["status"]
-    seconds, unreadable = time.monotonic() - begun, int((cases != "ok").sum())
-    return Outcome(raw.keys.height, seconds, dict(counts.iter_rows()), len(cases), unreadable, False, tuple(raw.notes))
+    return outcome_of(store, raw.keys.height, begun, raw.notes)
 
 
 class _Importer:

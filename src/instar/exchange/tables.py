@@ -232,10 +232,7 @@ class Reader:
                 raise ValueError("a line with a source beside is a pair; its follow_up is a transformation, not source")
             text = repr([(column, value) for column, value in sorted(values.items()) if column in self.of_source])
             yield {
-                "case": case,
-                "follow_up": SOURCE,
-                "draw": 0,
-                "repeat": repeat,
+                **dict(zip(KEY, (case, SOURCE, 0, repeat), strict=True)),
                 "of_pair": True,
                 **sides,
                 **self._answer(values, "source_"),
@@ -249,10 +246,7 @@ class Reader:
         }
         self.changing |= values.keys() & _CHANGES
         yield {
-            "case": case,
-            "follow_up": name,
-            "draw": draw,
-            "repeat": repeat,
+            **dict(zip(KEY, (case, name, draw, repeat), strict=True)),
             "of_pair": False,
             "extras": _SPELLED.encode(extras) if extras else None,
             **sides,

@@ -29,9 +29,8 @@ def cells_from_json(value: object, what: str, whole: str, frame: Size | None) ->
     """Cells as large as the frame, from a PNG in base64; `whole` is what they are part of, in a message."""
     png = as_png(value, what)
     width, height = struct.unpack(">II", png[16:24].ljust(8, b"\0"))
-    if (
-        frame is not None and (width, height) != frame
-    ):  # said before it is decoded: a few bytes can claim to be gigabytes
+    # said before it is decoded: a few bytes can claim to be gigabytes
+    if frame is not None and (width, height) != frame:
         raise ValueError(f"the {whole} are {(width, height)}, the input is {frame}")
     if width * height > MOST_PIXELS:
         raise ValueError(f"the {whole} are {width:,} × {height:,} pixels; at most {MOST_PIXELS:,} are read")

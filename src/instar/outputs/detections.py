@@ -41,13 +41,11 @@ class Detections(OutputDefaults):
     suite: ClassVar[str | None] = "detections"
     has_marks: ClassVar[bool] = True
     need: ClassVar[str | None] = "objects"
+    # fmt: off
     json_fields: ClassVar[Mapping[str, bool]] = {
-        "boxes": True,
-        "labels": True,
-        "scores": False,
-        "ids": False,
-        "masks": False,
+        "boxes": True, "labels": True, "scores": False, "ids": False, "masks": False,
     }
+    # fmt: on
     columns: ClassVar[Schema] = {
         "boxes": pl.List(pl.Float32),
         "labels": pl.List(pl.String),
@@ -95,13 +93,8 @@ class Detections(OutputDefaults):
         sure = np.ones(len(array), np.float32) if scores is None else np.array(scores, np.float32)
         for part in (array, sure):
             part.setflags(write=False)
-        return cls(
-            array,
-            tuple(str(label) for label in labels),
-            sure,
-            tuple(ids),
-            None if masks is None else np.asarray(masks, bool),
-        )
+        cells = None if masks is None else np.asarray(masks, bool)
+        return cls(array, tuple(str(label) for label in labels), sure, tuple(ids), cells)
 
     def __len__(self) -> int:
         return len(self.boxes)
@@ -114,17 +107,11 @@ class Detections(OutputDefaults):
 
     def confident(self, confidence: float) -> Detections:
         keep = np.flatnonzero(self.scores >= confidence)
-        return (
-            self
-            if len(keep) == len(self)
-            else Detections.from_xyxy(
-                self.boxes[keep],
-                [self.labels[i] for i in keep],
-                self.scores[keep],
-                ids=[self.ids[i] for i in keep] if self.ids else (),
-                masks=None if self.masks is None else self.masks[keep],
-            )
-        )
+        if len(keep) == len(self):
+            return self
+        labels, ids = [self.labels[i] for i in keep], [self.ids[i] for i in keep] if self.ids else ()
+        masks = None if self.masks is None else self.masks[keep]
+        return Detections.from_xyxy(self.boxes[keep], labels, self.scores[keep], ids=ids, masks=masks)
 
     def shapes(self, target: str | None = None) -> list[Shape]:
         shapes = [Shape("boxes", self.boxes.astype(np.float64))]

@@ -103,29 +103,15 @@ class HeatMap:
     def shape(self) -> Shape:
         """Its heat over the box it covers in the frame."""
         x0, y0, x1, y1 = self.warp.boxes([0, 0, *self.size])
-        wide, high = (
-            max(1, round(s))
-            for s in np.abs(self.warp.matrix[:2, :2])
-            @ np.array(self.size, float)
-            / np.sqrt(abs(np.linalg.det(self.warp.matrix[:2, :2])))
-        )
-        box = Warp(
-            np.array(
-                [
-                    [wide / (x1 - x0), 0, -x0 * wide / (x1 - x0)],
-                    [0, high / (y1 - y0), -y0 * high / (y1 - y0)],
-                    [0, 0, 1],
-                ]
-            ),
-            self.warp.target,
-            (wide, high),
-        )
+        linear = self.warp.matrix[:2, :2]
+        sides = np.abs(linear) @ np.array(self.size, float) / np.sqrt(abs(np.linalg.det(linear)))
+        wide, high = (max(1, round(side)) for side in sides)
+        across = [wide / (x1 - x0), 0, -x0 * wide / (x1 - x0)]
+        down = [0, high / (y1 - y0), -y0 * high / (y1 - y0)]
+        box = Warp(np.array([across, down, [0, 0, 1]]), self.warp.target, (wide, high))
         heat = warp_pixels(self.cells.astype(np.float32), _snapped(self.warp.then(box)))
-        return Shape(
-            "heat",
-            np.array([[x0, y0, x1, y1]]),
-            heat=np.asarray(np.sqrt(heat / max(float(heat.max()), 1e-30)), np.float32),
-        )
+        strength = np.asarray(np.sqrt(heat / max(float(heat.max()), 1e-30)), np.float32)
+        return Shape("heat", np.array([[x0, y0, x1, y1]]), heat=strength)
 
 
 def _snapped(warp: Warp) -> Warp:

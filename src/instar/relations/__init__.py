@@ -8,29 +8,10 @@ from instar.relations.registry import bound_relation, own_equivariance, relation
 from instar.relations.relation import VERDICT_COLUMNS, BoundRelation, Evidence, Relation
 from instar.relations.rule import BoundRule, Rule, levels_of, rule
 
+# fmt: off
 __all__ = [
-    "DRAWS",
-    "VERDICT_COLUMNS",
-    "BoundRelation",
-    "BoundRule",
-    "Evidence",
-    "LandmarkErrors",
-    "Mark",
-    "MarkedPair",
-    "PosePairs",
-    "Relation",
-    "Row",
-    "Rule",
-    "Segment",
-    "aggregated",
-    "bound_relation",
-    "levels_of",
-    "matrices_of",
-    "own_equivariance",
-    "paired",
-    "per_pair",
-    "pose_pairs",
-    "relations",
-    "rule",
-    "segments",
+    "DRAWS", "VERDICT_COLUMNS", "BoundRelation", "BoundRule", "Evidence", "LandmarkErrors", "Mark", "MarkedPair",
+    "PosePairs", "Relation", "Row", "Rule", "Segment", "aggregated", "bound_relation", "levels_of", "matrices_of",
+    "own_equivariance", "paired", "per_pair", "pose_pairs", "relations", "rule", "segments",
 ]
+# fmt: on

@@ -74,18 +74,14 @@ def _object_verdicts(row: int, source: Detections, follow_up: Detections, expect
     return verdicts
 
 
+# fmt: off
 RELATIONS = (
     Relation(
-        "detections",
-        "detections",
-        detections,
-        unit="1 − IoU of the matched box",
-        threshold=0.5,
-        grid=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.0),
-        kinds=("lost", "invented", "class"),
-        measures=MEASURES,
+        "detections", "detections", detections, unit="1 − IoU of the matched box", threshold=0.5,
+        grid=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.0), kinds=("lost", "invented", "class"), measures=MEASURES,
         parameters=DRAWS,
         options=(Parameter("confidence", "float", 0.5, low=0, high=1, help="detections below this are not there"),),
         help="Boxes move as the image was moved, and keep their class.",
     ),
 )
+# fmt: on

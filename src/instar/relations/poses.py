@@ -359,14 +359,14 @@ def _whole(invented: Ints, expected: Ints) -> pl.DataFrame:
     nothing = np.full(len(rows), -1)
     return _verdicts(
         rows,
-        _named(["whole"], np.zeros(len(rows), np.int64)),
-        np.where(extra, np.inf, 0.0),
-        _named(["invented"], np.where(extra, 0, -1)),
-        _named([], nothing),
-        np.zeros(len(rows), np.int64),
-        invented[rows],
-        _named([], nothing),
-        np.full(len(rows), np.nan),
+        target=_named(["whole"], np.zeros(len(rows), np.int64)),
+        severity=np.where(extra, np.inf, 0.0),
+        kind=_named(["invented"], np.where(extra, 0, -1)),
+        reason=_named([], nothing),
+        compared=np.zeros(len(rows), np.int64),
+        missing=invented[rows],
+        worst=_named([], nothing),
+        length=np.full(len(rows), np.nan),
     )
 
 
@@ -389,14 +389,14 @@ def _part_verdicts(errors: LandmarkErrors, bones: Skeleton, aggregate: str) -> p
     kind = np.where(gone | (in_source == in_follow_up), -1, np.where(in_source, 0, 1))
     return _verdicts(
         errors.rows,
-        _named(names, errors.subjects),
-        severity,
-        _named(["lost", "invented"], kind),
-        _named(reasons, np.where(gone, 0, np.where(unsized, 1, -1))),
-        (reach >= 0).sum(1),
-        np.isinf(distance).sum(1),
-        _named([bones.landmarks[i] for i in errors.landmarks], np.where(farthest >= 0, reach.argmax(1), -1)),
-        errors.length,
+        target=_named(names, errors.subjects),
+        severity=severity,
+        kind=_named(["lost", "invented"], kind),
+        reason=_named(reasons, np.where(gone, 0, np.where(unsized, 1, -1))),
+        compared=(reach >= 0).sum(1),
+        missing=np.isinf(distance).sum(1),
+        worst=_named([bones.landmarks[i] for i in errors.landmarks], np.where(farthest >= 0, reach.argmax(1), -1)),
+        length=errors.length,
     )
 
 
@@ -405,30 +405,9 @@ def _named(names: list[str], which: Ints) -> pl.Series:
     return pl.Series([*names, None], dtype=pl.String).gather(np.where(which < 0, len(names), which))
 
 
-def _verdicts(
-    rows: Ints,
-    target: pl.Series,
-    severity: Floats,
-    kind: pl.Series,
-    reason: pl.Series,
-    compared: Ints,
-    missing: Ints,
-    worst: pl.Series,
-    length: Floats,
-) -> pl.DataFrame:
-    return pl.DataFrame(
-        {
-            "row": rows.astype(np.uint32),
-            "target": target,
-            "severity": severity,
-            "kind": kind,
-            "reason": reason,
-            "compared": compared.astype(np.int32),
-            "missing": missing.astype(np.int32),
-            "worst": worst,
-            "length": length,
-        }
-    ).with_columns(pl.col("severity", "length").fill_nan(None))
+def _verdicts(rows: Ints, **columns: pl.Series | Floats | Ints) -> pl.DataFrame:
+    types = {"row": pl.UInt32, "compared": pl.Int32, "missing": pl.Int32}
+    return pl.DataFrame({"row": rows, **columns}).cast(types).with_columns(pl.col("severity", "length").fill_nan(None))  # type: ignore[arg-type]
 
 
 GRID = (0.01, 0.05, 0.1, 0.2, 0.3, 0.7, 1.0, 2.0, 5.0, 20.0, float("inf"))

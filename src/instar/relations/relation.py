@@ -12,14 +12,12 @@ from instar.outputs import Row, Schema
 from instar.relations.marks import MarkedPair
 from instar.spelling import Parameter, Value, spell
 
+# fmt: off
 VERDICT_COLUMNS: Schema = {
-    "case": pl.String,
-    "follow_up": pl.String,
-    "target": pl.String,
-    "severity": pl.Float64,
-    "kind": pl.String,
+    "case": pl.String, "follow_up": pl.String, "target": pl.String, "severity": pl.Float64, "kind": pl.String,
     "reason": pl.String,
 }
+# fmt: on
 """What every judging function returns, besides its relation's own measures. A null severity is *not applicable*."""
 
 

@@ -16,27 +16,10 @@ from instar.store.manifest import (
 from instar.store.store import Busy, NoRun, Store
 from instar.store.tables import APART, CASE, KEY, NEED, VERDICT, Row, need_content, rows_frame
 
+# fmt: off
 __all__ = [
-    "APART",
-    "CASE",
-    "FORMAT",
-    "KEY",
-    "NEED",
-    "VERDICT",
-    "Busy",
-    "DatasetInfo",
-    "Header",
-    "JudgingInfo",
-    "Machine",
-    "Manifest",
-    "NoRun",
-    "ProviderInfo",
-    "RecordedInfo",
-    "RecordedTable",
-    "Row",
-    "Schema",
-    "Store",
-    "SystemInfo",
-    "need_content",
-    "rows_frame",
+    "APART", "CASE", "FORMAT", "KEY", "NEED", "VERDICT", "Busy", "DatasetInfo", "Header", "JudgingInfo", "Machine",
+    "Manifest", "NoRun", "ProviderInfo", "RecordedInfo", "RecordedTable", "Row", "Schema", "Store", "SystemInfo",
+    "need_content", "rows_frame",
 ]
+# fmt: on

@@ -18,53 +18,26 @@ Row = dict[str, Any]
 
 KEY = ("case", "follow_up", "draw", "repeat")
 
+# fmt: off
 PREDICTION: Schema = {
-    "case": pl.String,
-    "follow_up": pl.String,
-    "draw": pl.Int32,
-    "repeat": pl.Int32,
-    "status": pl.String,
-    "message": pl.String,
-    "seconds": pl.Float32,
-    **Change.columns,
+    "case": pl.String, "follow_up": pl.String, "draw": pl.Int32, "repeat": pl.Int32,
+    "status": pl.String, "message": pl.String, "seconds": pl.Float32, **Change.columns,
 }
 CASE: Schema = {
-    "case": pl.String,
-    "path": pl.String,
-    "frame": pl.Int64,
-    "crop": pl.List(pl.Int64),
-    "hash": pl.String,
-    "width": pl.Int32,
-    "height": pl.Int32,
-    "status": pl.String,
-    "message": pl.String,
-    "track": pl.String,
+    "case": pl.String, "path": pl.String, "frame": pl.Int64, "crop": pl.List(pl.Int64), "hash": pl.String,
+    "width": pl.Int32, "height": pl.Int32, "status": pl.String, "message": pl.String, "track": pl.String,
     "attributes": pl.String,
-    "properties": pl.Struct(
-        {"brightness": pl.Float32, "contrast": pl.Float32, "sharpness": pl.Float32, "saturation": pl.Float32}
-    ),
+    "properties": pl.Struct(dict.fromkeys(("brightness", "contrast", "sharpness", "saturation"), pl.Float32)),
 }
 APART: Schema = {"hash": pl.String, "content": pl.Binary}
-NEED: Schema = {
-    "case": pl.String,
-    "need": pl.String,
-    "provider": pl.String,
-    "status": pl.String,
-    "message": pl.String,
-    "kind": pl.String,
-    "hash": pl.String,
-    "header": pl.String,
-    "facts": pl.String,
-}
+NEED: Schema = dict.fromkeys(
+    ("case", "need", "provider", "status", "message", "kind", "hash", "header", "facts"), pl.String
+)
 VERDICT: Schema = {
-    "case": pl.String,
-    "target": pl.String,
-    "rule": pl.String,
-    "severity": pl.Float64,
-    "kind": pl.String,
-    "reason": pl.String,
-    "status": pl.String,
+    "case": pl.String, "target": pl.String, "rule": pl.String, "severity": pl.Float64, "kind": pl.String,
+    "reason": pl.String, "status": pl.String,
 }
+# fmt: on
 
 _NUMPY: dict[object, type[np.floating]] = {pl.Float32: np.float32, pl.Float64: np.float64}
 
