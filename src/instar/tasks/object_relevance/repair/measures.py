@@ -103,12 +103,8 @@ class Measured:
             for kept in [images[one.image]]
         )
         known = len(self.judged) > 0
-        return Measured(
-            int(images.sum()),
-            classes,
-            self.broken[images] if known else self.broken,
-            self.judged[images] if known else self.judged,
-        )
+        broken, judged = (each[images] if known else each for each in (self.broken, self.judged))
+        return Measured(int(images.sum()), classes, broken, judged)
 
 
 def _share(part: float, whole: float) -> float:
