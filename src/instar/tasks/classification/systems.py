@@ -71,37 +71,30 @@ def _softmax(row: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tu
     return np.asarray(powers / powers.sum())
 
 
+# fmt: off
 FAMILIES: Mapping[str, SystemFamily] = {
     "onnx-classifier": SystemFamily(
-        "onnx-classifier",
-        Labels.kind,
-        _onnx_classifier,
+        "onnx-classifier", Labels.kind, _onnx_classifier,
         (
             Parameter("model", "text", help="the .onnx file"),
             Parameter("names", "text", None, help="a text file of its classes, one a line; numbers if not given"),
             Parameter("top", "int", 10, low=1, high=100_000, help="how many of the best classes are kept"),
             Parameter(
-                "scores",
-                "choice",
-                "auto",
-                choices=("auto", "logits", "probabilities"),
+                "scores", "choice", "auto", choices=("auto", "logits", "probabilities"),
                 help="what the model returns; auto: probabilities if a row sums to 1, else logits",
             ),
             Parameter(
-                "fit",
-                "choice",
-                "stretch",
-                choices=("stretch", "middle"),
+                "fit", "choice", "stretch", choices=("stretch", "middle"),
                 help="the image fills the frame, or lies in its middle, the rest black",
             ),
             Parameter("bgr", "bool", False, help="whether it takes blue first"),
             Parameter("mean", "floats", _MEAN, length=3, help="taken off the colours of 0 to 255"),
             Parameter("std", "floats", _STD, length=3, low=0, open_low=True, help="what they are then divided by"),
             Parameter(
-                "size", "int", None, low=8, high=4096, help="side of the square it takes, where its file does not tell"
+                "size", "int", None, low=8, high=4096, help="side of the square it takes, where its file does not tell",
             ),
         ),
-        help="An image classifier in an ONNX file.",
-        extra="onnx",
-    )
+        help="An image classifier in an ONNX file.", extra="onnx",
+    ),
 }
+# fmt: on

@@ -62,13 +62,12 @@ def _colours(names: Sequence[str], colours: Iterable[str], symbol: str, **more: 
     }
 
 
+def _numbers(field: str, scale: Spec, axis: Spec) -> Spec:
+    return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
+
+
 def _share(title: str) -> Spec:
-    return {
-        "field": "rate",
-        "type": "quantitative",
-        "scale": {"domain": [0, 1]},
-        "axis": {**PERCENT_AXIS, "title": title},
-    }
+    return _numbers("rate", {"domain": [0, 1]}, {**PERCENT_AXIS, "title": title})
 
 
 def _lines(x: Spec, y: Spec, colour: Spec, tips: Sequence[Spec], *, size: int, banded: str = "true") -> list[Spec]:
@@ -97,17 +96,8 @@ def response_curves(table: pl.DataFrame, section: Section) -> Chart | None:
     )
     finished = table.filter((pl.col("measure") == "f1") & pl.col("completes").is_not_null()).select("n", "completes")
     last = max(table["n"])
-    x: Spec = {
-        "field": "n",
-        "type": "quantitative",
-        "scale": {"domain": [0, last], "nice": False},
-        "axis": {
-            "grid": False,
-            "title": "landmarks covered, from the wrist on",
-            "values": [0, 1, *finished["n"]],
-            "labelFlush": False,
-        },
-    }
+    axis: Spec = {"grid": False, "title": "landmarks covered, from the wrist on", "values": [0, 1, *finished["n"]]}
+    x = _numbers("n", {"domain": [0, last], "nice": False}, {**axis, "labelFlush": False})
     colour = _colours(list(names.values()), ("ink", "blue", "orange"), "stroke")
     tips = tooltip(
         ("series", "measure"),
@@ -141,18 +131,10 @@ def bars_by_test_case(table: pl.DataFrame, section: Section) -> Chart:
     drawn_measures = pl.col("measure").is_in(["f1", "precision", "recall"])
     placed = _placed(table.filter(drawn_measures & (pl.col("group") != RESPONSE)))
     ends = [(100 * pl.col(end)).round(0).cast(pl.Int64) for end in LOST]
-    shown = placed.select(
-        "name",
-        "order",
-        "measure",
-        "rate",
-        "low",
-        "high",
-        "interval",
-        "cases",
-        series=pl.col("group").replace(words),
-        lost=pl.when((pl.col("measure") == "f1") & (pl.col("order") > 0)).then(pl.format("{} ({} to {})", *ends)),
-    )
+    series = pl.col("group").replace(words)
+    lost = pl.when((pl.col("measure") == "f1") & (pl.col("order") > 0)).then(pl.format("{} ({} to {})", *ends))
+    columns = ("name", "order", "measure", "rate", "low", "high", "interval", "cases")
+    shown = placed.select(*columns, series=series, lost=lost)
     groups = {words[name]: colour for name, colour in SERIES.items() if words[name] in set(shown["series"])}
     rows = shown["name"].n_unique()
     return Chart(
@@ -237,12 +219,8 @@ def pck_curves(table: pl.DataFrame, options: Mapping[str, object], section: Sect
     )
     if shown.is_empty():
         return None
-    x: Spec = {
-        "field": "t",
-        "type": "quantitative",
-        "scale": {"domain": [0, 0.5], "nice": False},
-        "axis": {"grid": False, "title": "distance in sizes of the hand", "tickCount": 5, "labelFlush": False},
-    }
+    axis: Spec = {"grid": False, "title": "distance in sizes of the hand", "tickCount": 5, "labelFlush": False}
+    x = _numbers("t", {"domain": [0, 0.5], "nice": False}, axis)
     colour = _colours([words[name] for name in series], [SERIES[name] for name in series], "stroke")
     tips = tooltip(("series", "images"), ("t", "within"), ("rate", "landmarks"), ("interval", "95 % interval"))
     layers = _lines(x, _share("landmarks within this distance"), colour, tips, size=12)
@@ -279,12 +257,8 @@ def _bars(
     middles = [place + (step - 2) / 2 for place in places.values()]
     label = f"{json.dumps(list(rows.values()))}[indexof({json.dumps(middles)}, datum.value)]"
     x, last = _share(title), step * len(rows) - 1.4
-    y: Spec = {
-        "field": "at",
-        "type": "quantitative",
-        "scale": {"domain": [-0.6, last], "reverse": True, "nice": False},
-        "axis": {"title": None, "ticks": False, "domain": False, "grid": False, "values": middles, **_in_two(label)},
-    }
+    axis: Spec = {"title": None, "ticks": False, "domain": False, "grid": False, "values": middles, **_in_two(label)}
+    y = _numbers("at", {"domain": [-0.6, last], "reverse": True, "nice": False}, axis)
     colour = _colours(list(colours), colours.values(), "square", labelLimit=300)
     across: Spec = {"x": {**x, "field": "zero"}, "x2": {"field": "rate"}}
     down: Spec = {"y": {**y, "field": "top"}, "y2": {"field": "bottom"}}
@@ -335,14 +309,9 @@ def finger_bars(table: pl.DataFrame, section: Section) -> Chart | None:
     shares = table.filter((pl.col("measure") == "right") & pl.col("of").is_in(series) & pl.col("value").is_not_null())
     if shares.is_empty():
         return None
+    place = pl.col("finger").replace_strict(order, return_dtype=pl.Int32)
     shown = _with_words(shares).select(
-        "rate",
-        "low",
-        "high",
-        "interval",
-        name="finger",
-        series=pl.col("of").replace(words),
-        order=pl.col("finger").replace_strict(order, return_dtype=pl.Int32),
+        "rate", "low", "high", "interval", name="finger", series=pl.col("of").replace(words), order=place
     )
     return _bar_chart(
         "hands-fingers",

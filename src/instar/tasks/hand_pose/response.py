@@ -50,14 +50,8 @@ def crucial_frame(sums: Sums) -> pl.DataFrame:
         values = {n: covering.values(measure, [place]) for n, place in levels.items()}
         lost = np.stack([values[n - 1] - values[n] for n in steps], 1)
         more = lost[:, completing].mean(1) - lost[:, ~completing].mean(1)
-        rows.append(
-            {
-                "measure": measure,
-                "cases": len(covering.counts.cases),
-                "completing": float(lost[0, completing].mean()),
-                "others": float(lost[0, ~completing].mean()),
-                **interval_columns(more[:, None])[0],
-            }
-        )
+        means = {"completing": float(lost[0, completing].mean()), "others": float(lost[0, ~completing].mean())}
+        counted = {"measure": measure, "cases": len(covering.counts.cases)}
+        rows.append({**counted, **means, **interval_columns(more[:, None])[0]})
     schema = {"measure": pl.String, "cases": pl.Int64}
     return pl.DataFrame(rows, schema={**schema, **dict.fromkeys(("completing", "others", *VALUE), pl.Float64)})

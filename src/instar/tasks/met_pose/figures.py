@@ -117,18 +117,15 @@ def classic_shares(table: pl.DataFrame, section: Section) -> Chart:
 
 def _share_layers(section: Section) -> list[Spec]:
     x = index_axis(section)
-    y: Spec = {
-        "field": "rate",
-        "type": "quantitative",
-        "scale": {"domain": [0, 1]},
-        "axis": {**PERCENT_AXIS, "title": "precision, recall"},
-    }
+    axis: Spec = {**PERCENT_AXIS, "title": "precision, recall"}
+    y: Spec = {"field": "rate", "type": "quantitative", "scale": {"domain": [0, 1]}, "axis": axis}
     colour: Spec = {
         "field": "measure",
         "type": "nominal",
         "scale": {"domain": ["precision", "recall"], "range": ["var(--blue)", "var(--orange)"]},
         "legend": {"title": None, "orient": "bottom"},
     }
+    dash: Spec = {"field": "measure", "type": "nominal", "legend": None, "scale": {"range": [[1, 0], [6, 3]]}}
     tips = tooltip(("measure", "measure"), ("threshold", "threshold"), ("count", "cases"), ("rate", "share"))
     return [
         {
@@ -137,17 +134,7 @@ def _share_layers(section: Section) -> list[Spec]:
         },
         {
             "mark": {"type": "line", "strokeWidth": 2.4},
-            "encoding": {
-                "x": x,
-                "y": y,
-                "color": colour,
-                "strokeDash": {
-                    "field": "measure",
-                    "type": "nominal",
-                    "legend": None,
-                    "scale": {"range": [[1, 0], [6, 3]]},
-                },
-            },
+            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash},
         },
         {
             "transform": [{"filter": "datum.t === t"}],
@@ -207,27 +194,20 @@ def skeleton(table: pl.DataFrame, pose: Figure, section: Section, rule: str) -> 
 def _skeleton_layers(pose: Figure, wide: float, high: float) -> list[Spec]:
     large = 90 if len(pose.landmarks) < 60 else 20
     x: Spec = {"field": "x", "type": "quantitative", "axis": None, "scale": {"domain": [0, wide], "nice": False}}
-    y: Spec = {
-        "field": "y",
-        "type": "quantitative",
-        "axis": None,
-        "scale": {"domain": [0, high], "nice": False, "reverse": True},
-    }
+    down: Spec = {"domain": [0, high], "nice": False, "reverse": True}
+    y: Spec = {"field": "y", "type": "quantitative", "axis": None, "scale": down}
     mark: Spec = {"type": "point", "filled": True, "stroke": "var(--ink)", "strokeWidth": 0.8, "opacity": 1}
-    chosen = [
+    places: Spec = {"data": {"name": f"places-{pose.part}"}, "key": "landmark", "fields": ["x", "y"]}
+    chosen: list[Spec] = [
         {"filter": "datum.t === t && datum.rule === rule && datum.rate !== null"},
-        {
-            "lookup": "landmark",
-            "from": {"data": {"name": f"places-{pose.part}"}, "key": "landmark", "fields": ["x", "y"]},
-        },
+        {"lookup": "landmark", "from": places},
         {"filter": "isValid(datum.x)"},
     ]
-    size: Spec = {
-        "field": "rate",
-        "type": "quantitative",
-        "scale": {"domain": [0, 1], "range": [large / 6, 2 * large]},
-        "legend": None,
-    }
+    size, opacity = (
+        {"field": "rate", "type": "quantitative", "scale": {"domain": [0, 1], "range": ends}, "legend": None}
+        for ends in ([large / 6, 2 * large], [0.05, 1])
+    )
+    tips = tooltip(("landmark", "landmark"), ("count", "violated"), ("rate", "rate"), ("interval", "95 % interval"))
     return [
         {
             "data": {"name": f"edges-{pose.part}"},
@@ -244,20 +224,7 @@ def _skeleton_layers(pose: Figure, wide: float, high: float) -> list[Spec]:
             "data": {"name": "landmarks"},
             "transform": chosen,
             "mark": {**mark, "fill": "var(--orange)"},
-            "encoding": {
-                "x": x,
-                "y": y,
-                "size": size,
-                "fillOpacity": {
-                    "field": "rate",
-                    "type": "quantitative",
-                    "scale": {"domain": [0, 1], "range": [0.05, 1]},
-                    "legend": None,
-                },
-                "tooltip": tooltip(
-                    ("landmark", "landmark"), ("count", "violated"), ("rate", "rate"), ("interval", "95 % interval")
-                ),
-            },
+            "encoding": {"x": x, "y": y, "size": size, "fillOpacity": opacity, "tooltip": tips},
         },
     ]
 

@@ -21,18 +21,12 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Complexes = npt.NDArray[np.complex128]
 
+# fmt: off
 _SCHEMA = {
-    "rule": pl.String,
-    "landmark": pl.String,
-    "part": pl.String,
-    "threshold": pl.Float64,
-    "judged": pl.Int64,
-    "violated": pl.Int64,
-    "rate": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "median": pl.Float64,
+    "rule": pl.String, "landmark": pl.String, "part": pl.String, "threshold": pl.Float64, "judged": pl.Int64,
+    "violated": pl.Int64, "rate": pl.Float64, "low": pl.Float64, "high": pl.Float64, "median": pl.Float64,
 }
+# fmt: on
 _COLUMNS = (*KEY, "status", "message", "width", "height", "warp", *Poses.columns)
 
 _LOWEST, _DECADES, _STEPS = -4, 9, 100
@@ -100,20 +94,9 @@ class _Tally:
             violated, bins = self.violated[which].sum(0), self.bins[which].sum(0, dtype=np.int64)
             for (landmark, part), hits, counts in zip(landmarks, violated, bins, strict=True):
                 tries, median = int(counts.sum()), _median(counts)
-                rows += [
-                    (
-                        rule,
-                        landmark,
-                        part,
-                        threshold,
-                        tries,
-                        int(hit),
-                        int(hit) / tries if tries else None,
-                        *wilson(int(hit), tries),
-                        median,
-                    )
-                    for threshold, hit in zip(self.grid, hits, strict=True)
-                ]
+                for threshold, hit in zip(self.grid, hits.tolist(), strict=True):
+                    rate = (hit / tries if tries else None, *wilson(hit, tries))
+                    rows.append((rule, landmark, part, threshold, tries, hit, *rate, median))
         return pl.DataFrame(rows, orient="row", schema=_SCHEMA)
 
 

@@ -127,17 +127,10 @@ def _landmarks_of_relation(run: Run, section: Section, judging: str) -> PanelCon
     if run.manifest.system.kind != Poses.kind or not _is_of_own_relation(run, section):
         return None  # a suite for poses may test a detector too
     places = {value: t for t, value in enumerate(section.grid)}
-    frame = landmark_table(run, grid=section.grid, judging=judging).select(
-        pl.col("rule").replace(dict(section.names)).fill_null(ALL_RULES),
-        "landmark",
-        "part",
-        pl.col("threshold").replace_strict(places, return_dtype=pl.Int32).alias("t"),
-        "judged",
-        "violated",
-        "rate",
-        "low",
-        "high",
-    )
+    name = pl.col("rule").replace(dict(section.names)).fill_null(ALL_RULES)
+    t = pl.col("threshold").replace_strict(places, return_dtype=pl.Int32).alias("t")
+    table = landmark_table(run, grid=section.grid, judging=judging)
+    frame = table.select(name, "landmark", "part", t, "judged", "violated", "rate", "low", "high")
     together, by_rule = frame.filter(pl.col("rule") == ALL_RULES), frame.filter(pl.col("rule") != ALL_RULES)
     if not together["judged"].sum():
         return None

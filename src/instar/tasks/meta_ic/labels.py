@@ -12,16 +12,12 @@ from instar.outputs.caption import Caption
 from instar.tasks.meta_ic.language import Reading, Vocabulary, read_caption
 from instar.tasks.meta_ic.relations import vocabulary_of
 
+# fmt: off
 _COLUMNS = {
-    "case": pl.String,
-    "number": pl.Int32,
-    "label": pl.String,
-    "left_out": pl.String,
-    "seen": pl.Int32,
-    "pairs": pl.Int32,
-    "others": pl.Int32,
-    "of": pl.Int32,
+    "case": pl.String, "number": pl.Int32, "label": pl.String, "left_out": pl.String, "seen": pl.Int32,
+    "pairs": pl.Int32, "others": pl.Int32, "of": pl.Int32,
 }
+# fmt: on
 
 
 def label_problems(

@@ -101,8 +101,7 @@ def make_pool(
     count, lines = _Count(), []
     for number, case in enumerate(dataset.cases(), 1):
         for item in _items(case, segmenter, labels, most, count):
-            line = write_item(folder, item)
-            lines.append(line)
+            lines.append(write_item(folder, item))
             count.kept[item.label] += 1
             count.licences[item.licence or "not told"] += 1
         if on_progress is not None:

@@ -246,64 +246,34 @@ _READER = Parameter(
 )
 _WORDS = Parameter("vocabulary", "text", "coco", help="the classes and their words: coco, or a TOML file of yours")
 
+# fmt: off
 RELATIONS: Mapping[str, Relation] = {
     relation.name: relation
     for relation in (
         Relation(
-            "objects",
-            "caption",
-            objects,
-            unit="classes",
-            threshold=1.0,
-            grid=(1.0, 2.0, 3.0),
-            mapping=False,
-            kinds=("misclassification", "omission"),
-            measures=MEASURES,
-            parameters=(_DRAWS,),
-            options=(_READER, _WORDS),
-            marked=_marked,
-            roles=_ROLES,
+            "objects", "caption", objects, unit="classes", threshold=1.0, grid=(1.0, 2.0, 3.0), mapping=False,
+            kinds=("misclassification", "omission"), measures=MEASURES, parameters=(_DRAWS,), options=(_READER, _WORDS),
+            marked=_marked, roles=_ROLES,
             help="The follow-up's caption names the objects of the source's, and what was inserted.",
         ),
         Relation(
-            "numbers",
-            "caption",
-            numbers,
-            unit="classes",
-            threshold=1.0,
-            grid=(1.0, 2.0, 3.0),
-            mapping=False,
-            kinds=("number",),
-            measures=MEASURES,
-            parameters=(_DRAWS,),
+            "numbers", "caption", numbers, unit="classes", threshold=1.0, grid=(1.0, 2.0, 3.0), mapping=False,
+            kinds=("number",), measures=MEASURES, parameters=(_DRAWS,),
             options=(
-                _READER,
-                _WORDS,
+                _READER, _WORDS,
                 Parameter(
-                    "numbers",
-                    "choice",
-                    "shared",
-                    choices=("shared", "agreed"),
+                    "numbers", "choice", "shared", choices=("shared", "agreed"),
                     help="judge every class that both captions name, or only pairs that name the same classes",
                 ),
             ),
-            marked=_marked,
-            roles=_ROLES,
+            marked=_marked, roles=_ROLES,
             help="Objects keep their grammatical number; what was inserted is one, or many if one was there.",
         ),
         Relation(
-            "verbatim",
-            "caption",
-            verbatim,
-            unit="captions changed",
-            threshold=1.0,
-            grid=(1.0,),
-            mapping=False,
-            measures={"draw": pl.Int32},
-            parameters=(_DRAWS,),
-            marked=_marked_verbatim,
-            roles=_ROLES,
+            "verbatim", "caption", verbatim, unit="captions changed", threshold=1.0, grid=(1.0,), mapping=False,
+            measures={"draw": pl.Int32}, parameters=(_DRAWS,), marked=_marked_verbatim, roles=_ROLES,
             help="The caption stays the same, to the letter.",
         ),
     )
 }
+# fmt: on

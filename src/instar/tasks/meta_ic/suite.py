@@ -12,20 +12,12 @@ OVERLAPS = (0, 0.15, 0.3, 0.45)
 PAPER_JUDGING = {"reader": "paper", "numbers": "agreed"}
 """60 classes by their exact word; numbers are looked at only where the objects agree."""
 
+# fmt: off
 _BASELINE = (
-    "blur(1)",
-    "blur(2)",
-    "blur(3)",
-    "brightness(20, 1)",
-    "brightness(50, 1)",
-    "brightness(80, 1)",
-    "contrast(0.5)",
-    "contrast(1.5)",
-    "contrast(2)",
-    "shear(0.1)",
-    "shear(0.2)",
-    "shear(0.3)",
+    "blur(1)", "blur(2)", "blur(3)", "brightness(20, 1)", "brightness(50, 1)", "brightness(80, 1)", "contrast(0.5)",
+    "contrast(1.5)", "contrast(2)", "shear(0.1)", "shear(0.2)", "shear(0.3)",
 )
+# fmt: on
 DEEPTEST = (
     "identity => objects",
     "identity => verbatim",

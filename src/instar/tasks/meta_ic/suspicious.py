@@ -22,20 +22,12 @@ from instar.report.rebuild import CannotDraw, load_pair
 from instar.tasks.meta_ic.language import counted, read_caption
 from instar.tasks.meta_ic.relations import RELATIONS, vocabulary_of
 
+# fmt: off
 COLUMNS = (
-    "pair",
-    "case",
-    "rule",
-    "inserted",
-    "source",
-    "follow_up",
-    "what",
-    "source_image",
-    "follow_up_image",
-    "corrected",
-    "is_error",
-    "comment",
+    "pair", "case", "rule", "inserted", "source", "follow_up", "what", "source_image", "follow_up_image", "corrected",
+    "is_error", "comment",
 )
+# fmt: on
 """The last two are for the person who looks at it."""
 
 

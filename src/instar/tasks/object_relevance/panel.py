@@ -99,12 +99,8 @@ def _curve(table: pl.DataFrame, family: str, parameter: str, section: Section) -
         "scale": {"domain": [-0.3, len(labels) - 0.7], "nice": False},
         "axis": {**axis, "labelExpr": f"{json.dumps(labels)}[datum.value]"},
     }
-    y: Spec = {
-        "field": "rate",
-        "type": "quantitative",
-        "scale": {"domain": [0, 1]},
-        "axis": {**PERCENT_AXIS, "title": "objects"},
-    }
+    upright: Spec = {**PERCENT_AXIS, "title": "objects"}
+    y: Spec = {"field": "rate", "type": "quantitative", "scale": {"domain": [0, 1]}, "axis": upright}
     colour: Spec = {
         "field": "measure",
         "type": "nominal",

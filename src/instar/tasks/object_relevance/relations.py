@@ -204,21 +204,14 @@ PARAMETERS = (
 )
 # fmt: on
 
+# fmt: off
 RELATIONS: Mapping[str, Relation] = {
     "presence": Relation(
-        "presence",
-        "detections",
-        presence,
-        unit="shares of the follow-ups",
-        threshold=2 / 3,
-        grid=(1 / 3, 2 / 3, 1.0),
-        kinds=OUTCOMES,
-        measures=MEASURES,
-        mapping=False,
-        own_needs=("objects",),
-        parameters=PARAMETERS,
+        "presence", "detections", presence, unit="shares of the follow-ups", threshold=2 / 3, grid=(1 / 3, 2 / 3, 1.0),
+        kinds=OUTCOMES, measures=MEASURES, mapping=False, own_needs=("objects",), parameters=PARAMETERS,
         options=(Parameter("confidence", "float", 0.5, low=0, high=1, help="detections below this are not there"),),
         help="Whether an object is found follows what was done to it: an erased object is not found any more; noise on "
         "an object or on the background changes nothing. ⚠ The paper's formulas for the two are inverted.",
-    )
+    ),
 }
+# fmt: on

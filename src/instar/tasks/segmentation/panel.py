@@ -37,16 +37,10 @@ def overlaps(run: Run, *, judging: str = DEFAULT) -> pl.DataFrame:
 
 
 def _table(frame: pl.DataFrame) -> Table:
-    rows = [
-        [
-            row["name"],
-            f"{row['pairs']:,}",
-            f"{row['miou']:.3f}",
-            percent(row["agreement"]),
-            f"{row['worst']} ({row['worst_iou']:.2f})",
-        ]
-        for row in frame.iter_rows(named=True)
-    ]
+    rows = []
+    for row in frame.iter_rows(named=True):
+        worst = f"{row['worst']} ({row['worst_iou']:.2f})"
+        rows.append([row["name"], f"{row['pairs']:,}", f"{row['miou']:.3f}", percent(row["agreement"]), worst])
     return Table(
         "Mean IoU of the classes present, the share of cells that agree, and the class that is worst most often with "
         "the mean IoU of the worst class",

@@ -62,27 +62,19 @@ def _verdict(expected: Cells, actual: Segmentation, least: float) -> Row:
     }
 
 
+# fmt: off
 RELATIONS: Mapping[str, Relation] = {
     "class_overlap": Relation(
-        "class_overlap",
-        "segmentation",
-        class_overlap,
-        unit="1 − mean IoU of the classes present",
-        threshold=0.3,
-        grid=(0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9),
-        kinds=("lost", "invented"),
-        measures=MEASURES,
+        "class_overlap", "segmentation", class_overlap, unit="1 − mean IoU of the classes present", threshold=0.3,
+        grid=(0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9), kinds=("lost", "invented"), measures=MEASURES,
         parameters=DRAWS,
         options=(
             Parameter(
-                "least",
-                "float",
-                0.005,
-                low=0,
-                high=1,
+                "least", "float", 0.005, low=0, high=1,
                 help="a class that takes a smaller share of the cells in both images is not counted",
             ),
         ),
         help="The class of every cell moves as the image was moved.",
-    )
+    ),
 }
+# fmt: on

@@ -60,37 +60,21 @@ def displacement(store: Store, follow_ups: Sequence[str] | None = None) -> pl.Da
     manifest = store.manifest()
     if manifest.truth_kind != Forecast.kind:
         raise ValueError(f"{store.folder} has no ground truth of forecasts to compare with")
-    parts = [
-        pl.DataFrame(
-            schema={
-                "case": pl.String,
-                "follow_up": pl.String,
-                "draw": pl.Int32,
-                "repeat": pl.Int32,
-                **dict.fromkeys(DISPLACEMENTS, pl.Float64),
-            }
-        )
-    ]
+    keys = {"case": pl.String, "follow_up": pl.String, "draw": pl.Int32, "repeat": pl.Int32}
+    parts = [pl.DataFrame(schema={**keys, **dict.fromkeys(DISPLACEMENTS, pl.Float64)})]
     wanted = pl.col("status") == "ok"
     if follow_ups is not None:
         wanted &= pl.col("follow_up").is_in([SOURCE, *follow_ups])
-    columns = ["case", "follow_up", "draw", "repeat", "warp", "futures", "samples"]
     for part in chunks(store):
         cases = store.cases(["case", "truth_futures"], where=part)
         truths = {case: np.reshape(future, (-1, 2)) for case, future in cases.iter_rows() if future}
-        rows = store.predictions(columns, where=part & wanted)
+        rows = store.predictions([*keys, "warp", "futures", "samples"], where=part & wanted)
         rows = rows.filter(pl.col("case").is_in(list(truths)))
         paths, warps = Paths.of(rows), matrices_of(rows)
-        values = np.array(
-            [
-                _displacement(paths[number], truths[case], warps[number], case)
-                for number, case in enumerate(rows["case"])
-            ]
-        ).reshape(-1, len(DISPLACEMENTS))
-        keys = rows.select("case", "follow_up", "draw", "repeat")
-        parts.append(
-            keys.with_columns(pl.Series(name, values[:, i], pl.Float64) for i, name in enumerate(DISPLACEMENTS))
-        )
+        each = [_displacement(paths[at], truths[case], warps[at], case) for at, case in enumerate(rows["case"])]
+        values = np.array(each).reshape(-1, len(DISPLACEMENTS))
+        measured = (pl.Series(name, values[:, i], pl.Float64) for i, name in enumerate(DISPLACEMENTS))
+        parts.append(rows.select(*keys).with_columns(measured))
     return pl.concat(parts)
 
 
@@ -184,11 +168,8 @@ def _share(hits: pl.Series) -> float | None:
 
 def _rate(name: str, hits: int, tries: int) -> dict[str, float | None]:
     low, high = wilson(hits, tries)
-    return {
-        name: hits / tries if tries else None,
-        f"{name}_low": low if tries else None,
-        f"{name}_high": high if tries else None,
-    }
+    names = (name, f"{name}_low", f"{name}_high")
+    return dict(zip(names, (hits / tries, low, high), strict=True)) if tries else dict.fromkeys(names)
 
 
 def agreement(
@@ -209,25 +190,13 @@ def agreement(
         for measure, column in _P.items():
             changed = joined[column].to_numpy() <= level
             hits = int((predicted & changed).sum())
-            rows.append(
-                {
-                    "p": level,
-                    "measure": measure,
-                    "pairs": len(predicted),
-                    "accuracy": float((predicted == changed).mean()) if len(predicted) else None,
-                    "precision": hits / int(predicted.sum()) if predicted.any() else None,
-                    "recall": hits / int(changed.sum()) if changed.any() else None,
-                }
-            )
-    return pl.DataFrame(
-        rows,
-        schema={
-            "p": pl.Float64,
-            "measure": pl.String,
-            "pairs": pl.Int64,
-            **dict.fromkeys(("accuracy", "precision", "recall"), pl.Float64),
-        },
-    )
+            accuracy = float((predicted == changed).mean()) if len(predicted) else None
+            precision = hits / int(predicted.sum()) if predicted.any() else None
+            recall = hits / int(changed.sum()) if changed.any() else None
+            rows.append((level, measure, len(predicted), accuracy, precision, recall))
+    schema = {"p": pl.Float64, "measure": pl.String, "pairs": pl.Int64}
+    shares = dict.fromkeys(("accuracy", "precision", "recall"), pl.Float64)
+    return pl.DataFrame(rows, schema={**schema, **shares}, orient="row")
 
 
 def map_table(verdicts: pl.DataFrame) -> pl.DataFrame:
@@ -257,25 +226,7 @@ def map_table(verdicts: pl.DataFrame) -> pl.DataFrame:
         row["paths_crossing"] = int(judged["crossing"].sum()) / int(judged["futures"].sum()) if avoid else None
         row["hellinger"], row["hellinger_sd"] = judged["hellinger"].mean(), judged["hellinger"].std()
         rows.append(row)
-    shares = (
-        "confirmed",
-        "confirmed_low",
-        "confirmed_high",
-        "inconclusive",
-        "wrong_way",
-        "crossing",
-        "cases_crossing",
-        "paths_crossing",
-        "hellinger",
-        "hellinger_sd",
-    )
-    return pl.DataFrame(
-        rows,
-        schema={
-            "change": pl.String,
-            "effect": pl.String,
-            "judged": pl.Int64,
-            "not_applicable": pl.Int64,
-            **dict.fromkeys(shares, pl.Float64),
-        },
-    )
+    schema = {"change": pl.String, "effect": pl.String, "judged": pl.Int64, "not_applicable": pl.Int64}
+    outcomes = ("confirmed", "confirmed_low", "confirmed_high", "inconclusive", "wrong_way", "crossing")
+    others = ("cases_crossing", "paths_crossing", "hellinger", "hellinger_sd")
+    return pl.DataFrame(rows, schema={**schema, **dict.fromkeys((*outcomes, *others), pl.Float64)})

@@ -29,16 +29,12 @@ ALPHA = 0.05
 STEP = 0.5
 """Pixels between the places at which a path is looked at."""
 
+# fmt: off
 MEASURES: Schema = {
-    "before": pl.Float64,
-    "after": pl.Float64,
-    "log_ratio": pl.Float64,
-    "z": pl.Float64,
-    "p": pl.Float64,
-    "hellinger": pl.Float64,
-    "crossing": pl.Int32,
-    "futures": pl.Int32,
+    "before": pl.Float64, "after": pl.Float64, "log_ratio": pl.Float64, "z": pl.Float64, "p": pl.Float64,
+    "hellinger": pl.Float64, "crossing": pl.Int32, "futures": pl.Int32,
 }
+# fmt: on
 
 
 def direction(evidence: Evidence) -> pl.DataFrame:
@@ -157,45 +153,29 @@ def _median(verdicts: pl.DataFrame) -> pl.DataFrame:
     return ranked.filter(middle).unique(["case", "follow_up"], keep="first", maintain_order=True).drop("place", "count")
 
 
+# fmt: off
 RELATIONS: Mapping[str, Relation] = {
     relation.name: relation
     for relation in (
         Relation(
-            "direction",
-            "forecast",
-            direction,
-            mapping=False,
-            unit="log ratio the wrong way",
-            threshold=0.1,
-            grid=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
-            measures=MEASURES,
+            "direction", "forecast", direction, mapping=False, unit="log ratio the wrong way", threshold=0.1,
+            grid=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0), measures=MEASURES,
             kinds=("confirmed", "inconclusive", "wrong way", "crossing"),
             parameters=(
                 Parameter(
-                    "effect",
-                    "choice",
-                    choices=("increase", "decrease", "avoid"),
+                    "effect", "choice", choices=("increase", "decrease", "avoid"),
                     help="what the probability of the changed cells must do; avoid: fall, and no path crosses",
                 ),
-                SOURCES,
-                Parameter("repeats", "int", 1, low=1, high=1000, help="predictions of the follow-up"),
+                SOURCES, Parameter("repeats", "int", 1, low=1, high=1000, help="predictions of the follow-up"),
                 Parameter("draws", "int", 1, low=1, high=1000, help="follow-ups of a random transformation"),
                 Parameter(
-                    "test",
-                    "choice",
-                    "margin",
-                    choices=("margin", "wilcoxon"),
+                    "test", "choice", "margin", choices=("margin", "wilcoxon"),
                     help="wilcoxon: as published, p < 0.05 in the expected direction is a confirmation",
                 ),
             ),
             options=(
                 Parameter(
-                    "margin",
-                    "float",
-                    0.1,
-                    low=0,
-                    high=10,
-                    open_low=True,
+                    "margin", "float", 0.1, low=0, high=10, open_low=True,
                     help="log ratios within this are inconclusive",
                 ),
             ),
@@ -205,3 +185,4 @@ RELATIONS: Mapping[str, Relation] = {
         ),
     )
 }
+# fmt: on

@@ -204,15 +204,8 @@ class _View:
         patch = _Patch.of(scene)
         goal, waypoint = network(scene, patch)
         _, motion = patch.described(scene)
-        return cls(
-            patch,
-            scene.steps,
-            motion[0].astype(np.float64) / scene.steps,
-            goal,
-            waypoint,
-            _round_about(goal),
-            _Obstacles.of(scene, patch),
-        )
+        velocity, obstacles = motion[0].astype(np.float64) / scene.steps, _Obstacles.of(scene, patch)
+        return cls(patch, scene.steps, velocity, goal, waypoint, _round_about(goal), obstacles)
 
     def forecast(self, samples: int, seed: int) -> Forecast:
         paths = self._futures(samples, np.random.default_rng(seed))

@@ -224,34 +224,22 @@ def _noise(rows: Sequence[Row]) -> float | None:
     return hellinger(heats[0].cells, heats[1].onto(heats[0])) if len(heats) == 2 else None
 
 
+# fmt: off
 RELATIONS: Mapping[str, Relation] = {
     relation.name: relation
     for relation in (
         Relation(
-            "wvc",
-            "forecast",
-            wvc,
-            tests=True,
-            unit="× the system's own distance",
-            threshold=0.5,
-            grid=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
-            measures=WVC_MEASURES,
+            "wvc", "forecast", wvc, tests=True, unit="× the system's own distance", threshold=0.5,
+            grid=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0), measures=WVC_MEASURES,
             parameters=(
                 SOURCES,
                 Parameter(
-                    "repeats",
-                    "int",
-                    5,
-                    low=1,
-                    high=1000,
+                    "repeats", "int", 5, low=1, high=1000,
                     help="predictions of the follow-up; with one, p cannot fall below 1/(sources+1)",
                 ),
                 Parameter("draws", "int", 1, low=1, high=1000, help="follow-ups of a random transformation"),
                 Parameter(
-                    "test",
-                    "choice",
-                    "permutation",
-                    choices=("permutation", "z"),
+                    "test", "choice", "permutation", choices=("permutation", "z"),
                     help="z: as published, each source run a comparison of its own",
                 ),
             ),
@@ -262,13 +250,8 @@ RELATIONS: Mapping[str, Relation] = {
             "every distance the mean one, is not rebuilt.",
         ),
         Relation(
-            "hvc",
-            "forecast",
-            hvc,
-            unit="Hellinger distance",
-            threshold=0.2,
-            grid=(0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0),
-            measures=HVC_MEASURES,
+            "hvc", "forecast", hvc, unit="Hellinger distance", threshold=0.2,
+            grid=(0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0), measures=HVC_MEASURES,
             parameters=(
                 Parameter("sources", "int", 2, low=1, high=1000, help="with two, the system's own noise is measured"),
                 *DRAWS,
@@ -278,3 +261,4 @@ RELATIONS: Mapping[str, Relation] = {
         ),
     )
 }
+# fmt: on

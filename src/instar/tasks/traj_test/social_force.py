@@ -324,31 +324,23 @@ def _social_force(
     return forecaster(name, predict)
 
 
+# fmt: off
 FAMILIES: Mapping[str, SystemFamily] = {
     "social-force": SystemFamily(
-        "social-force",
-        Forecast.kind,
-        _social_force,
+        "social-force", Forecast.kind, _social_force,
         (
             *NOISE,
             Parameter(
-                "preference",
-                "float",
-                3,
-                low=0,
-                high=20,
+                "preference", "float", 3, low=0, high=20,
                 help="how much rarer a way on road is than one on pavement: e to this power; terrain half of it",
             ),
             Parameter(
-                "repulsion",
-                "float",
-                0.4,
-                low=0,
-                high=10,
+                "repulsion", "float", 0.4, low=0, high=10,
                 help="speed with which an obstacle drives off who touches it, as a share of the person's",
             ),
         ),
         help="As constant-velocity, and round structure and tree, never through them, and rather on pavement than on "
         "terrain, on terrain than on road. Background and classes of other names count as pavement.",
-    )
+    ),
 }
+# fmt: on

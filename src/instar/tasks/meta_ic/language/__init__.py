@@ -7,21 +7,9 @@ from instar.tasks.meta_ic.language.reading import read_caption
 from instar.tasks.meta_ic.language.tagger import TAGS, Tag, Tagger
 from instar.tasks.meta_ic.language.vocabulary import Vocabulary, coco, read_vocabulary
 
+# fmt: off
 __all__ = [
-    "TAGS",
-    "Mention",
-    "Number",
-    "Reading",
-    "Tag",
-    "Tagger",
-    "Vocabulary",
-    "article",
-    "coco",
-    "counted",
-    "paper_classes",
-    "plural",
-    "read_caption",
-    "read_paper",
-    "read_vocabulary",
-    "singular",
+    "TAGS", "Mention", "Number", "Reading", "Tag", "Tagger", "Vocabulary", "article", "coco", "counted",
+    "paper_classes", "plural", "read_caption", "read_paper", "read_vocabulary", "singular",
 ]
+# fmt: on

@@ -26,19 +26,12 @@ from instar.tasks.meta_ic.language.lexicon import (
     tagger_lists,
 )
 
+# fmt: off
 Tag = Literal[
-    "noun",
-    "plural",
-    "verb",
-    "adjective",
-    "adverb",
-    "determiner",
-    "number",
-    "preposition",
-    "conjunction",
-    "pronoun",
+    "noun", "plural", "verb", "adjective", "adverb", "determiner", "number", "preposition", "conjunction", "pronoun",
     "other",
 ]
+# fmt: on
 TAGS: tuple[str, ...] = get_args(Tag)
 
 Tagger: TypeAlias = Callable[[list[str]], Sequence[str]]

@@ -19,15 +19,12 @@ from instar.tasks.meta_ic.language.word_lists import read_table
 Kind = Literal["word", "many", "mass", "either", "pair", "implied", "not", "wider"]
 Form = Literal["singular", "plural", "both"]
 
+# fmt: off
 _LISTS: dict[str, Kind] = {
-    "not": "not",
-    "pairs": "pair",
-    "mass": "mass",
-    "either": "either",
-    "many": "many",
-    "implied": "implied",
+    "not": "not", "pairs": "pair", "mass": "mass", "either": "either", "many": "many", "implied": "implied",
     "words": "word",
 }
+# fmt: on
 """Keys of a class that hold words. A word in two of them is what the earlier says."""
 _KEYS = (*_LISTS, "games", "names", "only", "super", "unless")
 _TOP = ("class", "classes", "wider", "young")
@@ -171,14 +168,13 @@ def _of_class(label: str, table: Mapping[str, object]) -> list[Entry]:
     where = f"class.{label}"
     games = set(_strings(table.get("games", []), f"{where}.games"))
     names = set(_strings(table.get("names", []), f"{where}.names"))
-    only = {
-        word: _around(around, f"{where}.only.{word}")
-        for word, around in _table(table.get("only", {}), f"{where}.only").items()
-    }
-    unless = {
-        word: _around(around, f"{where}.unless.{word}")
-        for word, around in _table(table.get("unless", {}), f"{where}.unless").items()
-    }
+    only, unless = (
+        {
+            word: _around(around, f"{where}.{key}.{word}")
+            for word, around in _table(table.get(key, {}), f"{where}.{key}").items()
+        }
+        for key in ("only", "unless")
+    )
     lists = {key: _strings(table.get(key, []), f"{where}.{key}") for key in _LISTS}
     lists["words"] = (label, *lists["words"])
     listed = {word for words in lists.values() for word in words}
@@ -188,14 +184,8 @@ def _of_class(label: str, table: Mapping[str, object]) -> list[Entry]:
     spelled: dict[tuple[str, ...], Entry] = {}
     for key, kind in _LISTS.items():
         for word in lists[key]:
-            for entry in _spellings(
-                label,
-                word,
-                kind,
-                game=word in games,
-                only=only.get(word, frozenset()),
-                unless=unless.get(word, frozenset()),
-            ):
+            with_words, without_words = (words.get(word, frozenset()) for words in (only, unless))
+            for entry in _spellings(label, word, kind, game=word in games, only=with_words, unless=without_words):
                 name = word in names or " ".join(entry.words) in names
                 spelled.setdefault(entry.words, replace(entry, name=True) if name else entry)
     for entry in tuple(spelled.values()):  # hotdog, cellphone

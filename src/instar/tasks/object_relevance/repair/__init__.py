@@ -9,34 +9,10 @@ from instar.tasks.object_relevance.repair.search import NOTHING, candidates, sea
 from instar.tasks.object_relevance.repair.splits import check_disjoint
 from instar.tasks.object_relevance.repair.trainer import REFERENCE, Trainer, trained, trainer
 
+# fmt: off
 __all__ = [
-    "LABELS",
-    "MEASURES",
-    "NOTHING",
-    "REFERENCE",
-    "SHARE",
-    "TABLE",
-    "Chosen",
-    "Example",
-    "Measured",
-    "Repaired",
-    "Trainer",
-    "augment",
-    "before_after",
-    "candidates",
-    "check_disjoint",
-    "choose",
-    "compared",
-    "examples",
-    "export",
-    "exposing",
-    "markdown",
-    "matched",
-    "measured",
-    "mutant_rules",
-    "mutants",
-    "repair",
-    "search",
-    "trained",
-    "trainer",
+    "LABELS", "MEASURES", "NOTHING", "REFERENCE", "SHARE", "TABLE", "Chosen", "Example", "Measured", "Repaired",
+    "Trainer", "augment", "before_after", "candidates", "check_disjoint", "choose", "compared", "examples", "export",
+    "exposing", "markdown", "matched", "measured", "mutant_rules", "mutants", "repair", "search", "trained", "trainer",
 ]
+# fmt: on

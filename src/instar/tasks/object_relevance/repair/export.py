@@ -110,27 +110,20 @@ def _write_coco(path: Path, entries: list[Entry], labels: list[str]) -> None:
     annotations: list[dict[str, object]] = []
     for image, truth, _ in entries:
         for number, (box, label) in enumerate(zip(truth.boxes.astype(np.float64), truth.labels, strict=True)):
-            x0, y0, x1, y1 = box.tolist()
-            entry = {
-                "id": len(annotations) + 1,
-                "image_id": image["id"],
-                "category_id": labels.index(label) + 1,
-                "bbox": [x0, y0, x1 - x0, y1 - y0],
-                "area": (x1 - x0) * (y1 - y0),
-                "iscrowd": 0,
-            }
+            entry = coco_annotation(len(annotations) + 1, image["id"], labels.index(label) + 1, box)
             if truth.masks is not None:
                 mask = truth.masks[number]
                 entry |= {"segmentation": _runs(mask), "area": int(mask.sum())}
             annotations.append(entry)
     categories = [{"id": number, "name": label} for number, label in enumerate(labels, start=1)]
-    path.write_text(
-        json.dumps(
-            {"images": [image for image, _, _ in entries], "annotations": annotations, "categories": categories},
-            ensure_ascii=False,
-        ),
-        "utf-8",
-    )
+    content = {"images": [image for image, _, _ in entries], "annotations": annotations, "categories": categories}
+    path.write_text(json.dumps(content, ensure_ascii=False), "utf-8")
+
+
+def coco_annotation(number: int, image: int | str, category: int, box: npt.NDArray[np.float64]) -> dict[str, object]:
+    x0, y0, x1, y1 = box.tolist()
+    place = {"bbox": [x0, y0, x1 - x0, y1 - y0], "area": (x1 - x0) * (y1 - y0)}
+    return {"id": number, "image_id": image, "category_id": category, **place, "iscrowd": 0}
 
 
 def _runs(mask: npt.NDArray[np.bool_]) -> dict[str, object]:

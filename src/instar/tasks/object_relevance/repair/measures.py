@@ -21,8 +21,9 @@ import polars as pl
 
 from instar.outputs.detections import Detections
 from instar.stats import bootstrap
-from instar.store import Row, Schema
+from instar.store import Schema
 from instar.systems import MissingExtra
+from instar.tasks.object_relevance.repair.export import coco_annotation
 
 CONFIDENCE = 0.5
 """The score from which a detection counts, in precision, recall and the counts."""
@@ -88,23 +89,10 @@ class Measured:
             overlap += float(counts @ (one.iou * one.hit[0]))
             there += float(times @ one.labels)
         judged = float(times @ self.judged) if len(self.judged) else 0.0
-        return dict(
-            zip(
-                MEASURES,
-                (
-                    float(average[0]),
-                    float(average.mean()),
-                    _share(true, true + false),
-                    _share(true, there),
-                    true,
-                    false,
-                    there - true,
-                    _share(overlap, true),
-                    _share(float(times @ self.broken), judged) if judged else np.nan,
-                ),
-                strict=True,
-            )
-        )
+        unreliable = _share(float(times @ self.broken), judged) if judged else np.nan
+        shares = (float(average[0]), float(average.mean()), _share(true, true + false), _share(true, there))
+        others = (true, false, there - true, _share(overlap, true), unreliable)
+        return dict(zip(MEASURES, (*shares, *others), strict=True))
 
     def only(self, images: Bools) -> Measured:
         """The same on some of the images."""
@@ -115,12 +103,8 @@ class Measured:
             for kept in [images[one.image]]
         )
         known = len(self.judged) > 0
-        return Measured(
-            int(images.sum()),
-            classes,
-            self.broken[images] if known else self.broken,
-            self.judged[images] if known else self.judged,
-        )
+        broken, judged = (each[images] if known else each for each in (self.broken, self.judged))
+        return Measured(int(images.sum()), classes, broken, judged)
 
 
 def _share(part: float, whole: float) -> float:
@@ -203,23 +187,13 @@ def _evaluated(answers: Sequence[Detections], truths: Sequence[Detections]) -> t
     coco, cocoeval = evaluator()
     names = sorted({label for one in (*truths, *answers) for label in one.labels})
     numbers = {name: number for number, name in enumerate(names, start=1)}
-    entries: list[list[Row]] = []
+    entries: list[list[dict[str, object]]] = []
     for side in (truths, answers):
         entries.append([])
         for image, one in enumerate(side, start=1):
             for box, label, score in zip(one.boxes.astype(np.float64), one.labels, one.scores, strict=True):
-                x0, y0, x1, y1 = box.tolist()
-                entries[-1].append(
-                    {
-                        "id": len(entries[-1]) + 1,
-                        "image_id": image,
-                        "category_id": numbers[label],
-                        "bbox": [x0, y0, x1 - x0, y1 - y0],
-                        "area": (x1 - x0) * (y1 - y0),
-                        "iscrowd": 0,
-                        "score": float(score),
-                    }
-                )
+                entry = coco_annotation(len(entries[-1]) + 1, image, numbers[label], box)
+                entries[-1].append({**entry, "score": float(score)})
     sides = []
     with redirect_stdout(io.StringIO()):
         for annotations in entries:
@@ -271,21 +245,8 @@ def before_after(before: Sequence[Measured], after: Sequence[Measured], *, resam
             for pick in ((1.0, 0.0), (0.0, 1.0), (-1.0, 1.0))
         ]
         better = -seeds if name in _LESS_IS_BETTER else seeds
-        rows.append(
-            (
-                name,
-                sides[0],
-                *ends[0],
-                sides[1],
-                *ends[1],
-                sides[1] - sides[0],
-                *ends[2],
-                seeds.min(),
-                seeds.max(),
-                int((better > 0).sum()),
-                len(seeds),
-            )
-        )
+        of_seeds = (seeds.min(), seeds.max(), int((better > 0).sum()), len(seeds))
+        rows.append((name, sides[0], *ends[0], sides[1], *ends[1], sides[1] - sides[0], *ends[2], *of_seeds))
     return pl.DataFrame(rows, schema=TABLE, orient="row").fill_nan(None)
 
 
