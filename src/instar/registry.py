@@ -68,7 +68,7 @@ def tasks() -> Mapping[str, Task]:
         task: Task = importlib.import_module(module.name).TASK
         loaded[task.name] = task
     for entry in entry_points(group="instar.tasks"):
-        task_or_none = _loaded_or_reported(_of_entry_point(entry, "task"), Task)
+        task_or_none = _loaded_or_reported(_of_entry_point(entry, "tasks"), Task)
         if task_or_none is not None:
             _add_once(loaded, task_or_none.name, task_or_none, f"the package {_package(entry)}")
     return loaded
@@ -92,8 +92,7 @@ def _registrations(group: str) -> Iterator[_Registration]:
 
 
 def _of_entry_point(entry: EntryPoint, group: str) -> _Registration:
-    owner = f"the package {_package(entry)}, entry point {entry.name!r} of {group}"
-    return _Registration(entry.name, owner, entry.load)
+    return _Registration(entry.name, f"the package {_package(entry)} (entry points instar.{group})", entry.load)
 
 
 def _package(entry: EntryPoint) -> str:
@@ -111,11 +110,14 @@ def _loader(task: Task, name: str, place: str) -> Callable[[], object]:
 
 def _add_once(table: dict[str, T], name: str, thing: T, owner: str) -> None:
     if name in table:
-        warnings.warn(
-            f"{owner} brings {name!r}, which is there already; the first one is used", BrokenPlugin, stacklevel=2
-        )
+        _report_twin(owner, name)
     else:
         table[name] = thing
+
+
+def _report_twin(owner: str, name: str) -> None:
+    text = f"{owner} brings {name!r}, which is there already; the first one is used"
+    warnings.warn(text, BrokenPlugin, stacklevel=3)
 
 
 def _checked(registration: _Registration, kind: type[T]) -> T:
@@ -147,10 +149,11 @@ def every(group: str, kind: type[T], built_in: Mapping[str, T] | None = None) ->
     """Everything of a group by name. What cannot be loaded is reported and left out."""
     table = dict(built_in or {})
     for name, registration in _registered(group).items():
-        if name not in table:
-            thing = _loaded_or_reported(registration, kind)
-            if thing is not None:
-                table[name] = thing
+        thing = None if name in table else _loaded_or_reported(registration, kind)
+        if thing is not None:
+            table[name] = thing
+        elif built_in and name in built_in:
+            _report_twin(registration.owner, name)
     return table
 
 

@@ -38,7 +38,7 @@ def test_answers_become_a_run(typed: Type, exported: Path, tmp_path: Path) -> No
     command = ("import", tmp_path / "answers.csv", "--export", exported, "--columns", "caption=text")
     shown = typed(*command, "--out", tmp_path / "run", "--suite", RULES)
     assert shown.code == 0, shown.stderr
-    assert "6 outputs of 2 cases imported in " in shown.stdout
+    assert "Imported 6 outputs of 2 cases in " in shown.stdout
     assert "mirror(h) => verbatim 0/2" in shown.words
     again = json.loads(typed(*command, "--out", tmp_path / "other", "--suite", RULES, "--json").stdout)
     assert (again["fresh"], again["statuses"]) == (6, {"ok": 6})

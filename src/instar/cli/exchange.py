@@ -162,7 +162,7 @@ def import_outputs(
     """
     from instar import api
     from instar.exchange import columns_of
-    from instar.report.words import duration
+    from instar.report.words import count_of, duration
 
     if out is None:
         raise typer.BadParameter("say where the run goes, e.g. --out runs/recorded", param_hint="--out")
@@ -185,7 +185,9 @@ def import_outputs(
         return
     console = new_console()
     console.print(
-        f"{outcome.fresh:,} outputs of {outcome.cases:,} cases imported in {duration(outcome.seconds)}", highlight=False
+        f"Imported {count_of(outcome.fresh, 'output')} of {count_of(outcome.cases, 'case')} in "
+        f"{duration(outcome.seconds)}",
+        highlight=False,
     )
     print_notes(console, *outcome.notes)
     if finished.manifest.rules:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Literal
 
@@ -70,7 +71,8 @@ def show_run(
         f"[bold]{manifest.system.name}[/] · {', '.join(manifest.suites)} · judging {judging}", highlight=False
     )
     _rates(console, rates.join(over_cases, on="rule", how="anti"), names, limit)
-    _whole(console, run.any_rule(threshold, p=p, judging=judging, group=group), run.units())
+    one_sided = rates.select((pl.col("worst") == math.inf).any()).item()
+    _whole(console, run.any_rule(threshold, p=p, judging=judging, group=group), run.units(), one_sided=one_sided)
     _families(console, run.family_rates(threshold, p=p, judging=judging, group=group))
     _noise(console, run.noise(judging), rates)
     for row in over_cases.filter(pl.col("severity").is_not_null()).iter_rows(named=True):
@@ -109,7 +111,7 @@ def _rates(console: Console, rates: pl.DataFrame, names: Mapping[str, str], limi
         )
 
 
-def _whole(console: Console, whole: AnyRule, units: Mapping[str, str]) -> None:
+def _whole(console: Console, whole: AnyRule, units: Mapping[str, str], *, one_sided: bool) -> None:
     if not whole["judged"]:
         return
     unit = "; ".join(units.values() if len(units) == 1 else (f"{unit} ({name})" for name, unit in units.items()))
@@ -117,7 +119,7 @@ def _whole(console: Console, whole: AnyRule, units: Mapping[str, str]) -> None:
         f"[bold]{of_total(whole['violated'], whole['judged'], 'case')}[/] "
         f"violate{'s' if whole['violated'] == 1 else ''} at least one rule "
         f"({percent(whole['rate'])}, 95 % interval {interval(whole['low'], whole['high'])}). "
-        f"Severity is in {unit}. ∞: {ONE_SIDED}.",
+        f"Severity is in {unit}." + (f" ∞: {ONE_SIDED}." if one_sided else ""),
         highlight=False,
     )
 

@@ -96,7 +96,7 @@ class Examination:
     def need_marks(self, what: str) -> None:
         """Skip for a kind of output that has none of what a question is about."""
         if not output_kind(self.system.kind).has_marks:
-            raise Skip(f"{self.system.kind} have no {what}")
+            raise Skip(f"an output of kind {self.system.kind} has no {what}")
 
     def need_places(self) -> None:
         """Skip unless there are places to compare."""

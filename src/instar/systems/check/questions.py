@@ -115,7 +115,7 @@ def scores(examined: Examination) -> tuple[State, str]:
 
 
 def channels(examined: Examination) -> tuple[State, str]:
-    examined.need_marks("scores to compare")
+    examined.need_marks("subjects whose scores could be compared")
     swap = transformation("colour_channels((1, 1, 1), encoding=bgr)")
     of_rgb, of_bgr = [], []
     for (_, image), answer in zip(examined.images, examined.first, strict=True):

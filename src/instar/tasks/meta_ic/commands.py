@@ -33,10 +33,7 @@ def _pool() -> None:
 @captions.command()
 def words(
     caption: Annotated[str, typer.Argument(metavar="CAPTION", help="The caption, in quotes.")],
-    vocabulary: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A TOML file with classes and words of your own; COCO's by default."),
-    ] = None,
+    vocabulary: Annotated[str, typer.Option(help="The classes and their words: coco, or a TOML file.")] = "coco",
     as_json: Json = False,
 ) -> None:
     """Show which objects a caption names, how many, and why every word counts or does not.
@@ -45,9 +42,10 @@ def words(
 
         instar captions words "a dog on two benches next to a bus stop"
     """
-    from instar.tasks.meta_ic.language import read_caption, read_vocabulary
+    from instar.tasks.meta_ic.language import read_caption
+    from instar.tasks.meta_ic.relations import vocabulary_of
 
-    reading = read_caption(caption, None if vocabulary is None else read_vocabulary(vocabulary))
+    reading = read_caption(caption, vocabulary_of(vocabulary))
     if as_json:
         kinds = {"mentions": reading.mentions, "dismissed": reading.dismissed, "wider": reading.wider}
         listed = {
