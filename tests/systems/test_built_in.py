@@ -62,6 +62,8 @@ def same(a: Any, b: Any) -> bool:
 
 
 ELSEWHERE = {
+    "onnx-classifier",
+    "segmenter",
     "chain",
     "constant-velocity",
     "detector-captioner",
