@@ -49,13 +49,13 @@
   // --- the gallery
   const sift = (gallery, t) => {
     const rule = gallery.querySelector("[data-filter]").value;
-    const mine = [...gallery.querySelectorAll(".pair")].filter((pair) => !rule || pair.dataset.rule === rule);
+    const ofRule = [...gallery.querySelectorAll(".pair")].filter((pair) => !rule || pair.dataset.rule === rule);
     let shown = 0;
     for (const pair of gallery.querySelectorAll(".pair")) {
-      pair.hidden = !mine.includes(pair) || Number(pair.dataset.last) < t;
+      pair.hidden = !ofRule.includes(pair) || Number(pair.dataset.last) < t;
       shown += !pair.hidden;
     }
-    gallery.querySelector(".shown").textContent = `${shown} of ${mine.length} violate at this threshold`;
+    gallery.querySelector(".shown").textContent = `${shown} of ${ofRule.length} violate at this threshold`;
   };
 
   const dialog = document.getElementById("large");

@@ -10,8 +10,8 @@
 
   // The gallery keeps its panel, the other pages are replaced whole; pictures, folds and the focus stay what they were.
   function swap(next, whole) {
-    const held = document.activeElement;
-    const focus = held && held.name ? { name: held.name, at: held.selectionStart, value: held.value } : null;
+    const active = document.activeElement;
+    const focus = active && active.name ? { name: active.name, at: active.selectionStart, value: active.value } : null;
     const pictures = new Map([...document.images].map((image) => [image.getAttribute("src"), image]));
     for (const image of next.images) {
       const old = pictures.get(image.getAttribute("src"));
@@ -47,7 +47,7 @@
 
   async function go(url, { push = true, quiet = false } = {}) {
     if (quiet && flying) return; // what somebody asked for comes first
-    const mine = ++turn;
+    const request = ++turn;
     flying += 1;
     const results = document.querySelector("#results");
     if (!quiet) results?.classList.add("loading");
@@ -61,7 +61,7 @@
     } finally {
       flying -= 1;
     }
-    if (mine !== turn) return; // a later question was asked meanwhile
+    if (request !== turn) return; // a later question was asked meanwhile
     const next = new DOMParser().parseFromString(text, "text/html");
     const gallery = [document, next].every((each) => each.querySelector("[data-panel]"));
     swap(next, !gallery);
@@ -147,13 +147,13 @@
   }
   async function pulse() {
     if (document.hidden) return;
-    let said;
-    try { said = await (await fetch("/pulse")).json(); } catch { return; }
-    document.querySelector("[data-live]")?.toggleAttribute("hidden", !said.live);
-    born = Date.now() - 1000 * said.age;
+    let state;
+    try { state = await (await fetch("/pulse")).json(); } catch { return; }
+    document.querySelector("[data-live]")?.toggleAttribute("hidden", !state.live);
+    born = Date.now() - 1000 * state.age;
     const late = document.querySelector("[data-later]") || document.body.hasAttribute("data-waiting");
     const typing = document.activeElement?.closest?.("input, select");
-    if ((said.version !== document.body.dataset.version || late) && !typing) await go(location.href, { push: false, quiet: true });
+    if ((state.version !== document.body.dataset.version || late) && !typing) await go(location.href, { push: false, quiet: true });
   }
 
   // On a phone the filters are closed until somebody asks for them.
