@@ -41,19 +41,8 @@ def numerics(
     for number, one in enumerate(analysis.origins):
         reaches = tuple(name for name, value in outputs.items() if number in value.taint)
         if one.outcomes:
-            defects.append(
-                Defect(
-                    one.nodes[0],
-                    one.operator,
-                    one.why,
-                    one.outcomes,
-                    one.operand,
-                    one.low,
-                    one.high,
-                    reaches,
-                    one.loose,
-                )
-            )
+            blamed = one.operand, one.low, one.high
+            defects.append(Defect(one.nodes[0], one.operator, one.why, one.outcomes, *blamed, reaches, one.loose))
         else:
             unknown.append(Unknown(one.operator, one.why, tuple(one.nodes), reaches))
     return Numerics(
@@ -120,11 +109,5 @@ def _representable(name: str, span: Span, kind: Kind) -> Span:
 
 
 def _range(name: str, value: Value) -> Range:
-    return Range(
-        name,
-        value.kind.name,
-        value.shape,
-        float(np.min(value.span.low)),
-        float(np.max(value.span.high)),
-        value.span.nan,
-    )
+    low, high = float(np.min(value.span.low)), float(np.max(value.span.high))
+    return Range(name, value.kind.name, value.shape, low, high, value.span.nan)

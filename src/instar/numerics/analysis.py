@@ -28,7 +28,9 @@ from instar.numerics.domain import (
     finite,
     fit,
     hull,
+    inferred,
     joined,
+    optional,
     sized,
     unbounded,
 )
@@ -172,14 +174,11 @@ class Analysis:
         return [self._taken(x, cut[0], start, end) for start, end in cut[1]]
 
     def _taken(self, x: Value, axis: int, start: int, end: int) -> Value:
-        if x.shape is not None and (start, end) == (0, x.shape[axis]):
+        assert x.shape is not None
+        if (start, end) == (0, x.shape[axis]):
             return x
         record = self.records[x.number]
-        if (
-            record.call.operator == "Concat"
-            and x.shape is not None
-            and record.call.attributes["axis"] % len(x.shape) == axis
-        ):
+        if record.call.operator == "Concat" and record.call.attributes["axis"] % len(x.shape) == axis:
             at = 0
             for number in record.operands:
                 piece = self.records[number].value
@@ -201,16 +200,11 @@ class Analysis:
         results = self._transferred(call, operands)
         usual: list[Span] = []
         if tainted:
-            usual = [
-                span
-                for _, _, span in self._transferred(
-                    call, [value and replace(value, span=value.finite()) for value in operands]
-                )
-            ]
+            usual_operands = [value and replace(value, span=value.finite()) for value in operands]
+            usual = [span for _, _, span in self._transferred(call, usual_operands)]
         values: list[Value] = []
         for index, (kind, shape, span) in enumerate(results[: max(call.results, 1)]):
-            guess = call.shapes[index] if index < len(call.shapes) else None
-            shape = _filled_in(shape, guess)
+            shape = _filled_in(shape, inferred(call, index))
             span = sized(span, shape)
             if call.operator not in MOVES:
                 span = refined(self, call, operands, span, kind)
@@ -230,16 +224,13 @@ class Analysis:
         if call.operator in MOVES and x is not None:
             move = None if x.shape is None else moving(call, x.shape, operands)
             if move is None:
-                return [(x.kind, call.shapes[0] if call.shapes else None, hull(x.span, None))]
+                return [(x.kind, inferred(call), hull(x.span, None))]
             span = sized(x.span, x.shape)
             return [(x.kind, move[0], Span(move[1](span.low, np.min), move[1](span.high, np.max), span.nan))]
         if call.operator == "Split" and x is not None:  # into parts of sizes that are not known
             axis = call.attributes.get("axis", 0)
             span = hull(x.span, None) if x.shape is None else hull(sized(x.span, x.shape), [axis % len(x.shape)])
-            return [
-                (x.kind, call.shapes[index] if index < len(call.shapes) else None, span)
-                for index in range(call.results)
-            ]
+            return [(x.kind, inferred(call, index), span) for index in range(call.results)]
         if call.operator in ELEMENTWISE:
             kind = result_kind(call, [value.kind if value is not None else None for value in operands])
             if kind is None:
@@ -276,18 +267,8 @@ class Analysis:
         if hazard.plain and any(value is not None and value.taint for value in operands):
             return frozenset()  # the operand is as large as numbers get already
         name = names[hazard.operand] if hazard.operand < len(names) else ""
-        self.origins.append(
-            Origin(
-                call.operator,
-                hazard.why,
-                [node],
-                name,
-                hazard.low,
-                hazard.high,
-                outcomes(span, kind),
-                hazard.plain and layers > 1,
-            )
-        )
+        loose, ends = hazard.plain and layers > 1, outcomes(span, kind)
+        self.origins.append(Origin(call.operator, hazard.why, [node], name, hazard.low, hazard.high, ends, loose))
         return frozenset({len(self.origins) - 1})
 
     # --- graphs
@@ -324,8 +305,7 @@ class Analysis:
             return value
         believed = sized(self.ranges[name], value.shape)
         low, high = (np.clip(side, believed.low, believed.high) for side in (value.span.low, value.span.high))
-        span = Span(low, high)
-        return self.fresh(value.kind, value.shape, span)
+        return self.fresh(value.kind, value.shape, Span(low, high))
 
     def _node(self, node: Proto, operands: Sequence[Value | None], env: Mapping[str, Value]) -> list[Value]:
         title = node.name or next((name for name in node.output if name), node.op_type)
@@ -381,18 +361,13 @@ class Analysis:
         shape = None
         if a.shape is not None and b.shape is not None and len(a.shape) == len(b.shape):
             shape = tuple(m if m == n else None for m, n in zip(a.shape, b.shape, strict=True))
-        return self.fresh(
-            a.kind,
-            shape,
-            joined([hull(a.span, None), hull(b.span, None)]),
-            taint=a.taint | b.taint,
-            layers=max(a.layers, b.layers),
-        )
+        span, layers = joined([hull(a.span, None), hull(b.span, None)]), max(a.layers, b.layers)
+        return self.fresh(a.kind, shape, span, taint=a.taint | b.taint, layers=layers)
 
 
 def _trains(operands: Sequence[Value | None]) -> bool:
     """Whether a Dropout may really drop something."""
-    mode = operands[2] if len(operands) > 2 else None
+    mode = optional(operands, 2)
     return mode is not None and mode.whole() != [0]
 
 

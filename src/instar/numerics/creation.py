@@ -22,6 +22,8 @@ from instar.numerics.domain import (
     Transfer,
     Value,
     added,
+    along,
+    count_of,
     divided,
     exactly,
     finite,
@@ -32,6 +34,7 @@ from instar.numerics.domain import (
     needed,
     negated,
     optional,
+    sign_kept,
     sized,
     unbounded,
     widened,
@@ -50,23 +53,14 @@ def _shape(call: Call, operands: Operands) -> list[Result]:
     if x.shape is None:
         return [(INT64, (None,), Span(np.array(0.0), np.array(_LONGEST)))]
     sizes = x.shape[slice(call.attributes.get("start", 0), call.attributes.get("end"))]
-    return [
-        (
-            INT64,
-            (len(sizes),),
-            Span(
-                np.array([1.0 if n is None else n for n in sizes], np.float64),
-                np.array([_LONGEST if n is None else n for n in sizes], np.float64),
-            ),
-        )
-    ]
+    least, most = (np.array([open if n is None else n for n in sizes], np.float64) for open in (1.0, _LONGEST))
+    return [(INT64, (len(sizes),), Span(least, most))]
 
 
 def _size(call: Call, operands: Operands) -> list[Result]:
     shape = needed(operands, 0).shape
-    if shape is None or None in shape:
-        return [(INT64, (), Span(np.array(0.0), np.array(INT64.most)))]
-    return [(INT64, (), exactly(prod(n or 0 for n in shape)))]
+    number = None if shape is None else count_of(shape)
+    return [(INT64, (), Span(np.array(0.0), np.array(INT64.most)) if number is None else exactly(number))]
 
 
 def _sizes(value: Value | None) -> Shape | None:
@@ -155,13 +149,8 @@ def _pad(call: Call, operands: Operands) -> list[Result]:
     span = hull(sized(x.span, x.shape), [axis for axis in range(rank) if pads[axis] or pads[axis + rank]])
     if constant and any(n > 0 for n in pads):
         span = joined([span, hull(filled, None)])
-    return [
-        (
-            x.kind,
-            tuple(None if n is None else n + pads[axis] + pads[axis + rank] for axis, n in enumerate(x.shape)),
-            span,
-        )
-    ]
+    shape = tuple(None if n is None else n + pads[axis] + pads[axis + rank] for axis, n in enumerate(x.shape))
+    return [(x.kind, shape, span)]
 
 
 def _resize(call: Call, operands: Operands) -> list[Result]:
@@ -182,21 +171,15 @@ def _between(span: Span, kind: Kind, cubic: bool) -> Span:
         return Span(span.low, span.high, True)
     if cubic:
         return Span(-4 * span.size, 4 * span.size)
-    wide = widened(span, kind)
-    return Span(
-        np.where(span.low >= 0, np.maximum(wide.low, 0), wide.low),
-        np.where(span.high <= 0, np.minimum(wide.high, 0), wide.high),
-    )
+    return sign_kept(span, widened(span, kind))
 
 
 def _resized(call: Call, operands: Operands) -> Shape | None:
     shape, guess = needed(operands, 0).shape, inferred(call)
     if shape is None or call.attributes.get("axes") or (guess is not None and None not in guess):
         return guess
-    sizes, factors = (
-        optional(operands, 3),
-        optional(operands, 1 if call.operator == "Upsample" or call.version < 11 else 2),
-    )
+    sizes, early = optional(operands, 3), call.operator == "Upsample" or call.version < 11
+    factors = optional(operands, 1 if early else 2)
     if sizes is not None and (lengths := _sizes(sizes)) is not None and len(lengths) == len(shape):
         return tuple(shape[axis] if n is None and axis < 2 else n for axis, n in enumerate(lengths))
     times = factors.constant() if factors is not None else None
@@ -237,11 +220,8 @@ def _along(operands: Operands, index: int, call: Call) -> Span | None:
         return None
     if x.shape is None or operand.shape is None or len(operand.shape) != 1 or not x.shape:
         return hull(operand.span, None)
-    axis = call.attributes.get("axis", 1) % len(x.shape)
     rank = len(x.shape)
-    return sized(operand.span, operand.shape).each(
-        lambda side: side.reshape([-1 if a == axis else 1 for a in range(rank)])
-    )
+    return along(operand, call.attributes.get("axis", 1) % rank, rank)
 
 
 def _dequantised(call: Call, operands: Operands) -> list[Result]:

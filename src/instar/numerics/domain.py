@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,15 @@ def widened(span: Span, kind: Kind, scale: float | Floats = 0.0) -> Span:
         return np.where(np.isinf(bound), 0.0, 16 * kind.unit * np.abs(bound) + 8 * kind.unit * scale)
 
     return Span(span.low - room(span.low), span.high + room(span.high), span.nan)
+
+
+def sign_kept(span: Span, wide: Span) -> Span:
+    """What was widened, less what room for rounding added on the other side of 0."""
+    return Span(
+        np.where(span.low >= 0, np.maximum(wide.low, 0), wide.low),
+        np.where(span.high <= 0, np.minimum(wide.high, 0), wide.high),
+        wide.nan,
+    )
 
 
 def finite(span: Span, kind: Kind) -> Span:
@@ -262,6 +272,17 @@ def needed(operands: Operands, index: int) -> Value:
 def inferred(call: Call, index: int = 0) -> Shape | None:
     """A result's shape as ONNX's own shape inference knows it."""
     return call.shapes[index] if len(call.shapes) > index else None
+
+
+def along(vector: Value, axis: int, rank: int) -> Span:
+    """A vector along one axis of so many."""
+    span = sized(vector.span, (None,) if vector.shape is None else vector.shape)
+    return span.each(lambda side: side.reshape([-1 if other == axis else 1 for other in range(rank)]))
+
+
+def count_of(sizes: Sequence[int | None]) -> int | None:
+    """How many elements there are; None where a size is not known."""
+    return None if None in sizes else prod(n or 0 for n in sizes)
 
 
 def exactly(number: float) -> Span:

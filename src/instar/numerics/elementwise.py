@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import reduce
+from operator import ge, gt
 
 import numpy as np
 import numpy.typing as npt
@@ -98,10 +99,6 @@ def _erf(x: Floats) -> Floats:
     return np.asarray(erf(x), np.float64)
 
 
-def _exp(x: Floats) -> Floats:
-    return np.asarray(np.exp(x))
-
-
 def _elu(alpha: float, gamma: float = 1.0) -> Curve:
     def curve(call: Call, x: Floats) -> Floats:
         height = call.attributes.get("alpha", alpha)
@@ -130,10 +127,6 @@ def _gelu(call: Call, x: Floats) -> Floats:
         inner = np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))
         return _limit(x, 0.5 * (1 + inner))
     return _limit(x, 0.5 * (1 + _erf(x / np.sqrt(2))))
-
-
-def _leaky(call: Call, kind: Kind, x: Span) -> Span:
-    return _bent(x, exactly(call.attributes.get("alpha", 0.01)))
 
 
 def _bent(x: Span, slope: Span) -> Span:
@@ -191,17 +184,9 @@ def _tan(call: Call, kind: Kind, x: Span) -> Span:
     return Span(np.where(apart, -most, ends.low), np.where(apart, most, ends.high), x.nan or x.infinite)
 
 
-def _reciprocal(call: Call, kind: Kind, x: Span) -> Span:
-    return divided(exactly(1), x)
-
-
 def _shrink(call: Call, kind: Kind, x: Span) -> Span:
     bias = abs(float(call.attributes.get("bias", 0.0)))
     return Span(np.minimum(x.low - bias, 0), np.maximum(x.high + bias, 0), x.nan)
-
-
-def _thresholded(call: Call, kind: Kind, x: Span) -> Span:
-    return Span(np.minimum(x.low, 0), np.maximum(x.high, 0), x.nan)
 
 
 def _cast(call: Call, kind: Kind, x: Span) -> Span:
@@ -224,18 +209,6 @@ def _total(call: Call, kind: Kind, *spans: Span) -> Span:
     wide = widened(total, kind, reduce(np.add, [s.size for s in spans]))
     positive = reduce(np.logical_and, [s.low >= 0 for s in spans])
     return Span(np.where(positive, np.maximum(wide.low, 0), wide.low), wide.high, wide.nan)
-
-
-def _average(call: Call, kind: Kind, *spans: Span) -> Span:
-    return divided(_total(call, kind, *spans), exactly(len(spans)))
-
-
-def _difference(call: Call, kind: Kind, a: Span, b: Span) -> Span:
-    return added(a, negated(b))
-
-
-def _product(call: Call, kind: Kind, a: Span, b: Span) -> Span:
-    return multiplied(a, b)
 
 
 def _quotient(call: Call, kind: Kind, a: Span, b: Span) -> Span:
@@ -329,22 +302,14 @@ def _where(call: Call, kind: Kind, chosen: Span, a: Span, b: Span) -> Span:
     )
 
 
-def _slope(call: Call, kind: Kind, x: Span, slope: Span) -> Span:
-    return _bent(x, slope)
-
-
 def _truth(least: npt.ArrayLike, most: npt.ArrayLike, *spans: Span) -> Span:
     """A comparison with NaN is false."""
     least = np.asarray(least) & (not any(s.nan for s in spans))
     return Span(least.astype(np.float64), np.asarray(most).astype(np.float64))
 
 
-def _greater(call: Call, kind: Kind, a: Span, b: Span) -> Span:
-    return _truth(a.low > b.high, a.high > b.low, a, b)
-
-
-def _not_less(call: Call, kind: Kind, a: Span, b: Span) -> Span:
-    return _truth(a.low >= b.high, a.high >= b.low, a, b)
+def _compared(test: Callable[[Floats, Floats], npt.ArrayLike]) -> Transfer:
+    return lambda call, kind, a, b: _truth(test(a.low, b.high), test(a.high, b.low), a, b)
 
 
 def _equal(call: Call, kind: Kind, a: Span, b: Span) -> Span:
@@ -361,51 +326,18 @@ def _xor(call: Call, kind: Kind, a: Span, b: Span) -> Span:
     return Span(np.where(known, np.abs(a.low - b.low), 0.0), np.where(known, np.abs(a.low - b.low), 1.0))
 
 
-def _not(call: Call, kind: Kind, x: Span) -> Span:
-    return Span(1 - x.high, 1 - x.low)
-
-
-def _is_nan(call: Call, kind: Kind, x: Span) -> Span:
-    return Span(np.zeros_like(x.low), np.full_like(x.low, float(x.nan)))
-
-
-def _is_inf(call: Call, kind: Kind, x: Span) -> Span:
-    return Span(np.zeros_like(x.low), np.isinf(x.size).astype(np.float64))
-
-
 # --- the table -------------------------------------------------------------------------------------
 
-EXACT = {
-    "Relu",
-    "Floor",
-    "Ceil",
-    "Round",
-    "Sign",
-    "Abs",
-    "Neg",
-    "Max",
-    "Min",
-    "Clip",
-    "Where",
-    "Not",
-    "And",
-    "Or",
-    "Xor",
-    "Greater",
-    "Less",
-    "GreaterOrEqual",
-    "LessOrEqual",
-    "Equal",
-    "IsNaN",
-    "IsInf",
-    "ThresholdedRelu",
+COMPARISONS = {"Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal", "And", "Or", "Xor", "Not", "IsNaN", "IsInf"}
+# fmt: off
+EXACT = COMPARISONS | {
+    "Relu", "Floor", "Ceil", "Round", "Sign", "Abs", "Neg", "Max", "Min", "Clip", "Where", "ThresholdedRelu",
 }
+# fmt: on
 """No rounding, so no room for it."""
 
-COMPARISONS = {"Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal", "And", "Or", "Xor", "Not", "IsNaN", "IsInf"}
-
 _CURVES: Mapping[str, Transfer] = {
-    "Exp": _rising(_plain(_exp), floor=0),
+    "Exp": _rising(_plain(lambda x: np.exp(x)), floor=0),
     "Log": _rising(_plain(lambda x: np.log(x)), start=0, scale=1),
     "Sqrt": _rising(_plain(np.sqrt), start=0, floor=0),
     "Sigmoid": _rising(_plain(_sigmoid), floor=0, scale=1),  # onnxruntime's goes a little beyond 1, and so does tanh
@@ -450,20 +382,20 @@ ELEMENTWISE: Mapping[str, Transfer] = {
         _plain(lambda x: _limit(x, np.clip(x / 6 + 0.5, 0, 1))), lambda call: -1.5, scale=4, vanishes=True
     ),
     "Softsign": _softsign,
-    "LeakyRelu": _leaky,
+    "LeakyRelu": lambda call, kind, x: _bent(x, exactly(call.attributes.get("alpha", 0.01))),
     "Shrink": _shrink,
-    "ThresholdedRelu": _thresholded,
+    "ThresholdedRelu": lambda call, kind, x: Span(np.minimum(x.low, 0), np.maximum(x.high, 0), x.nan),
     "HardSigmoid": _hard_sigmoid,
     "Cos": _cos(0.0),
     "Sin": _cos(np.pi / 2),
     "Tan": _tan,
-    "Reciprocal": _reciprocal,
+    "Reciprocal": lambda call, kind, x: divided(exactly(1), x),
     "Cast": _cast,
     "Add": _total,
     "Sum": _total,
-    "Mean": _average,
-    "Sub": _difference,
-    "Mul": _product,
+    "Mean": lambda call, kind, *spans: divided(_total(call, kind, *spans), exactly(len(spans))),
+    "Sub": lambda call, kind, a, b: added(a, negated(b)),
+    "Mul": lambda call, kind, a, b: multiplied(a, b),
     "Div": _quotient,
     "Pow": _power,
     "Mod": _remainder,
@@ -471,18 +403,18 @@ ELEMENTWISE: Mapping[str, Transfer] = {
     "Min": _smaller,
     "Clip": _clip,
     "Where": _where,
-    "PRelu": _slope,
-    "Greater": _greater,
-    "Less": _swapped(_greater),
-    "GreaterOrEqual": _not_less,
-    "LessOrEqual": _swapped(_not_less),
+    "PRelu": lambda call, kind, x, slope: _bent(x, slope),
+    "Greater": _compared(gt),
+    "Less": _swapped(_compared(gt)),
+    "GreaterOrEqual": _compared(ge),
+    "LessOrEqual": _swapped(_compared(ge)),
     "Equal": _equal,
     "And": _smaller,
     "Or": _larger,
     "Xor": _xor,
-    "Not": _not,
-    "IsNaN": _is_nan,
-    "IsInf": _is_inf,
+    "Not": lambda call, kind, x: Span(1 - x.high, 1 - x.low),
+    "IsNaN": lambda call, kind, x: Span(np.zeros_like(x.low), np.full_like(x.low, float(x.nan))),
+    "IsInf": lambda call, kind, x: Span(np.zeros_like(x.low), np.isinf(x.size).astype(np.float64)),
 }
 
 

@@ -36,10 +36,6 @@ def _negative(call: Call, x: Span) -> Mask:
     return x.low < 0
 
 
-def _not_positive(call: Call, x: Span) -> Mask:
-    return x.low <= 0
-
-
 def _outside(call: Call, x: Span) -> Mask:
     return (x.low < -1) | (x.high > 1)
 
@@ -59,7 +55,7 @@ _TESTS: Mapping[str, Sequence[Test]] = {
         (0, _negative, "takes the logarithm of a number that can be negative"),
         (0, _zero, "takes the logarithm of a number that can be 0"),
     ],
-    "ReduceLogSum": [(0, _not_positive, "takes the logarithm of a sum that can be 0 or negative")],
+    "ReduceLogSum": [(0, lambda call, x: x.low <= 0, "takes the logarithm of a sum that can be 0 or negative")],
     "Sqrt": [(0, _negative, "takes the square root of a number that can be negative")],
     "Asin": [(0, _outside, "takes the arcsine of a number that can be outside −1 to 1")],
     "Acos": [(0, _outside, "takes the arccosine of a number that can be outside −1 to 1")],

@@ -21,6 +21,7 @@ from instar.numerics.domain import (
     Value,
     added,
     broadcast,
+    count_of,
     exactly,
     hull,
     inferred,
@@ -147,8 +148,7 @@ def _einsum(call: Call, operands: Operands) -> list[Result]:
             return [(values[0].kind, inferred(call), _some_products(values, None))]
         for letter, size in zip(term, value.shape, strict=True):
             sizes[letter] = size if sizes.get(letter) in (None, 1) else sizes[letter]
-    inner = [size for letter, size in sizes.items() if letter not in after]
-    count = None if None in inner else prod(n or 0 for n in inner)
+    count = count_of([size for letter, size in sizes.items() if letter not in after])
     return [(values[0].kind, tuple(sizes[letter] for letter in after), _some_products(values, count))]
 
 
@@ -192,11 +192,8 @@ def slid(call: Call, shape: Shape | None, channels: int | None, kernel: Sequence
         else:
             room = size + pads[axis] + pads[axis + rank] - dilations[axis] * (kernel[axis] - 1) - 1
             number = room // strides[axis] + 1
-            if (
-                call.attributes.get("ceil_mode", 0)
-                and room % strides[axis]
-                and number * strides[axis] < size + pads[axis]
-            ):
+            partial = call.attributes.get("ceil_mode", 0) and room % strides[axis]
+            if partial and number * strides[axis] < size + pads[axis]:
                 number += 1
             sides.append(max(number, 0))
     return (shape[0], channels, *sides)
@@ -214,13 +211,8 @@ def _conv(call: Call, operands: Operands) -> list[Result]:
     w = sized(weights.span, weights.shape).each(
         lambda side: np.broadcast_to(side, (outputs, inputs, *kernel)).reshape(outputs, inputs, -1)
     )
-    return [
-        (
-            x.kind,
-            slid(call, x.shape, outputs, kernel),
-            _with_bias(_taps(seen, w, groups, x.kind), bias, x.kind, len(kernel)),
-        )
-    ]
+    span = _with_bias(_taps(seen, w, groups, x.kind), bias, x.kind, len(kernel))
+    return [(x.kind, slid(call, x.shape, outputs, kernel), span)]
 
 
 def _taps(seen: Span, weights: Span, groups: int, kind: Kind) -> Span:

@@ -7,13 +7,12 @@ from math import prod
 
 import numpy as np
 
-from instar.numerics.domain import Call, Floats, Fold, Shape, Value
+from instar.numerics.domain import Call, Floats, Fold, Operands, Shape, count_of, inferred, optional
 
 Move = Callable[[Floats, Fold], Floats]
 """Of an array of bounds and of how several become one, the array of the result's bounds."""
 
 Moved = tuple[Shape, Move]
-Operands = Sequence[Value | None]
 
 _WIDEST = 1 << 20
 """Elements that a move may spell out one by one."""
@@ -25,12 +24,8 @@ def moving(call: Call, shape: Shape, operands: Operands) -> Moved | None:
 
 
 def _whole_operand(operands: Operands, index: int) -> list[int] | None:
-    operand = operands[index] if len(operands) > index else None
+    operand = optional(operands, index)
     return operand.whole() if operand is not None else None
-
-
-def _there(operands: Operands, index: int) -> bool:
-    return len(operands) > index and operands[index] is not None
 
 
 def _axes(call: Call, operands: Operands, index: int, rank: int) -> list[int] | None:
@@ -50,16 +45,14 @@ def _transpose(call: Call, shape: Shape, operands: Operands) -> Moved:
 
 
 def _squeeze(call: Call, shape: Shape, operands: Operands) -> Moved | None:
-    if "axes" in call.attributes or _there(operands, 1):
+    if "axes" in call.attributes or optional(operands, 1) is not None:
         axes = _axes(call, operands, 1, len(shape))
     else:
         axes = None if None in shape else [axis for axis, size in enumerate(shape) if size == 1]
     if axes is None:
         return None
-    return (
-        tuple(size for axis, size in enumerate(shape) if axis not in axes),
-        lambda cells, fold: cells.squeeze(tuple(axes)),
-    )
+    left = tuple(size for axis, size in enumerate(shape) if axis not in axes)
+    return left, lambda cells, fold: cells.squeeze(tuple(axes))
 
 
 def _unsqueeze(call: Call, shape: Shape, operands: Operands) -> Moved | None:
@@ -68,16 +61,14 @@ def _unsqueeze(call: Call, shape: Shape, operands: Operands) -> Moved | None:
     if axes is None:
         return None
     sizes = iter(shape)
-    return (
-        tuple(1 if axis in axes else next(sizes) for axis in range(len(shape) + count)),
-        lambda cells, fold: np.expand_dims(cells, tuple(axes)),
-    )
+    new = tuple(1 if axis in axes else next(sizes) for axis in range(len(shape) + count))
+    return new, lambda cells, fold: np.expand_dims(cells, tuple(axes))
 
 
 def _flatten(call: Call, shape: Shape, operands: Operands) -> Moved | None:
     axis = call.attributes.get("axis", 1)
     axis = axis + len(shape) if axis < 0 else axis
-    new = tuple(None if None in part else prod(n or 0 for n in part) for part in (shape[:axis], shape[axis:]))
+    new = tuple(count_of(part) for part in (shape[:axis], shape[axis:]))
     return new, lambda cells, fold: _regrouped(cells, fold, shape, new)
 
 
@@ -97,13 +88,12 @@ def _reshape(call: Call, shape: Shape, operands: Operands) -> Moved | None:
     new = tuple(sizes)
     if -1 in new:
         rest = [n for n in new if n != -1]
-        inferred = None
+        open_size = None
         if None not in shape and None not in rest:
-            inferred = prod(n or 0 for n in shape) // max(prod(n or 0 for n in rest), 1)
+            open_size = prod(n or 0 for n in shape) // max(prod(n or 0 for n in rest), 1)
         elif None in shape and rest == [*shape[: len(rest)]]:  # leading axes stay, the others become one
-            others = shape[len(rest) :]
-            inferred = None if None in others else prod(n or 0 for n in others)
-        new = tuple(inferred if n == -1 else n for n in new)
+            open_size = count_of(shape[len(rest) :])
+        new = tuple(open_size if n == -1 else n for n in new)
     return new, lambda cells, fold: _regrouped(cells, fold, shape, new)
 
 
@@ -180,7 +170,7 @@ def sections(call: Call, shape: Shape, operands: Operands) -> tuple[int, list[tu
         size = shape[axis]
         parts = call.attributes.get("split") or _whole_operand(operands, 1)
         if not parts:
-            if size is None or _there(operands, 1):
+            if size is None or optional(operands, 1) is not None:
                 return None
             each = -(-size // call.results)
             parts = [max(min(each, size - each * k), 0) for k in range(call.results)]
@@ -203,14 +193,12 @@ def _cuts(call: Call, shape: Shape, operands: Operands) -> list[tuple[int, int, 
         starts, ends = call.attributes["starts"], call.attributes["ends"]
         axes, steps = call.attributes.get("axes", range(len(starts))), [1] * len(starts)
     else:
-        bounds = [_whole_operand(operands, index) for index in (1, 2)]
-        if bounds[0] is None or bounds[1] is None:
+        if any(optional(operands, index) is not None and _whole_operand(operands, index) is None for index in (3, 4)):
             return None
-        starts, ends = bounds[0], bounds[1]
-        given_axes, given_steps = _whole_operand(operands, 3), _whole_operand(operands, 4)
-        if (_there(operands, 3) and given_axes is None) or (_there(operands, 4) and given_steps is None):
+        starts, ends, axes, steps = (_whole_operand(operands, index) for index in (1, 2, 3, 4))
+        if starts is None or ends is None:
             return None
-        axes, steps = given_axes or range(len(starts)), given_steps or [1] * len(starts)
+        axes, steps = axes or range(len(starts)), steps or [1] * len(starts)
     return [
         (axis % len(shape), start, end, step) for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
     ]
@@ -236,10 +224,8 @@ def _slice(call: Call, shape: Shape, operands: Operands) -> Moved:
 def _take(call: Call, shape: Shape, operands: Operands) -> Moved:
     axis, start, end = (call.attributes[name] for name in ("axis", "start", "end"))
     chosen = (slice(None),) * axis + (slice(start, end),)
-    return (
-        (*shape[:axis], end - start, *shape[axis + 1 :]),
-        lambda cells, fold: cells[chosen] if cells.shape[axis] > 1 else cells,
-    )
+    new = (*shape[:axis], end - start, *shape[axis + 1 :])
+    return new, lambda cells, fold: cells[chosen] if cells.shape[axis] > 1 else cells
 
 
 def _gather(call: Call, shape: Shape, operands: Operands) -> Moved | None:
@@ -289,16 +275,13 @@ def _like_indices(call: Call, shape: Shape, operands: Operands) -> Shape | None:
 
 
 def _inferred(call: Call, shape: Shape, operands: Operands) -> Shape | None:
-    return call.shapes[0] if call.shapes else None
+    return inferred(call)
 
 
 def _depth_to_space(call: Call, shape: Shape, operands: Operands) -> Moved:
     block, (batch, channels, *sides) = call.attributes["blocksize"], shape
-    new = (
-        batch,
-        None if channels is None else channels // block**2,
-        *[None if n is None else n * block for n in sides],
-    )
+    depth = None if channels is None else channels // block**2
+    new = (batch, depth, *[None if n is None else n * block for n in sides])
     first = call.attributes.get("mode", b"DCR") == b"DCR"
 
     def move(cells: Floats, fold: Fold) -> Floats:
@@ -314,11 +297,8 @@ def _depth_to_space(call: Call, shape: Shape, operands: Operands) -> Moved:
 
 def _space_to_depth(call: Call, shape: Shape, operands: Operands) -> Moved:
     block, (batch, channels, *sides) = call.attributes["blocksize"], shape
-    new = (
-        batch,
-        None if channels is None else channels * block**2,
-        *[None if n is None else n // block for n in sides],
-    )
+    depth = None if channels is None else channels * block**2
+    new = (batch, depth, *[None if n is None else n // block for n in sides])
 
     def move(cells: Floats, fold: Fold) -> Floats:
         flat = fold(cells, (2, 3), keepdims=True)

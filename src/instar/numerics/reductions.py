@@ -19,6 +19,8 @@ from instar.numerics.domain import (
     Span,
     Transfer,
     added,
+    along,
+    count_of,
     divided,
     exactly,
     hull,
@@ -27,6 +29,7 @@ from instar.numerics.domain import (
     needed,
     negated,
     optional,
+    sign_kept,
     sized,
     unbounded,
     widened,
@@ -63,19 +66,14 @@ def _reduced(function: Reduce) -> Transfer:
         if x.shape is None or axes is None:
             span = function(_row(x.span), [0], None, x.kind)
             return [(x.kind, (None,) * len(x.shape) if x.shape is not None and keep else None, span)]
-        count = _count([x.shape[axis] for axis in axes])
+        count = count_of([x.shape[axis] for axis in axes])
         if count == 0:
             raise NotKnown("a reduction of nothing")
         span = function(sized(x.span, x.shape), axes, count, x.kind)
         if keep:
             return [(x.kind, tuple(1 if axis in axes else n for axis, n in enumerate(x.shape)), span)]
-        return [
-            (
-                x.kind,
-                tuple(n for axis, n in enumerate(x.shape) if axis not in axes),
-                span.each(lambda side: side.squeeze(tuple(axes))),
-            )
-        ]
+        shape = tuple(n for axis, n in enumerate(x.shape) if axis not in axes)
+        return [(x.kind, shape, span.each(lambda side: side.squeeze(tuple(axes))))]
 
     return transfer
 
@@ -83,10 +81,6 @@ def _reduced(function: Reduce) -> Transfer:
 def _row(span: Span) -> Span:
     """All numbers of a span as one part along one axis."""
     return hull(span, None).each(lambda side: side.reshape(1))
-
-
-def _count(sizes: Sequence[int | None]) -> int | None:
-    return None if None in sizes else prod(n or 0 for n in sizes)
 
 
 def _total(span: Span, axes: Sequence[int], count: int | None, kind: Kind) -> Span:
@@ -122,12 +116,7 @@ def _mean(span: Span, axes: Sequence[int], count: int | None, kind: Kind) -> Spa
 def _rounded_mean(span: Span, kind: Kind, count: int = 1 << 40) -> Span:
     """Of so many numbers that all lie in the span."""
     room = np.where(np.isinf(span.size), 0.0, np.minimum(lost(span.size, count, kind), span.size))
-    low, high = span.low - room, span.high + room
-    return Span(
-        np.where(span.low >= 0, np.maximum(low, 0), low),
-        np.where(span.high <= 0, np.minimum(high, 0), high),
-        span.nan or span.infinite,
-    )
+    return sign_kept(span, Span(span.low - room, span.high + room, span.nan or span.infinite))
 
 
 def _largest(span: Span, axes: Sequence[int], count: int | None, kind: Kind) -> Span:
@@ -194,7 +183,7 @@ def _softmax(call: Call, operands: Operands) -> list[Result]:
     else:
         axis = _axis(call, x.shape, -1 if call.version >= 13 else 1)
         axes = [axis] if call.version >= 13 else list(range(axis, len(x.shape)))  # once the rest was flattened
-        span, count = sized(x.span, x.shape), _count([x.shape[axis] for axis in axes])
+        span, count = sized(x.span, x.shape), count_of([x.shape[axis] for axis in axes])
     most = span.high.max(tuple(axes), keepdims=True)
     number = float(count or 1e12)
     if call.operator == "LogSoftmax":
@@ -213,13 +202,8 @@ def _position(call: Call, operands: Operands) -> list[Result]:
     axis = _axis(call, x.shape, 0)
     size = x.shape[axis]
     kept = (1,) if call.attributes.get("keepdims", 1) else ()
-    return [
-        (
-            INT64,
-            (*x.shape[:axis], *kept, *x.shape[axis + 1 :]),
-            Span(np.array(0.0), np.array(INT64.most if size is None else max(size - 1.0, 0.0))),
-        )
-    ]
+    last = INT64.most if size is None else max(size - 1.0, 0.0)
+    return [(INT64, (*x.shape[:axis], *kept, *x.shape[axis + 1 :]), Span(np.array(0.0), np.array(last)))]
 
 
 def _top(call: Call, operands: Operands) -> list[Result]:
@@ -265,18 +249,11 @@ def _global_pool(call: Call, operands: Operands) -> list[Result]:
     shape = x.shape and (*x.shape[:2], *[1] * (len(x.shape) - 2))
     if call.operator == "GlobalMaxPool":
         return [(x.kind, shape, per_channel(x))]
-    count = _count(x.shape[2:]) if x.shape else None
+    count = count_of(x.shape[2:]) if x.shape else None
     return [(x.kind, shape, _rounded_mean(per_channel(x), x.kind, count or 1 << 40))]
 
 
 # --- normalisation ---------------------------------------------------------------------------------
-
-
-def _column(operands: Operands, index: int, axis: int, rank: int) -> Span:
-    """A vector along an axis."""
-    operand = needed(operands, index)
-    span = sized(operand.span, operand.shape if operand.shape is not None else (None,))
-    return span.each(lambda side: side.reshape([-1 if other == axis else 1 for other in range(rank)]))
 
 
 def _batch_norm(call: Call, operands: Operands) -> list[Result]:
@@ -284,7 +261,7 @@ def _batch_norm(call: Call, operands: Operands) -> list[Result]:
         raise NotKnown("BatchNormalization in training mode")
     x = needed(operands, 0)
     rank = len(x.shape) if x.shape is not None else 4
-    scale, bias, mean, variance = (_column(operands, index, min(1, rank - 1), rank) for index in (1, 2, 3, 4))
+    scale, bias, mean, variance = (along(needed(operands, index), min(1, rank - 1), rank) for index in (1, 2, 3, 4))
     spread = _made("Sqrt", x.kind, added(variance, exactly(call.attributes.get("epsilon", 1e-5))))
     factor = divided(scale, spread)
     span = added(multiplied(added(x.span, negated(mean)), factor), bias)
@@ -315,8 +292,8 @@ def _instance_norm(call: Call, operands: Operands) -> list[Result]:
         channels = x.shape[1]
         sides = (*sides, None if channels is None else channels // call.attributes["num_groups"])
         channel_spans = hull(channel_spans, [1])
-    unit = _normalised(channel_spans, _count(sides), epsilon, x.kind, True)
-    scale, bias = (_column(operands, index, 1, rank) for index in (1, 2))
+    unit = _normalised(channel_spans, count_of(sides), epsilon, x.kind, True)
+    scale, bias = (along(needed(operands, index), 1, rank) for index in (1, 2))
     return [(x.kind, x.shape, widened(added(multiplied(unit, scale), bias), x.kind, bias.size))]
 
 
@@ -327,7 +304,7 @@ def _layer_norm(call: Call, operands: Operands) -> list[Result]:
     axes = range(_axis(call, x.shape, -1), len(x.shape))
     span, epsilon = hull(sized(x.span, x.shape), axes), call.attributes.get("epsilon", 1e-5)
     centred = call.operator == "LayerNormalization"
-    unit = _normalised(span, _count([x.shape[axis] for axis in axes]), epsilon, x.kind, centred)
+    unit = _normalised(span, count_of([x.shape[axis] for axis in axes]), epsilon, x.kind, centred)
     scaled = multiplied(unit, scale.span)
     if bias is not None:
         scaled = widened(added(scaled, bias.span), x.kind, bias.span.size)
@@ -347,7 +324,7 @@ def _mean_variance_norm(call: Call, operands: Operands) -> list[Result]:
         raise NotKnown(f"{call.operator} of a tensor of unknown rank")
     axes = [axis % len(x.shape) for axis in call.attributes.get("axes", (0, 2, 3))]
     span = hull(sized(x.span, x.shape), axes)
-    return [(x.kind, x.shape, _normalised(span, _count([x.shape[axis] for axis in axes]), 0.0, x.kind, True))]
+    return [(x.kind, x.shape, _normalised(span, count_of([x.shape[axis] for axis in axes]), 0.0, x.kind, True))]
 
 
 def _lp_norm(call: Call, operands: Operands) -> list[Result]:
