@@ -10,8 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from instar.case import Case
-from instar.datasets.dataset import Dataset, DatasetFamily, missing, nfc, shortened
-from instar.datasets.objects import counted
+from instar.datasets.dataset import Dataset, DatasetFamily, counted, existing, nfc, shortened
 from instar.spelling import Parameter
 
 _ATTRIBUTES = Parameter(
@@ -48,8 +47,7 @@ def _open(family: DatasetFamily, name: str, *, attributes: str | None, **values:
 
 def _rows(file: Path) -> Rows:
     """By case; what is empty is left out. A column is of numbers or of truth values where all its lines are."""
-    if not file.is_file():
-        raise missing(file, "table of attributes")
+    existing(str(file), "table of attributes", Path.is_file)
     try:
         table = pl.read_csv(file, schema_overrides={"case": pl.String}, infer_schema_length=None)
     except (pl.exceptions.PolarsError, OSError) as error:

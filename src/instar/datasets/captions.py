@@ -11,7 +11,17 @@ from functools import partial
 from pathlib import Path
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, first_existing, missing, nfc, shortened
+from instar.datasets.dataset import (
+    PATH,
+    Dataset,
+    DatasetFamily,
+    counted,
+    existing,
+    first_existing,
+    nfc,
+    shortened,
+    utf8_text,
+)
 from instar.outputs.caption import Caption
 from instar.spelling import Parameter
 
@@ -33,13 +43,8 @@ def _is_captions(start: str) -> bool:
 
 
 def _open(name: str, *, path: str, images: str | None) -> Dataset:
-    file = Path(path).absolute()
-    if not file.is_file():
-        raise missing(Path(path), "table of captions")
-    try:
-        text = file.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: a table of captions is text in UTF-8, this is not ({error.reason})") from None
+    file = existing(path, "table of captions", Path.is_file)
+    text = utf8_text(path, "a table of captions is")
     captions: dict[str, list[str]] = {}
     empty: list[int] = []
     for line, picture, caption in _lines(text, path):
@@ -52,7 +57,7 @@ def _open(name: str, *, path: str, images: str | None) -> Dataset:
     near = ("", "images", "Images", "flickr30k_images", "Flicker8k_Dataset")
     folders = [Path(images)] if images else [file.parent / each for each in near]
     root = first_existing([folder.absolute() for folder in folders], captions, of=file, option="images")
-    notes = (f"{len(empty):,} line{'s' * (len(empty) > 1)} without a picture or a caption: {shortened(empty)}",)
+    notes = (f"{counted(len(empty), 'line')} without a picture or a caption: {shortened(empty)}",)
     return Dataset(name, str(root), partial(_cases, root, captions), Caption.kind, notes if empty else ())
 
 

@@ -13,8 +13,19 @@ import numpy as np
 import numpy.typing as npt
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, first_existing, missing, nfc, shortened
-from instar.datasets.masks import Runs, mask_from_polygons, mask_from_runs, runs_of
+from instar.datasets.dataset import (
+    PATH,
+    Dataset,
+    DatasetFamily,
+    Distinct,
+    counted,
+    first_existing,
+    json_of,
+    nfc,
+    shortened,
+)
+from instar.datasets.masks import Runs, runs_of
+from instar.datasets.objects import Left, Thing, truth_of
 from instar.outputs.caption import Caption
 from instar.outputs.detections import Detections
 from instar.outputs.poses import Poses
@@ -32,43 +43,16 @@ _FROM_TIPS = np.r_[0, 4:0:-1, 8:4:-1, 12:8:-1, 16:12:-1, 20:16:-1]
 
 
 @dataclass(slots=True)
-class _Thing:
-    """One annotation, no larger than needed: a file of COCO has close to a million."""
-
-    id: str
-    label: str
-    box: tuple[float, float, float, float]
-    shape: list[Floats] | Runs | None
-
-
-@dataclass(slots=True)
 class _Picture:
     id: str
     path: str
     size: tuple[int, int]
     licence: str = ""
     people: list[Floats] = field(default_factory=list)
-    things: list[_Thing] = field(default_factory=list)
+    things: list[Thing] = field(default_factory=list)
     captions: list[str] = field(default_factory=list)
     crowds: int = 0
     unmarked: int = 0
-
-
-class _Left:
-    """Annotations left out, by reason."""
-
-    def __init__(self) -> None:
-        self.reasons: dict[str, list[str]] = {}
-
-    def __call__(self, reason: str, entry: object) -> None:
-        name = entry.get("id", "?") if isinstance(entry, Mapping) else "?"
-        self.reasons.setdefault(reason, []).append(str(name))
-
-    def notes(self) -> list[str]:
-        return [
-            f"{len(ids):,} annotation{'s' * (len(ids) > 1)} left out, {reason}: {shortened(ids)}"
-            for reason, ids in self.reasons.items()
-        ]
 
 
 def _open(name: str, *, path: str, images: str | None, truth: str, masks: bool, skeleton: str | None) -> Dataset:
@@ -77,7 +61,7 @@ def _open(name: str, *, path: str, images: str | None, truth: str, masks: bool, 
     annotations = _entries(content, "annotations", path)
     kind = truth if truth != "auto" else _kind(categories, annotations)
     pictures = _pictures(content, path)
-    left = _Left()
+    left = Left("annotation")
     notes: list[str] = []
     cases: partial[Iterator[Case]]
     root = _root(Path(path), images, [picture.path for picture in pictures.values()])
@@ -92,7 +76,7 @@ def _open(name: str, *, path: str, images: str | None, truth: str, masks: bool, 
             notes.append("RHD lists each finger from its tip: its keypoints were put into the order of hand-21")
         unmarked = sum(picture.unmarked for picture in ordered)
         if unmarked:
-            notes.append(f"{unmarked:,} annotation{'s' * (unmarked > 1)} without any keypoint")
+            notes.append(f"{counted(unmarked, 'annotation')} without any keypoint")
         cases = partial(_with_poses, ordered, bones, top)
     elif kind == "instances":
         _read_things(annotations, pictures, categories, left, masks)
@@ -102,10 +86,10 @@ def _open(name: str, *, path: str, images: str | None, truth: str, masks: bool, 
         cases = partial(_with_captions, ordered)
     else:
         notes.append("no keypoints, boxes or captions in it: its cases have no truth")
-        cases = partial(_without_truth, ordered)
+        cases = partial(_with_captions, ordered)  # of which there are none
     crowds = sum(picture.crowds for picture in ordered)
     if crowds:
-        notes.append(f"{crowds:,} crowd region{'s' * (crowds > 1)} left out of the truth; attribute crowds counts them")
+        notes.append(f"{counted(crowds, 'crowd region')} left out of the truth; attribute crowds counts them")
     kinds = {"keypoints": Poses.kind, "instances": Detections.kind, "captions": Caption.kind}
     return Dataset(name, str(root), cases, kinds.get(kind), tuple(notes + left.notes()))
 
@@ -114,12 +98,7 @@ def _open(name: str, *, path: str, images: str | None, truth: str, masks: bool, 
 
 
 def _content(path: Path) -> Entry:
-    if not path.is_file():
-        raise missing(path, "file")
-    try:
-        content = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: not JSON, or damaged ({error})") from None
+    content = json_of(path)
     if not isinstance(content, dict) or not isinstance(content.get("images"), list):
         keys = shortened(list(content), 5) if isinstance(content, dict) else f"a {type(content).__name__}"
         raise ValueError(f"{path}: COCO's JSON has a list of images, this has {keys or 'nothing'}")
@@ -210,24 +189,24 @@ def _bones(categories: Mapping[object, Entry], annotations: list[Entry], name: s
     )
 
 
-def _picture_of(entry: Entry, pictures: dict[object, _Picture], left: _Left) -> _Picture | None:
+def _picture_of(entry: Entry, pictures: dict[object, _Picture], left: Left) -> _Picture | None:
     key = entry.get("image_id")
     picture = pictures.get(key) if isinstance(key, int | str) else None
     if picture is None:
-        left("of images that are not listed", entry)
+        left("of images that are not listed", entry.get("id", "?"))
     elif entry.get("iscrowd"):
         picture.crowds += 1
         return None
     return picture
 
 
-def _read_captions(annotations: list[Entry], pictures: Mapping[object, _Picture], left: _Left) -> None:
+def _read_captions(annotations: list[Entry], pictures: Mapping[object, _Picture], left: Left) -> None:
     for entry in annotations:
         picture, text = pictures.get(entry.get("image_id")), entry.get("caption")
         if picture is None:
-            left("of a picture that is not listed", entry)
+            left("of a picture that is not listed", entry.get("id", "?"))
         elif not isinstance(text, str) or not text.strip():
-            left("without a caption", entry)
+            left("without a caption", entry.get("id", "?"))
         else:
             picture.captions.append(text)
 
@@ -243,7 +222,7 @@ def _read_people(
     pictures: dict[object, _Picture],
     bones: Skeleton,
     order: npt.NDArray[np.intp] | None,
-    left: _Left,
+    left: Left,
 ) -> float:
     """Fills in people as (landmarks, 3), and returns the largest visibility flag of the file."""
     top = 0.0
@@ -256,7 +235,7 @@ def _read_people(
         except (KeyError, TypeError, ValueError):
             marks = np.zeros((0, 3), np.float32)
         if marks.shape[0] != len(bones.landmarks):
-            left(f"without {len(bones.landmarks)} × (x, y, v) keypoints", entry)
+            left(f"without {len(bones.landmarks)} × (x, y, v) keypoints", entry.get("id", "?"))
             picture.unmarked += "keypoints" not in entry
             continue
         if order is not None:
@@ -274,7 +253,7 @@ def _read_things(
     annotations: list[Entry],
     pictures: dict[object, _Picture],
     categories: Mapping[object, Entry],
-    left: _Left,
+    left: Left,
     masks: bool,
 ) -> None:
     for number, entry in enumerate(annotations, 1):
@@ -283,29 +262,29 @@ def _read_things(
             continue
         category = categories.get(entry.get("category_id"))
         if category is None:
-            left("of categories that are not listed", entry)
+            left("of categories that are not listed", entry.get("id", "?"))
             continue
         try:
             x, y, width, height = (float(value) for value in entry["bbox"])
             if not all(abs(value) < FAR for value in (x, y, width, height)) or width < 0 or height < 0:
                 raise ValueError
         except (KeyError, TypeError, ValueError):
-            left("whose bbox is not x, y, width, height", entry)
+            left("whose bbox is not x, y, width, height", entry.get("id", "?"))
             continue
         if not width or not height:
-            left("whose bbox has no area", entry)
+            left("whose bbox has no area", entry.get("id", "?"))
             continue
         try:
             shape = _shape(entry.get("segmentation"), picture.size) if masks else None
         except (TypeError, ValueError):
-            left("whose segmentation is neither polygons nor runs that fit the image", entry)
+            left("whose segmentation is neither polygons nor runs that fit the image", entry.get("id", "?"))
             continue
         name, label = str(entry.get("id", number)), str(category.get("name", entry["category_id"]))
         if any(thing.id == name for thing in picture.things):
-            left("with the id of another one in the same picture", entry)
+            left("with the id of another one in the same picture", entry.get("id", "?"))
             continue
         box = (x, y, x + width, y + height)
-        picture.things.append(_Thing(name, label, box, shape))
+        picture.things.append(Thing(name, label, box, shape))
 
 
 def _shape(segmentation: object, size: tuple[int, int]) -> list[Floats] | Runs | None:
@@ -352,37 +331,8 @@ def _with_captions(pictures: list[_Picture]) -> Iterator[Case]:
 
 def _with_detections(pictures: list[_Picture], masks: bool) -> Iterator[Case]:
     for picture in pictures:
-        things = picture.things
-        width, height = picture.size
-        drawn = (
-            np.zeros((len(things), height, width), bool)
-            if masks and any(thing.shape is not None for thing in things)
-            else None
-        )
-        if drawn is not None:
-            for mask, thing in zip(drawn, things, strict=True):
-                mask[:] = _mask(thing, picture.size)
-        truth = Detections.from_xyxy(
-            [thing.box for thing in things],
-            [thing.label for thing in things],
-            ids=[thing.id for thing in things],
-            masks=drawn,
-        )
+        truth = truth_of(picture.things, picture.size, masks=masks)
         yield Case(picture.id, picture.path, truth=truth, attributes=_attributes(picture))
-
-
-def _mask(thing: _Thing, size: tuple[int, int]) -> npt.NDArray[np.bool_]:
-    if isinstance(thing.shape, np.ndarray):
-        return mask_from_runs(thing.shape, size)
-    if thing.shape is not None:
-        return mask_from_polygons(thing.shape, size)
-    x0, y0, x1, y1 = thing.box  # the best that is known of one without a segmentation
-    return mask_from_polygons([[x0, y0, x1, y0, x1, y1, x0, y1]], size)
-
-
-def _without_truth(pictures: list[_Picture]) -> Iterator[Case]:
-    for picture in pictures:
-        yield Case(picture.id, picture.path)
 
 
 # fmt: off

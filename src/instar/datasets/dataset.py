@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from instar.case import Case
 from instar.spelling import Parameter, nearest
@@ -113,6 +115,30 @@ def missing(path: Path, what: str = "file or folder") -> FileNotFoundError:
     return FileNotFoundError(f"there is no {what} {str(path)!r}{nearest(path.name, names)}")
 
 
+def existing(path: str, what: str = "file or folder", test: Callable[[Path], bool] = Path.exists) -> Path:
+    """The absolute path of what a user named; raises where it is not there, or is something else."""
+    if not test(Path(path)):
+        raise missing(Path(path), what)
+    return Path(path).absolute()
+
+
+def utf8_text(path: str | Path, what: str) -> str:
+    """The text in a file; `what` says in an error what such a file is."""
+    try:
+        return Path(path).read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: {what} text in UTF-8, this is not ({error.reason})") from None
+
+
+def json_of(file: Path) -> Any:
+    """What a JSON file says; a damaged one raises ValueError."""
+    existing(str(file), "file", Path.is_file)
+    try:
+        return json.loads(file.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file}: not JSON, or damaged ({error})") from None
+
+
 def first_existing(folders: Sequence[Path], files: Iterable[str], *, of: Path, option: str) -> Path:
     """The first folder that holds one of the files; images are looked for where datasets have them."""
     names = list(files)
@@ -129,3 +155,8 @@ def shortened(items: Sequence[object], most: int = 3) -> str:
     """`a, b, c and 4 more`."""
     more = f" and {len(items) - most:,} more" if len(items) > most else ""
     return ", ".join(str(item) for item in items[:most]) + more
+
+
+def counted(number: int, what: str) -> str:
+    """`1 object`, `1,200 objects`."""
+    return f"{number:,} {what}{'s' * (number != 1)}"

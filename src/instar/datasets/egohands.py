@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Place, missing, nfc, shortened
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Place, counted, existing, missing, nfc, shortened
 from instar.datasets.matlab import load, variables
-from instar.datasets.objects import Left, Thing, counted, truth_of, within
+from instar.datasets.objects import Left, Thing, truth_of, within
 from instar.image import picture_size
 from instar.outputs.detections import Detections
 from instar.spelling import Parameter
@@ -40,9 +40,7 @@ class _Frame:
 
 
 def _open(name: str, *, path: str, images: str | None, classes: str, masks: bool) -> Dataset:
-    place = Path(path).absolute()
-    if not place.exists():
-        raise missing(Path(path))
+    place = existing(path)
     file = place / _FILE if place.is_dir() else place
     root = (Path(images) if images else file.parent / _SAMPLES).absolute()
     if not root.is_dir():
@@ -98,7 +96,7 @@ def _thing(corners: Any, hand: str, classes: str, place: str, left: Left) -> Thi
     if isinstance(cut, str):
         left(cut, place)
         return None
-    return Thing(hand, "hand" if classes == "one" else hand, cut, xy.ravel())
+    return Thing(hand, "hand" if classes == "one" else hand, cut, [xy.ravel()])
 
 
 def _cases(frames: list[_Frame], masks: bool) -> Iterator[Case]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, missing, nfc, shortened
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, counted, existing, missing, nfc, shortened
 from instar.datasets.windowing import HORIZON, Ground, Horizon, Scenes, Window, frame_to, native_step, plain
 from instar.spelling import Parameter
 from instar.warp import Warp
@@ -50,9 +50,9 @@ def _open(name: str, *, path: str, map: str, homography: str, **window: Unpack[W
     if bool(map) != bool(homography):
         have, lack = ("map", "homography") if map else ("homography", "map")
         raise ValueError(f"{path}: {have}= was given without {lack}=; both together carry positions onto a class map")
-    if map and not Path(map).is_file():
-        raise missing(Path(map), "class map")
-    place: _Place = partial(_on_map, Path(map).absolute(), _homography(Path(homography))) if map else _on_nothing
+    place: _Place = _on_nothing
+    if map:
+        place = partial(_on_map, existing(map, "class map", Path.is_file), _homography(Path(homography)))
     if place_of_tracks.is_file():
         _read(place_of_tracks, place_of_tracks.name, place_of_tracks.stem, place, scenes)
         return scenes.dataset(name, place_of_tracks.parent)
@@ -68,10 +68,8 @@ def _open(name: str, *, path: str, map: str, homography: str, **window: Unpack[W
             continue
         _read(file, inner.as_posix(), distinct(nfc(inner.with_suffix("").as_posix())), place, scenes)
     if others:
-        scenes.notes.append(
-            f"{len(others):,} .txt file{'s' * (len(others) > 1)} left out, without four columns of "
-            f"numbers (frame, id, x, y): {shortened(others)}"
-        )
+        files = counted(len(others), ".txt file")
+        scenes.notes.append(f"{files} left out, without four columns of numbers (frame, id, x, y): {shortened(others)}")
     return scenes.dataset(name, place_of_tracks)
 
 
@@ -131,16 +129,10 @@ def _metres_at(to_metres: Warp, position: Floats) -> float | None:
 
 
 def _homography(file: Path) -> Warp:
-    if not file.is_file():
-        raise missing(file, "homography")
+    existing(str(file), "homography", Path.is_file)
     try:
-        matrix = np.array(
-            [
-                [float(part) for part in line.replace(",", " ").split()]
-                for line in _text(file).splitlines()
-                if line.strip()
-            ]
-        )
+        lines = (line.replace(",", " ").split() for line in _text(file).splitlines() if line.strip())
+        matrix = np.array([[float(part) for part in line] for line in lines])
         if matrix.shape != (3, 3) or not np.isfinite(matrix).all() or np.linalg.matrix_rank(matrix) < 3:
             raise ValueError
     except ValueError:

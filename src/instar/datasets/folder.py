@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc, shortened
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, counted, missing, nfc, shortened
 
 # fmt: off
 PICTURES = (
@@ -126,16 +126,12 @@ def _notes(seen: _Seen) -> tuple[str, ...]:
             f"{total:,} {'file is no picture' if total == 1 else 'files are no pictures'}: {shortened(kinds, 5)}"
         )
     if seen.closed:
-        notes.append(
-            f"{len(seen.closed):,} folder{'s' * (len(seen.closed) > 1)} cannot be opened: {shortened(seen.closed)}"
-        )
+        notes.append(f"{counted(len(seen.closed), 'folder')} cannot be opened: {shortened(seen.closed)}")
     if seen.loops:
-        notes.append(
-            f"{len(seen.loops):,} link{'s' * (len(seen.loops) > 1)} to a folder above not followed: "
-            f"{shortened(seen.loops)}"
-        )
+        links = counted(len(seen.loops), "link")
+        notes.append(f"{links} to a folder above not followed: {shortened(seen.loops)}")
     if seen.misnamed:
-        notes.append(f"{seen.misnamed:,} name{'s' * (seen.misnamed > 1)} not in UTF-8 left out; rename them")
+        notes.append(f"{counted(seen.misnamed, 'name')} not in UTF-8 left out; rename them")
     return tuple(notes)
 
 

@@ -17,9 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, shortened
-from instar.datasets.hands import Floats, array_of, hands_of, json_of
-from instar.datasets.objects import counted
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, counted, existing, json_of, shortened
+from instar.datasets.hands import Floats, array_of, hands_of
 from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 
@@ -41,9 +40,7 @@ class _Picture:
 
 
 def _open(name: str, *, path: str, split: str, versions: str) -> Dataset:
-    root = Path(path).absolute()
-    if not root.is_dir():
-        raise missing(Path(path), "folder")
+    root = existing(path, "folder", Path.is_dir)
     notes: list[str] = []
     pictures: list[_Picture] = []
     splits = [each for each in _SPLITS if split in (each, "all") and (root / each / "rgb").is_dir()]
@@ -81,16 +78,12 @@ def _split(root: Path, split: str, every: bool, notes: list[str]) -> list[_Pictu
     chosen = [number for number in numbers if number < expected]
     if len(chosen) < expected:
         notes.append(f"{split}: {expected - len(chosen):,} of {counted(expected, 'picture')} not there, and left out")
-    return [
-        _picture(
-            root,
-            split,
-            number,
-            {"split": split, "sample": f"{number % len(hands):08d}", "version": names[number // len(hands)]},
-            hands[number % len(hands)],
-        )
-        for number in chosen
-    ]
+    pictures = []
+    for number in chosen:
+        version, sample = divmod(number, len(hands))
+        attributes = {"split": split, "sample": f"{sample:08d}", "version": names[version]}
+        pictures.append(_picture(root, split, number, attributes, hands[sample]))
+    return pictures
 
 
 def _picture(root: Path, split: str, number: int, attributes: dict[str, str], points: Floats | None) -> _Picture:

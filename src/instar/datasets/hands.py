@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from instar.datasets.dataset import missing
 from instar.outputs.poses import Poses
 
 Floats = npt.NDArray[np.float64]
-
-
-def json_of(file: Path) -> Any:
-    """What a JSON file says; a damaged one raises ValueError."""
-    if not file.is_file():
-        raise missing(file, "file")
-    try:
-        return json.loads(file.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{file}: not JSON, or damaged ({error})") from None
 
 
 def array_of(numbers: object, shape: tuple[int, ...]) -> Floats | None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc, shortened
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, existing, nfc
 from instar.datasets.windowing import (
     HORIZON,
     Ground,
@@ -19,10 +19,10 @@ from instar.datasets.windowing import (
     Scenes,
     Window,
     agents_parameter,
+    collected,
     frame_to,
     maps_in,
     named_columns,
-    not_csv,
 )
 from instar.spelling import Parameter
 from instar.warp import Size
@@ -42,15 +42,12 @@ class _Recording:
 
 
 def _open(name: str, *, path: str, maps: str, scale: float, agents: str, **window: Unpack[Window]) -> Dataset:
-    root = Path(path).absolute()
-    if not root.is_dir():
-        raise missing(Path(path), "folder")
+    root = existing(path, "folder", Path.is_dir)
     files = sorted(root.glob(f"*{_META}"))
     if not files:
         raise FileNotFoundError(f"{path}: there is no XX{_META} in it, e.g. 00{_META}")
     scenes = Scenes(path, Horizon.of(**window), agents)
     drawn = maps_in(Path(maps)) if maps else None
-    bare = []
     for file in files:
         recording = _recording(file)
         names = recording.number, f"location{recording.location}"
@@ -59,10 +56,8 @@ def _open(name: str, *, path: str, maps: str, scale: float, agents: str, **windo
             scenes.unmapped[recording.number] = drawn.place(*names)
             continue
         if not drawn:
-            bare.append(recording.number)
+            scenes.bare.append(recording.number)
         _read(file, recording, place, scale, scenes)
-    if bare:
-        scenes.notes.append(f"without maps= all ground is background: {shortened(bare)}")
     return scenes.dataset(name, root)
 
 
@@ -91,15 +86,12 @@ def _read(file: Path, recording: _Recording, place: Path | None, scale: float, s
 
 
 def _beside(file: Path, number: str, what: str) -> Path:
-    other = file.with_name(f"{number}_{what}.csv")
-    if not other.is_file():
-        raise missing(other, "file")
-    return other
+    return existing(str(file.with_name(f"{number}_{what}.csv")), "file", Path.is_file)
 
 
 def _recording(file: Path) -> _Recording:
     needed = ("frameRate", "locationId", "orthoPxToMeter")
-    rows = _collected(named_columns(file, needed), file)
+    rows = collected(named_columns(file, needed), file)
     try:
         fps, metres = (float(rows[name][0]) for name in ("frameRate", "orthoPxToMeter"))
         if not (math.isfinite(fps) and math.isfinite(metres) and fps > 0 and metres > 0):
@@ -113,7 +105,7 @@ def _recording(file: Path) -> _Recording:
 
 
 def _classes(file: Path) -> dict[str, str]:
-    rows = _collected(named_columns(file, ("trackId", "class")), file).drop_nulls()
+    rows = collected(named_columns(file, ("trackId", "class")), file).drop_nulls()
     return dict(zip(rows["trackId"], rows["class"], strict=True))
 
 
@@ -121,7 +113,7 @@ def _positions(file: Path, wanted: dict[str, str]) -> pl.DataFrame:
     """Only the tracks asked for are kept in memory: a file has up to a million lines."""
     table = named_columns(file, ("trackId", "frame", "xCenter", "yCenter"))
     kept = table.filter(pl.col("trackId").is_in(list(wanted)) | pl.col("trackId").is_null())
-    return _collected(
+    return collected(
         kept.select(
             "line",
             track="trackId",
@@ -132,13 +124,6 @@ def _positions(file: Path, wanted: dict[str, str]) -> pl.DataFrame:
         ),
         file,
     )
-
-
-def _collected(table: pl.LazyFrame, file: Path) -> pl.DataFrame:
-    try:
-        return table.collect()
-    except pl.exceptions.PolarsError as error:
-        raise not_csv(file, error) from None
 
 
 def _doubt(place: Path, reach: npt.NDArray[np.float64], scale: float) -> str:

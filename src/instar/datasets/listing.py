@@ -9,16 +9,12 @@ from functools import partial
 from pathlib import Path
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, missing, nfc
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, counted, existing, nfc, utf8_text
 
 
 def path_id(path: Path, root: Path) -> str:
     """A path's id relative to a root, or the whole path where it lies elsewhere."""
-    try:
-        inner = path.relative_to(root)
-    except ValueError:
-        return nfc(path.as_posix())
-    return nfc(inner.as_posix())
+    return nfc((path.relative_to(root) if path.is_relative_to(root) else path).as_posix())
 
 
 def _cases(pairs: list[tuple[str, str]]) -> Iterator[Case]:
@@ -36,13 +32,8 @@ def _there(path: Path) -> Path:
 
 
 def _open(name: str, *, path: str) -> Dataset:
-    file = Path(path).absolute()
-    if not file.is_file():
-        raise missing(Path(path), "list")
-    try:
-        text = file.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: a list is text in UTF-8, this is not ({error.reason})") from None
+    file = existing(path, "list", Path.is_file)
+    text = utf8_text(path, "a list is")
     distinct = Distinct()
     pairs = []
     for line in text.splitlines():
@@ -58,10 +49,7 @@ def _open(name: str, *, path: str) -> Dataset:
     pairs = [(distinct(each), target) for each, target in pairs]
     notes = []
     if distinct.repeated:
-        notes.append(
-            f"{distinct.repeated:,} line{'s' * (distinct.repeated > 1)} repeat an earlier one; "
-            "their ids end in #2, #3, …"
-        )
+        notes.append(f"{counted(distinct.repeated, 'line')} repeat an earlier one; their ids end in #2, #3, …")
     return Dataset(name, str(file.parent), partial(_cases, sorted(pairs)), notes=tuple(notes))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Place, first_existing, missing, nfc
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Place, existing, first_existing, nfc
 from instar.datasets.matlab import load, variables
 from instar.outputs.poses import Poses
 from instar.skeleton import skeleton
@@ -35,9 +35,7 @@ def _is_lsp(place: Place) -> bool:
 
 
 def _open(name: str, *, path: str, images: str | None) -> Dataset:
-    file = Path(path).absolute()
-    if not file.is_file():
-        raise missing(Path(path))
+    file = existing(path, test=Path.is_file)
     near = [Path(images)] if images else [file.parent / "images", file.parent]
     if file.suffix.lower() == ".csv":
         people = _from_csv(file, path)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from instar.datasets.dataset import missing
+from instar.datasets.dataset import existing
 
 T = TypeVar("T")
 
@@ -30,8 +30,7 @@ def load(path: Path, variable: str) -> Any:
 
 
 def _scipy_call(function: Callable[..., T], path: Path, **options: object) -> T:
-    if not path.is_file():
-        raise missing(path, "file")
+    existing(str(path), "file", Path.is_file)
     try:
         return function(str(path), **options)
     except NotImplementedError:

@@ -8,24 +8,30 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from instar.datasets.dataset import shortened
-from instar.datasets.masks import mask_from_polygons
+from instar.datasets.dataset import counted, shortened
+from instar.datasets.masks import Mask, Runs, mask_from_polygons, mask_from_runs
 from instar.outputs.detections import Detections
 from instar.warp import Size
 
-Floats = npt.NDArray[np.float64]
 Box = tuple[float, float, float, float]
 
 
 @dataclass(slots=True)
 class Thing:
-    """One annotated object, in pixels."""
+    """One annotated object, in pixels; no larger than needed: a file of COCO has close to a million."""
 
     id: str
     label: str
     box: Box
-    outline: Floats | None = None
-    """x0, y0, x1, y1, … of its corners."""
+    shape: Sequence[npt.ArrayLike] | Runs | None = None
+    """Polygons, each x0, y0, x1, y1, … of its corners; or the runs of a mask."""
+
+    def mask(self, size: Size) -> Mask:
+        """Its pixels; without a shape its box is the best that is known."""
+        if isinstance(self.shape, np.ndarray):
+            return mask_from_runs(self.shape, size)
+        x0, y0, x1, y1 = self.box
+        return mask_from_polygons([[x0, y0, x1, y0, x1, y1, x0, y1]] if self.shape is None else self.shape, size)
 
 
 class Left:
@@ -33,9 +39,9 @@ class Left:
 
     def __init__(self, what: str = "object") -> None:
         self.what = what
-        self.reasons: dict[str, list[str]] = {}
+        self.reasons: dict[str, list[object]] = {}
 
-    def __call__(self, reason: str, place: str) -> None:
+    def __call__(self, reason: str, place: object) -> None:
         self.reasons.setdefault(reason, []).append(place)
 
     def notes(self) -> list[str]:
@@ -43,11 +49,6 @@ class Left:
             f"{counted(len(places), self.what)} left out, {reason}: {shortened(places)}"
             for reason, places in self.reasons.items()
         ]
-
-
-def counted(number: int, what: str) -> str:
-    """`1 object`, `1,200 objects`."""
-    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def within(box: Sequence[float], size: tuple[float, float]) -> Box | str:
@@ -60,16 +61,13 @@ def within(box: Sequence[float], size: tuple[float, float]) -> Box | str:
 
 
 def truth_of(things: Iterable[Thing], size: Size | None, *, masks: bool) -> Detections:
-    """Masks are drawn where an object has an outline; one without is its box."""
+    """Masks are drawn where an object has a shape; one without is its box."""
     things = list(things)
     drawn = None
-    if masks and size and any(thing.outline is not None for thing in things):
+    if masks and size and any(thing.shape is not None for thing in things):
         drawn = np.zeros((len(things), size[1], size[0]), bool)
         for mask, thing in zip(drawn, things, strict=True):
-            x0, y0, x1, y1 = thing.box
-            mask[:] = mask_from_polygons(
-                [[x0, y0, x1, y0, x1, y1, x0, y1] if thing.outline is None else thing.outline], size
-            )
+            mask[:] = thing.mask(size)
     return Detections.from_xyxy(
         [thing.box for thing in things],
         [thing.label for thing in things],

@@ -14,10 +14,20 @@ from pathlib import Path
 import numpy as np
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, Place, missing, shortened
+from instar.datasets.dataset import (
+    PATH,
+    Dataset,
+    DatasetFamily,
+    Distinct,
+    Place,
+    counted,
+    existing,
+    shortened,
+    utf8_text,
+)
 from instar.datasets.hands import Floats, array_of, hands_of
 from instar.datasets.listing import path_id
-from instar.datasets.objects import Left, counted
+from instar.datasets.objects import Left
 from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 
@@ -36,9 +46,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _open(name: str, *, path: str, split: str) -> Dataset:
-    place = Path(path).absolute()
-    if not place.exists():
-        raise missing(Path(path))
+    place = existing(path)
     files = _files(place) if place.is_dir() else [place]
     if split != "all":
         files = [file for file in files if file.parent.name.lower() == split]
@@ -68,12 +76,8 @@ def _open(name: str, *, path: str, split: str) -> Dataset:
 
 def _read(file: Path, left: Left) -> list[tuple[str, Floats]]:
     """By picture: (hands, 21, 2) in pixels, NaN where a landmark cannot be seen."""
-    try:
-        lines = file.read_bytes().decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{file}: labels are text in UTF-8, this is not ({error.reason})") from None
     hands = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(utf8_text(file, "labels are").splitlines(), 1):
         picture, *words = (word.strip() for word in line.strip().rstrip(",").split(","))
         if not picture and not words:
             continue

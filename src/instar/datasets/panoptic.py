@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, Place, missing, nfc
-from instar.datasets.hands import Floats, array_of, hands_of, json_of
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, Place, counted, existing, json_of, nfc
+from instar.datasets.hands import Floats, array_of, hands_of
 from instar.datasets.listing import path_id
-from instar.datasets.objects import Left, counted
+from instar.datasets.objects import Left
 from instar.image import Crop
 from instar.outputs.poses import Poses
 from instar.spelling import Parameter
@@ -50,9 +50,7 @@ class _Hand:
 
 
 def _open(name: str, *, path: str, crop: float | None, size: int | None) -> Dataset:
-    place = Path(path).absolute()
-    if not place.exists():
-        raise missing(Path(path))
+    place = existing(path)
     if size is not None and crop is None:
         raise ValueError(f"{name}: size is that of crops; say how large they are as well, e.g. crop=2.2")
     files = sorted(place.rglob("*.json")) if place.is_dir() else [place]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc, shortened
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, existing, nfc
 from instar.datasets.windowing import (
     HORIZON,
     Ground,
@@ -42,10 +42,7 @@ def _is_sdd(folder: Path) -> bool:
 
 
 def _open(name: str, *, path: str, maps: str, agents: str, **window: Unpack[Window]) -> Dataset:
-    root = Path(path).absolute()
-    horizon = Horizon.of(**window)
-    if not root.is_dir():
-        raise missing(Path(path), "folder")
+    root, horizon = existing(path, "folder", Path.is_dir), Horizon.of(**window)
     if (root / _COMPACT).is_file():
         if agents.strip().casefold() not in (_AGENTS.casefold(), "all"):
             raise ValueError(
@@ -114,7 +111,6 @@ def _read_original(root: Path, path: str, maps: Maps | None, scenes: Scenes) -> 
     files = sorted([*root.glob("annotations/*/video*/annotations.txt"), *root.glob("*/video*/annotations.txt")])
     if not files:
         raise FileNotFoundError(f"{path}: neither {_COMPACT} nor annotations/SCENE/video0/annotations.txt lies there")
-    bare = []
     for file in files:
         scene = nfc(f"{file.parent.parent.name}_{file.parent.name.removeprefix('video')}")
         place = maps.find(scene) if maps else None
@@ -125,13 +121,11 @@ def _read_original(root: Path, path: str, maps: Maps | None, scenes: Scenes) -> 
         if seen.is_empty():
             continue
         if place is None:
-            bare.append(scene)
+            scenes.bare.append(scene)
             ground = Ground(scene, str(file), size=_frame(file, seen, scene))
         else:
             ground = Ground(scene, str(place))
         scenes.add(ground, seen, _FPS)
-    if bare:
-        scenes.notes.append(f"without maps= all ground is background: {shortened(bare)}")
 
 
 def _boxes(file: Path) -> pl.DataFrame:

@@ -11,8 +11,17 @@ from typing import Any, Unpack
 
 import polars as pl
 
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc
-from instar.datasets.windowing import HORIZON, Ground, Horizon, Scenes, Window, agents_parameter, named_columns, not_csv
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, existing, nfc
+from instar.datasets.windowing import (
+    HORIZON,
+    Ground,
+    Horizon,
+    Scenes,
+    Window,
+    agents_parameter,
+    collected,
+    named_columns,
+)
 from instar.scene import BACKGROUND
 from instar.spelling import Parameter, nearest
 
@@ -37,9 +46,7 @@ class _Description:
 
 
 def _open(name: str, *, path: str, scene: str | None, map: str, agents: str, **window: Unpack[Window]) -> Dataset:
-    file = Path(path).absolute()
-    if not file.is_file():
-        raise missing(Path(path), "file")
+    file = existing(path, "file", Path.is_file)
     toml = Path(scene).absolute() if scene else file.with_name("scene.toml")
     description = _described(toml)
     scenes = Scenes(path, Horizon.of(**window), agents)
@@ -50,8 +57,7 @@ def _open(name: str, *, path: str, scene: str | None, map: str, agents: str, **w
         if drawn is None:
             scenes.unmapped[title] = f'named in {toml}: map = "{title}.png", or a table [map] by scene'
             continue
-        if not drawn.is_file():
-            raise missing(drawn, f"class map of {title}")
+        existing(str(drawn), f"class map of {title}", Path.is_file)
         metres = description.metres.get(title) if isinstance(description.metres, Mapping) else description.metres
         scenes.add(Ground(title, str(drawn), description.names, metres=metres), rows, description.rate)
     return scenes.dataset(name, file.parent)
@@ -68,11 +74,7 @@ def _positions(file: Path) -> pl.DataFrame:
         agent="class" if "class" in there else pl.lit(None, pl.String),
         scene=pl.col("scene").fill_null(stem) if "scene" in there else stem,
     )
-    try:
-        rows = chosen.collect()
-    except pl.exceptions.PolarsError as error:
-        raise not_csv(file, error) from None
-    return rows.with_columns(pl.col("track", "scene").str.normalize("NFC"))
+    return collected(chosen, file).with_columns(pl.col("track", "scene").str.normalize("NFC"))
 
 
 # --- scene.toml ------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, existing, nfc
 from instar.image import Unreadable
 from instar.spelling import Parameter
 from instar.video import count_frames
@@ -21,9 +21,7 @@ def _cases(path: Path, frames: range, digits: int) -> Iterator[Case]:
 
 
 def _open(name: str, *, path: str, stride: int, start: int, stop: int | None) -> Dataset:
-    file = Path(path).absolute()
-    if not file.is_file():
-        raise missing(Path(path), "video")
+    file = existing(path, "video", Path.is_file)
     try:
         count = count_frames(file, stop=stop)
     except Unreadable as error:

@@ -12,9 +12,9 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc, shortened
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, counted, existing, missing, nfc, shortened
 from instar.datasets.folder import FOLDER
-from instar.datasets.objects import Left, Thing, counted, truth_of, within
+from instar.datasets.objects import Left, Thing, truth_of, within
 from instar.image import picture_size
 from instar.outputs.detections import Detections
 from instar.spelling import Parameter, nearest
@@ -38,9 +38,7 @@ class _Picture:
 
 
 def _open(name: str, *, path: str, images: str | None, split: str, difficult: bool) -> Dataset:
-    root = Path(path).absolute()
-    if not root.is_dir():
-        raise missing(Path(path), "folder")
+    root = existing(path, "folder", Path.is_dir)
     written = root / _ANNOTATIONS if (root / _ANNOTATIONS).is_dir() else root
     files = {_stem(file, written): file for file in sorted(written.rglob("*.xml"))}
     if not files:

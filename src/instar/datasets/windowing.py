@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.case import Case
-from instar.datasets.dataset import Dataset, Distinct, missing, nfc, shortened
+from instar.datasets.dataset import Dataset, Distinct, counted, existing, nfc, shortened
 from instar.outputs.forecast import Forecast
 from instar.scene import BACKGROUND, Track
 from instar.spelling import Parameter, nearest
@@ -188,6 +188,8 @@ class Scenes:
     """The classes of agents that were met."""
     unmapped: dict[str, str] = field(default_factory=dict)
     """Scenes without a map, and where it should lie."""
+    bare: list[str] = field(default_factory=list)
+    """Scenes whose ground nobody asked for."""
     _distinct: Distinct = field(default_factory=Distinct)
     _odd: list[str] = field(default_factory=list)
     _empty: list[str] = field(default_factory=list)
@@ -277,31 +279,29 @@ class Scenes:
         if self.unmapped:
             scene, place = next(iter(self.unmapped.items()))
             yield (
-                f"{_many(len(self.unmapped), 'scene')} left out, without a class map: "
+                f"{counted(len(self.unmapped), 'scene')} left out, without a class map: "
                 f"{shortened(list(self.unmapped))}; that of {scene} should be {place}"
             )
         yield from self.notes
+        if self.bare:
+            yield f"without maps= all ground is background: {shortened(self.bare)}"
         yield from self._damage()
         if self._repeated:
-            yield f"{_many(self._repeated, 'position')} left out, of a track and frame that were there already"
+            yield f"{counted(self._repeated, 'position')} left out, of a track and frame that were there already"
         if self._short:
             yield (
-                f"{_many(self._short, 'track')} shorter than {self.horizon}; "
+                f"{counted(self._short, 'track')} shorter than {self.horizon}; "
                 "where a track has a gap, each part counts for itself"
             )
 
     def _damage(self) -> Iterator[str]:
         if self._empty:
-            yield f"{_many(len(self._empty), 'file')} without positions: {shortened(self._empty)}"
+            yield f"{counted(len(self._empty), 'file')} without positions: {shortened(self._empty)}"
         if self._odd:
             yield (
-                f"{_many(len(self._odd), 'line')} left out, without a track or with something else where a number "
+                f"{counted(len(self._odd), 'line')} left out, without a track or with something else where a number "
                 f"should be: {shortened(self._odd)}"
             )
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 # --- cases -----------------------------------------------------------------------------------------
@@ -376,9 +376,8 @@ class Maps:
 
 
 def maps_in(folder: Path) -> Maps:
-    if not folder.is_dir():
-        raise missing(folder, "folder of class maps")
-    return Maps(folder.absolute(), {nfc(file.name): file.absolute() for file in sorted(folder.iterdir())})
+    there = existing(str(folder), "folder of class maps", Path.is_dir)
+    return Maps(there, {nfc(file.name): file for file in sorted(there.iterdir())})
 
 
 def named_columns(file: Path, needed: Sequence[str], optional: Sequence[str] = ()) -> pl.LazyFrame:
@@ -396,7 +395,7 @@ def named_columns(file: Path, needed: Sequence[str], optional: Sequence[str] = (
         )
         names = {name.strip(): name for name in table.collect_schema().names() if name != _LINE}
     except pl.exceptions.PolarsError as error:
-        raise not_csv(file, error) from None
+        raise _not_csv(file, error) from None
     if lacking := [name for name in needed if name not in names]:
         raise ValueError(
             f"{file}: its first line names no {', '.join(lacking)}; it has "
@@ -407,5 +406,12 @@ def named_columns(file: Path, needed: Sequence[str], optional: Sequence[str] = (
     return table.select(pl.col(_LINE).alias("line"), *columns)
 
 
-def not_csv(file: Path, error: Exception) -> ValueError:
+def collected(table: pl.LazyFrame, file: Path) -> pl.DataFrame:
+    try:
+        return table.collect()
+    except pl.exceptions.PolarsError as error:
+        raise _not_csv(file, error) from None
+
+
+def _not_csv(file: Path, error: Exception) -> ValueError:
     return ValueError(f"{file}: not a table that can be read, or damaged ({str(error).strip().splitlines()[0]})")

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, missing, nfc, shortened
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, counted, existing, missing, nfc, shortened
 from instar.datasets.folder import FOLDER
-from instar.datasets.objects import Left, Thing, counted, truth_of, within
+from instar.datasets.objects import Left, Thing, truth_of, within
 from instar.image import picture_size
 from instar.outputs.detections import Detections
 from instar.spelling import Parameter
@@ -106,9 +106,7 @@ class _Picture:
 
 
 def _open(name: str, *, path: str, split: str, names: str | None, masks: bool) -> Dataset:
-    place = Path(path).absolute()
-    if not place.exists():
-        raise missing(Path(path))
+    place = existing(path)
     if place.is_file() and not _description(place).get("names"):
         raise ValueError(f"{path}: a file for yolo is its data.yaml, which has names; this has none")
     yaml = place if place.is_file() else _described(place)
@@ -281,8 +279,8 @@ def _cases(pictures: list[_Picture], masks: bool) -> Iterator[Case]:
 
 def _thing(row: _Row, size: Size) -> Thing:
     (width, height), (x0, y0, x1, y1) = size, row.box
-    outline = None if row.outline is None else (row.outline.reshape(-1, 2) * size).ravel()
-    return Thing(str(row.line), row.label, (x0 * width, y0 * height, x1 * width, y1 * height), outline)
+    shape = None if row.outline is None else [(row.outline.reshape(-1, 2) * size).ravel()]
+    return Thing(str(row.line), row.label, (x0 * width, y0 * height, x1 * width, y1 * height), shape)
 
 
 # fmt: off
