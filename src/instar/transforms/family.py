@@ -66,13 +66,11 @@ class TransformationFamily:
             return _kept(source.warped(warp, self.resampling)), Change(warp)
         if self.form == "photometric":
             assert isinstance(source, Image)
-            image = source
-            changed = self.function(*((image.pixels, rng) if self.random else (image.pixels,)), **values)
-            if changed.shape != image.pixels.shape or changed.dtype != np.uint8:
-                raise TypeError(
-                    f"{self.name} returned {changed.dtype} {changed.shape}, expected uint8 {image.pixels.shape}"
-                )
-            return Image(changed), Change.none(image.size)
+            pixels = source.pixels
+            changed = self.function(*((pixels, rng) if self.random else (pixels,)), **values)
+            if changed.shape != pixels.shape or changed.dtype != np.uint8:
+                raise TypeError(f"{self.name} returned {changed.dtype} {changed.shape}, expected uint8 {pixels.shape}")
+            return Image(changed), Change.none(source.size)
         followed, change = cast("tuple[Input, Change]", self.function(source, needs, rng, **values))
         return _kept(followed), change
 
@@ -103,19 +101,10 @@ class Step:
         for parameter in self.family.parameters:
             value = self.values[parameter.name]
             if isinstance(value, Transformation):
-                value = _Verbatim(value.id if shared else value.seed_id)
+                value = Call(value.id if shared else value.seed_id)  # written as it stands
             values[parameter.name] = value
         kept = tuple(p for p in self.family.parameters if shared or not p.shared)
         return spell(self.family.name, values, kept)
-
-
-class _Verbatim(Call):
-    """A spelling inside another: written as it stands."""
-
-    __slots__ = ()
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,16 +173,7 @@ def draw_seed(run_seed: int, case: str, transformation: Transformation | str, dr
     return int(xxhash.xxh3_64_intdigest(text.encode()) >> 1)
 
 
-_KINDS: dict[object, Kind] = {
-    float: "float",
-    int: "int",
-    str: "text",
-    bool: "bool",
-    "float": "float",
-    "int": "int",
-    "str": "text",
-    "bool": "bool",
-}
+_KINDS: dict[object, Kind] = {"float": "float", "int": "int", "str": "text", "bool": "bool"}
 
 
 def family_of_function(function: Callable[..., object], name: str) -> TransformationFamily:
@@ -202,7 +182,8 @@ def family_of_function(function: Callable[..., object], name: str) -> Transforma
     for place, (key, declared) in enumerate(inspect.signature(function).parameters.items()):
         if place == 0:
             continue
-        kind = _KINDS.get(declared.annotation)
+        annotation = declared.annotation  # a class, or its name where annotations are not evaluated
+        kind = _KINDS.get(annotation.__name__ if isinstance(annotation, type) else annotation)
         if kind is None:
             raise TypeError(f"{name}: parameter {key} must be annotated float, int, str or bool")
         default = REQUIRED if declared.default is inspect.Parameter.empty else declared.default

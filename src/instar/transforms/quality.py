@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from instar.spelling import Parameter
 from instar.transforms.family import TransformationFamily
-from instar.warp import Size, Warp
+from instar.transforms.spatial import rescale
 
 Pixels = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
@@ -26,10 +26,6 @@ def _looked_up(pixels: Pixels, values: Floats) -> Pixels:
     """Every grey level replaced by its value, rounded and saturated: what is pointwise has 256 answers."""
     table = np.clip(np.rint(values), 0, 255).astype(np.uint8)
     return np.asarray(cv2.LUT(pixels, table), dtype=np.uint8)
-
-
-def resolution(size: Size, *, factor: float) -> Warp:
-    return Warp.scale(size, factor, factor)
 
 
 def gamma(pixels: Pixels, *, gamma: float) -> Pixels:
@@ -119,7 +115,7 @@ def _has_square_kernel(kernel: str, direction: float, **_: object) -> None:
 
 # fmt: off
 FAMILIES = (
-    TransformationFamily("resolution", "quality", "spatial", resolution, (
+    TransformationFamily("resolution", "quality", "spatial", rescale, (
         Parameter("factor", "float", low=0, open_low=True, high=1, open_high=True, ordered=True, help="of both sides"),
     ), help="Fewer pixels by area resampling, not scaled back: the system sees a smaller image.", resampling="area"),
     TransformationFamily("gamma", "quality", "photometric", gamma, (

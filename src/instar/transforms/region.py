@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Literal
 
 import cv2
@@ -124,12 +124,8 @@ def object_parts(objects: Detections, size: Size, ratio: float, by: By, only: in
     ]
     if not wholes:
         raise NotApplicable("no objects in this image" if only < 0 else f"object {only} is out of sight")
-    field = Cells(
-        min(w.x0 for _, w in wholes),
-        min(w.y0 for _, w in wholes),
-        max(w.x1 for _, w in wholes),
-        max(w.y1 for _, w in wholes),
-    )
+    corners = np.array([astuple(whole) for _, whole in wholes])
+    field = Cells(*corners[:, :2].min(0).tolist(), *corners[:, 2:].max(0).tolist())
     mask = np.zeros((field.y1 - field.y0, field.x1 - field.x0), np.uint8)
     boxes, ids = [], []
     for number, whole in wholes:

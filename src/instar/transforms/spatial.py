@@ -13,16 +13,8 @@ from instar.transforms.family import Needs, TransformationFamily
 from instar.warp import Size, Warp
 
 
-def identity(size: Size) -> Warp:
-    return Warp.identity(size)
-
-
 def stretch(size: Size, *, height: float, width: float) -> Warp:
     return Warp.scale(size, width, height)
-
-
-def mirror(size: Size, *, axis: Literal["h", "v", "both"]) -> Warp:
-    return Warp.mirror(size, axis)
 
 
 def rotation(
@@ -40,16 +32,8 @@ def rotation(
     return source.warped(applied), Change(declared)
 
 
-def rotate90(size: Size, *, quarters: int) -> Warp:
-    return Warp.rotate90(size, quarters)
-
-
 def rescale(size: Size, *, factor: float) -> Warp:
     return Warp.scale(size, factor, factor)
-
-
-def shear(size: Size, *, x: float, y: float) -> Warp:
-    return Warp.shear(size, x, y)
 
 
 def _factor(name: str, help: str) -> Parameter:
@@ -58,12 +42,12 @@ def _factor(name: str, help: str) -> Parameter:
 
 # fmt: off
 FAMILIES = (
-    TransformationFamily("identity", "spatial", "spatial", identity,
+    TransformationFamily("identity", "spatial", "spatial", Warp.identity,
         help="Nothing changes; predicted anew, it measures the system's own noise."),
     TransformationFamily("stretch", "spatial", "spatial", stretch,
         (_factor("height", "factor of the height"), _factor("width", "factor of the width")),
         help="Height and width times their factors, bilinear; the new sides are whole pixels."),
-    TransformationFamily("mirror", "spatial", "spatial", mirror,
+    TransformationFamily("mirror", "spatial", "spatial", Warp.mirror,
         (Parameter("axis", "choice", choices=("h", "v", "both"), help="h exchanges left and right"),),
         help="Mirrored along one axis or both; h and v exchange left and right landmarks, both does not. ⚠ MET-POSE's "
              "code exchanged them for both and not for v: mirror(v) => poses(handedness=kept), mirror(both) => "
@@ -76,12 +60,12 @@ FAMILIES = (
         help="Rotated about the middle in pixel space, same frame, black border. ⚠ centre=swapped is MET-POSE's code: "
              "the image turns about (H/2, W/2), landmarks in 0–1 coordinates about (0.5, 0.5), so that a right system "
              "fails on every image that is not square.", inputs=("image", "scene")),
-    TransformationFamily("rotate90", "spatial", "spatial", rotate90,
+    TransformationFamily("rotate90", "spatial", "spatial", Warp.rotate90,
         (Parameter("quarters", "int", low=1, high=3, help="quarter turns, counter-clockwise as seen"),),
         help="Turned by quarters with the frame, without resampling."),
     TransformationFamily("rescale", "spatial", "spatial", rescale, (_factor("factor", "of both sides"),),
         help="The whole input smaller or larger, bilinear; resolution shrinks by area."),
-    TransformationFamily("shear", "spatial", "spatial", shear, (
+    TransformationFamily("shear", "spatial", "spatial", Warp.shear, (
         Parameter("x", "float", low=-1, open_low=True, high=1, open_high=True, ordered=True,
                   help="pixels to the right per pixel below the middle"),
         Parameter("y", "float", 0, low=-1, open_low=True, high=1, open_high=True, ordered=True,
