@@ -152,15 +152,19 @@ class _Process:
         self.connection.close()
         self.log.close()
 
-    def last_words(self) -> str:
-        """The end of what it wrote to stderr: why a native library died is said nowhere else."""
+    def end(self) -> str:
+        """How it ended, and its last words on stderr: why a native library died is said nowhere else."""
+        code = self.child.wait()
+        how, words = f"exit {code}", ""
+        with suppress(ValueError):
+            how = signal.Signals(-code).name if code < 0 else how
         with suppress(OSError):
             self.log.flush()
             size = self.log.seek(0, os.SEEK_END)
             self.log.seek(max(0, size - 2000))
             lines = self.log.read().decode("utf-8", "replace").strip().splitlines()
-            return " / ".join(line.strip() for line in lines[-3:] if line.strip())[-400:]
-        return ""
+            words = " / ".join(line.strip() for line in lines[-3:] if line.strip())[-400:]
+        return f"({how}){': ' * bool(words)}{words}"
 
 
 def default_workers() -> int:
@@ -196,12 +200,9 @@ def greeted(process: _Process) -> WorkerInfo:
     try:
         (message,) = received(process.connection)
     except (EOFError, OSError):
-        process.child.wait()
-        words = process.last_words()
+        end = process.end()
         process.kill()
-        raise SystemFailed(
-            f"the worker died while it loaded the system ({_exit(process)}){': ' * bool(words)}{words}"
-        ) from None
+        raise SystemFailed(f"the worker died while it loaded the system {end}") from None
     if isinstance(message, Failed):
         process.kill()
         raise SystemFailed(message.reason)
@@ -209,14 +210,6 @@ def greeted(process: _Process) -> WorkerInfo:
     process.ready, process.batch = True, message.info.batch
     process.heard = time.monotonic()
     return message.info
-
-
-def _exit(process: _Process) -> str:
-    code = process.child.returncode
-    if code is not None and code < 0:
-        with suppress(ValueError):
-            return signal.Signals(-code).name
-    return f"exit {code}"
 
 
 def execute(
@@ -356,9 +349,7 @@ class _Coordinator:
         try:
             messages: list[Message] = received(process.connection)
         except (EOFError, OSError):
-            process.child.wait()
-            words = process.last_words()
-            self._bury(process, "crashed", f"the worker process died ({_exit(process)}){': ' * bool(words)}{words}")
+            self._bury(process, "crashed", f"the worker process died {process.end()}")
             return
         process.heard = time.monotonic()
         for message in messages:
