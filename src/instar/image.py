@@ -9,6 +9,7 @@ import tempfile
 import threading
 import zlib
 from base64 import b64encode
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -195,13 +196,21 @@ def decode_image(data: bytes, name: str) -> Image:
 
 def _without_profile(data: bytes) -> bytes:
     """A PNG less its colour profile, which is not applied; of many an editor's libpng complains on stderr."""
-    place = 8
-    while place + 8 <= len(data) and (kind := data[place + 4 : place + 8]) != b"IDAT":
-        end = place + 12 + int.from_bytes(data[place : place + 4], "big")
+    for kind, start, end in png_chunks(data):
         if kind == b"iCCP":
-            return data[:place] + data[end:]
-        place = end
+            return data[:start] + data[end:]
+        if kind == b"IDAT":
+            break
     return data
+
+
+def png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
+    """Kind, start and end of a PNG's chunks, as far as they are whole: OpenCV believes their lengths, and clears
+    gigabytes for a damaged one."""
+    start = 8
+    while start + 12 <= len(data) and (end := start + 12 + int.from_bytes(data[start : start + 4], "big")) <= len(data):
+        yield data[start + 4 : start + 8], start, end
+        start = end
 
 
 class _NotForEyes(ValueError):
@@ -264,18 +273,12 @@ def _jpeg(data: bytes) -> _Header:
 
 
 def _png(data: bytes) -> _Header:
-    """Walks the chunks: OpenCV believes their lengths, and clears gigabytes for a damaged one."""
-    at, orientation = 8, 1
-    size = (int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big"))
-    while at + 12 <= len(data):
-        length, kind = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
-        if at + 12 + length > len(data):
-            break
+    orientation, size = 1, (int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big"))
+    for kind, start, end in png_chunks(data):
         if kind == b"IEND":
             return _Header("png", size, orientation)
         if kind == b"eXIf":
-            orientation = _orientation(data[at + 8 : at + 8 + length])
-        at += 12 + length
+            orientation = _orientation(data[start + 8 : end - 4])
     return _Header("png", size, orientation, "its end is missing")
 
 

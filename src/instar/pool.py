@@ -24,7 +24,8 @@ import numpy.typing as npt
 import xxhash
 
 from instar.case import case_id
-from instar.image import Image, Unreadable
+from instar.image import Image, Unreadable, png_chunks
+from instar.json_values import PNG
 from instar.spelling import nearest
 from instar.warp import Size, Warp
 
@@ -272,20 +273,18 @@ def _label(name: str) -> str:
 def _plain_png(data: bytes) -> tuple[bytes, Size]:
     """A PNG's chunks that hold pixels, and its size; raises Unreadable where it is damaged or has no alpha.
 
-    OpenCV believes the lengths of chunks, and libpng complains of many a colour profile on stderr.
+    Of many a colour profile libpng complains on stderr.
     """
-    if not data.startswith(b"\x89PNG\r\n\x1a\n"):
+    if not data.startswith(PNG):
         raise Unreadable("not a PNG")
-    kept, at = {b"IHDR": b"", b"PLTE": b"", b"tRNS": b"", b"IDAT": b"", b"IEND": b""}, 8
-    pieces: list[bytes] = [data[:8]]
-    while at + 12 <= len(data) and not kept[b"IEND"]:
-        kind, end = data[at + 4 : at + 8], at + 12 + int.from_bytes(data[at : at + 4], "big")
-        if end > len(data):
-            break
+    kept = {b"IHDR": b"", b"PLTE": b"", b"tRNS": b"", b"IDAT": b"", b"IEND": b""}
+    pieces = [PNG]
+    for kind, start, end in png_chunks(data):
         if kind in kept:
-            kept[kind] = kept[kind] or data[at:end]
-            pieces.append(data[at:end])
-        at = end
+            kept[kind] = kept[kind] or data[start:end]
+            pieces.append(data[start:end])
+        if kind == b"IEND":
+            break
     header = kept[b"IHDR"]
     if len(header) != 25 or not kept[b"IEND"]:
         raise Unreadable(f"truncated or damaged ({len(data):,} bytes)")
