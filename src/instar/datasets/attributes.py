@@ -47,7 +47,7 @@ def _open(family: DatasetFamily, name: str, *, attributes: str | None, **values:
 
 def _rows(file: Path) -> Rows:
     """By case; what is empty is left out. A column is of numbers or of truth values where all its lines are."""
-    existing(str(file), "table of attributes", Path.is_file)
+    existing(file, "table of attributes", Path.is_file)
     try:
         table = pl.read_csv(file, schema_overrides={"case": pl.String}, infer_schema_length=None)
     except (pl.exceptions.PolarsError, OSError) as error:

@@ -64,17 +64,16 @@ def _open(name: str, *, path: str, images: str | None) -> Dataset:
 def _lines(text: str, path: str) -> Iterator[tuple[int, str, str]]:
     """The number of each line, its picture and its caption."""
     first = text.partition("\n")[0]
+    numbered = ((number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip())
     if _TOKEN.match(first.strip()):
-        for number, line in enumerate(text.splitlines(), 1):
-            if line.strip():
-                match = _TOKEN.match(line.strip())
-                if match is None:
-                    raise ValueError(f"{path}, line {number}: expected `picture.jpg#0`, a tab and a caption")
-                yield number, match[1], match[2]
+        for number, line in numbered:
+            match = _TOKEN.match(line.strip())
+            if match is None:
+                raise ValueError(f"{path}, line {number}: expected `picture.jpg#0`, a tab and a caption")
+            yield number, match[1], match[2]
     elif first.lstrip().startswith("{"):
-        for number, line in enumerate(text.splitlines(), 1):
-            if line.strip():
-                yield from _of_json(number, line, path)
+        for number, line in numbered:
+            yield from _of_json(number, line, path)
     else:
         mark = next((mark for mark in ("\t", "|", ",") if mark in first), ",")
         rows = csv.reader(io.StringIO(text), delimiter=mark)

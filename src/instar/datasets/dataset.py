@@ -115,7 +115,7 @@ def missing(path: Path, what: str = "file or folder") -> FileNotFoundError:
     return FileNotFoundError(f"there is no {what} {str(path)!r}{nearest(path.name, names)}")
 
 
-def existing(path: str, what: str = "file or folder", test: Callable[[Path], bool] = Path.exists) -> Path:
+def existing(path: str | Path, what: str = "file or folder", test: Callable[[Path], bool] = Path.exists) -> Path:
     """The absolute path of what a user named; raises where it is not there, or is something else."""
     if not test(Path(path)):
         raise missing(Path(path), what)
@@ -132,7 +132,7 @@ def utf8_text(path: str | Path, what: str) -> str:
 
 def json_of(file: Path) -> Any:
     """What a JSON file says; a damaged one raises ValueError."""
-    existing(str(file), "file", Path.is_file)
+    existing(file, "file", Path.is_file)
     try:
         return json.loads(file.read_bytes())
     except (ValueError, RecursionError) as error:

@@ -129,7 +129,7 @@ def _metres_at(to_metres: Warp, position: Floats) -> float | None:
 
 
 def _homography(file: Path) -> Warp:
-    existing(str(file), "homography", Path.is_file)
+    existing(file, "homography", Path.is_file)
     try:
         lines = (line.replace(",", " ").split() for line in _text(file).splitlines() if line.strip())
         matrix = np.array([[float(part) for part in line] for line in lines])

@@ -86,7 +86,7 @@ def _read(file: Path, recording: _Recording, place: Path | None, scale: float, s
 
 
 def _beside(file: Path, number: str, what: str) -> Path:
-    return existing(str(file.with_name(f"{number}_{what}.csv")), "file", Path.is_file)
+    return existing(file.with_name(f"{number}_{what}.csv"), "file", Path.is_file)
 
 
 def _recording(file: Path) -> _Recording:

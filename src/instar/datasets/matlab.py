@@ -30,7 +30,7 @@ def load(path: Path, variable: str) -> Any:
 
 
 def _scipy_call(function: Callable[..., T], path: Path, **options: object) -> T:
-    existing(str(path), "file", Path.is_file)
+    existing(path, "file", Path.is_file)
     try:
         return function(str(path), **options)
     except NotImplementedError:

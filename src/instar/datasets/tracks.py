@@ -57,7 +57,7 @@ def _open(name: str, *, path: str, scene: str | None, map: str, agents: str, **w
         if drawn is None:
             scenes.unmapped[title] = f'named in {toml}: map = "{title}.png", or a table [map] by scene'
             continue
-        existing(str(drawn), f"class map of {title}", Path.is_file)
+        existing(drawn, f"class map of {title}", Path.is_file)
         metres = description.metres.get(title) if isinstance(description.metres, Mapping) else description.metres
         scenes.add(Ground(title, str(drawn), description.names, metres=metres), rows, description.rate)
     return scenes.dataset(name, file.parent)

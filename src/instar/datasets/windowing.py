@@ -376,7 +376,7 @@ class Maps:
 
 
 def maps_in(folder: Path) -> Maps:
-    there = existing(str(folder), "folder of class maps", Path.is_dir)
+    there = existing(folder, "folder of class maps", Path.is_dir)
     return Maps(there, {nfc(file.name): file for file in sorted(there.iterdir())})
 
 

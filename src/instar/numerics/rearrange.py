@@ -195,10 +195,10 @@ def _cuts(call: Call, shape: Shape, operands: Operands) -> list[tuple[int, int, 
     else:
         if any(optional(operands, index) is not None and _whole_operand(operands, index) is None for index in (3, 4)):
             return None
-        starts, ends, axes, steps = (_whole_operand(operands, index) for index in (1, 2, 3, 4))
+        starts, ends, own_axes, own_steps = (_whole_operand(operands, index) for index in (1, 2, 3, 4))
         if starts is None or ends is None:
             return None
-        axes, steps = axes or range(len(starts)), steps or [1] * len(starts)
+        axes, steps = own_axes or range(len(starts)), own_steps or [1] * len(starts)
     return [
         (axis % len(shape), start, end, step) for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
     ]
