@@ -301,7 +301,7 @@ TOLERANCE = 0.1
 DECLARED_WRONGLY = ("centre=swapped", *(f"motion(20, {turn}, kernel=square)" for turn in (0, 45, 90)))
 """The original's defects, spelled out: the picture does not move as is said."""
 OFF_CENTRE = ("kernel=unnormalised", "background_noise(128)", "jpeg(50)")
-"""Likewise, by less than a pixel; noise so strong that most of a marker is cut off at black or white; blocks of a codec."""
+"""Likewise, by less than a pixel; noise so strong that most of a marker is cut off at black or white; a codec."""
 
 
 def spotted(x: float, y: float) -> Image:
