@@ -489,3 +489,44 @@ def test_interpolation_is_bilinear() -> None:
     expected = np.clip((np.arange(20) + 0.5) / 2 - 0.5, 0, 9) * 20
     assert np.abs(wide - expected).max() <= 0.5
     assert np.array_equal(wide, cv2.resize(ramp, (20, 1))[0, :, 0])
+
+
+# --- moved frames, and codecs ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("text", "columns", "lines"), [("shift(0.25, 0.1)", 10, 3), ("shift(-0.25)", -10, 0)])
+def test_shift_copies_whole_pixels_and_leaves_black(text: str, columns: int, lines: int) -> None:
+    pixels = noisy(40, 30)
+    padded = np.pad(pixels, ((40, 40), (40, 40), (0, 0)))
+    assert np.array_equal(after(text, pixels), padded[40 - lines : 70 - lines, 40 - columns : 80 - columns])
+
+
+@pytest.mark.parametrize(
+    ("at", "left", "top"),
+    [("middle", 5, 3), ("top_left", 0, 0), ("top_right", 10, 0), ("bottom_left", 0, 7), ("bottom_right", 10, 7)],
+)
+def test_crop_copies_the_part_that_is_kept(at: str, left: int, top: int) -> None:
+    pixels = noisy(40, 31)
+    warp = done(f"crop(0.76, {at})", pixels).warp
+    assert np.array_equal(after(f"crop(0.76, {at})", pixels), pixels[top : top + 24, left : left + 30])
+    assert warp.points([[10.5, 9.5]]).tolist() == [[10.5 - left, 9.5 - top]]
+
+
+@pytest.mark.parametrize(("sides", "x", "y"), [("all", 4, 3), ("left_right", 4, 0), ("top_bottom", 0, 3)])
+def test_pad_puts_a_black_border_around_a_copy(sides: str, x: int, y: int) -> None:
+    pixels = noisy(40, 30)
+    assert np.array_equal(after(f"pad(0.1, {sides})", pixels), np.pad(pixels, ((y, y), (x, x), (0, 0))))
+    assert done(f"pad(0.1, {sides})", pixels).warp.points([[0, 0]]).tolist() == [[x, y]]
+
+
+def test_pad_then_crop_gives_the_source_back() -> None:
+    pixels = noisy(40, 30)
+    assert np.array_equal(after("pad(0.5) | crop(0.5)", pixels), pixels)
+
+
+def test_jpeg_is_what_a_file_of_that_quality_holds() -> None:
+    pixels = cv2.GaussianBlur(noisy(48, 32), (0, 0), 3)
+    coarse, fine = (np.abs(after(f"jpeg({q})", pixels).astype(int) - pixels).mean() for q in (10, 95))
+    assert fine < 1.5 < coarse
+    red = np.full((16, 16, 3), (200, 40, 10), np.uint8)
+    assert np.abs(after("jpeg(90)", red).astype(int) - red).max() <= 4  # the channels keep their order

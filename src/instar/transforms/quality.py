@@ -49,6 +49,14 @@ def blur(pixels: Pixels, *, sigma: float) -> Pixels:
     return np.asarray(cv2.GaussianBlur(pixels, (0, 0), sigma, borderType=cv2.BORDER_REFLECT_101), np.uint8)
 
 
+def jpeg(pixels: Pixels, *, quality: int) -> Pixels:
+    """Encoded and decoded by OpenCV, with the chroma at half the resolution as most encoders have it."""
+    bgr = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR)
+    _, encoded = cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, quality])
+    decoded = cv2.imdecode(encoded, cv2.IMREAD_COLOR)
+    return np.asarray(cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB), dtype=np.uint8)
+
+
 def motion(
     pixels: Pixels, *, size: int, direction: float, kernel: Literal["centred", "unnormalised", "square"]
 ) -> Pixels:
@@ -142,6 +150,9 @@ FAMILIES = (
     TransformationFamily("blur", "quality", "photometric", blur, (
         Parameter("sigma", "float", low=0, open_low=True, high=100, ordered=True, help="standard deviation in pixels"),
     ), help="Gaussian blur: out of focus."),
+    TransformationFamily("jpeg", "quality", "photometric", jpeg, (
+        Parameter("quality", "int", low=1, high=100, ordered=True, help="of the encoder: 100 is nearly lossless"),
+    ), help="Compressed as a JPEG file and decoded again."),
     TransformationFamily("motion", "quality", "photometric", motion, (
         Parameter("size", "int", low=1, high=999, ordered=True, help="length of the line in pixels"),
         Parameter("direction", "float", low=-360, high=360, help="degrees, counter-clockwise as seen; 0 is horizontal"),

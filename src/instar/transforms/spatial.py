@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from instar.spelling import Parameter
 from instar.transforms.change import Change
 from instar.transforms.family import Needs, TransformationFamily
 from instar.warp import Size, Warp
+
+Corner = Literal["middle", "top_left", "top_right", "bottom_left", "bottom_right"]
 
 
 def stretch(size: Size, *, height: float, width: float) -> Warp:
@@ -34,6 +36,35 @@ def rotation(
 
 def rescale(size: Size, *, factor: float) -> Warp:
     return Warp.scale(size, factor, factor)
+
+
+def shift(size: Size, *, x: float, y: float) -> Warp:
+    return _moved(size, round(x * size[0]), round(y * size[1]), size)
+
+
+def crop(size: Size, *, share: float, at: Corner) -> Warp:
+    """Whole pixels, so that what stays is copied and not resampled."""
+    kept = (max(1, round(share * size[0])), max(1, round(share * size[1])))
+    left, top = (whole - part for whole, part in zip(size, kept, strict=True))
+    places = {
+        "middle": (left // 2, top // 2),
+        "top_left": (0, 0),
+        "top_right": (left, 0),
+        "bottom_left": (0, top),
+        "bottom_right": (left, top),
+    }
+    x, y = places[at]
+    return _moved(size, -x, -y, kept)
+
+
+def pad(size: Size, *, share: float, sides: Literal["all", "left_right", "top_bottom"]) -> Warp:
+    x = 0 if sides == "top_bottom" else round(share * size[0])
+    y = 0 if sides == "left_right" else round(share * size[1])
+    return _moved(size, x, y, (size[0] + 2 * x, size[1] + 2 * y))
+
+
+def _moved(size: Size, x: int, y: int, target: Size) -> Warp:
+    return Warp(np.array([[1.0, 0, x], [0, 1, y], [0, 0, 1]]), size, target)
 
 
 def _factor(name: str, help: str) -> Parameter:
@@ -71,5 +102,20 @@ FAMILIES = (
         Parameter("y", "float", 0, low=-1, open_low=True, high=1, open_high=True, ordered=True,
                   help="pixels down per pixel right of the middle"),
     ), help="Sheared about the middle, same frame, black border."),
+    TransformationFamily("shift", "spatial", "spatial", shift, (
+        Parameter("x", "float", low=-1, open_low=True, high=1, open_high=True, ordered=True,
+                  help="to the right, as a share of the width"),
+        Parameter("y", "float", 0, low=-1, open_low=True, high=1, open_high=True, ordered=True,
+                  help="down, as a share of the height"),
+    ), help="Moved by whole pixels, same frame, black border: a system that leans on the middle of the frame fails."),
+    TransformationFamily("crop", "spatial", "spatial", crop, (
+        Parameter("share", "float", low=0, open_low=True, high=1, ordered=True, help="of each side, which is kept"),
+        Parameter("at", "choice", "middle", choices=get_args(Corner), help="where the part that is kept lies"),
+    ), help="A part of the input, cut out at whole pixels: the frame is smaller, nothing is resampled."),
+    TransformationFamily("pad", "spatial", "spatial", pad, (
+        Parameter("share", "float", low=0, open_low=True, high=1, ordered=True,
+                  help="of the side, added as a black border on each of its two ends"),
+        Parameter("sides", "choice", "all", choices=("all", "left_right", "top_bottom"), help="which sides grow"),
+    ), help="A black border around the input, as a letterbox has: the frame is larger, nothing is resampled."),
 )
 # fmt: on
