@@ -13,13 +13,14 @@ from instar.report.chart import (
     AXES,
     NAME_LABELS,
     NARROW,
-    PERCENT_AXIS,
     ROW,
     Chart,
     Spec,
     by_width,
+    curve_layers,
     drawn,
     name_rows,
+    share_axis,
     tooltip,
 )
 from instar.report.section import Section
@@ -66,26 +67,6 @@ def _numbers(field: str, scale: Spec, axis: Spec) -> Spec:
     return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
 
 
-def _share(title: str) -> Spec:
-    return _numbers("rate", {"domain": [0, 1]}, {**PERCENT_AXIS, "title": title})
-
-
-def _lines(x: Spec, y: Spec, colour: Spec, tips: Sequence[Spec], *, size: int, banded: str = "true") -> list[Spec]:
-    """Curves with their points, and the intervals of those that pass a filter."""
-    return [
-        {
-            "transform": [{"filter": banded}],
-            "mark": {"type": "area", "opacity": 0.13},
-            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
-        },
-        {"mark": {"type": "line", "strokeWidth": 2.4}, "encoding": {"x": x, "y": y, "color": colour}},
-        {
-            "mark": {"type": "point", "filled": True, "opacity": 1, "size": size},
-            "encoding": {"x": x, "y": y, "color": colour, "tooltip": list(tips)},
-        },
-    ]
-
-
 def response_curves(table: pl.DataFrame, section: Section) -> Chart | None:
     """TC1: precision, recall and F1 against the number of covered landmarks."""
     if table.is_empty():
@@ -109,10 +90,12 @@ def response_curves(table: pl.DataFrame, section: Section) -> Chart | None:
     end = {"expr": f"datum.n > {last - 1} ? 'right' : 'center'"}
     name: Spec = {"type": "text", "y": -8, "fontSize": 11, "color": "var(--faint)", "tooltip": None, "align": end}
     completed = {"data": {"name": "completed"}}
+    band, *curves = curve_layers(x, share_axis("precision, recall, F1 of landmarks"), colour, tips, size=30)
     layers: list[Spec] = [
         {**completed, "mark": _FAINT_LINE, "encoding": {"x": x}},
         {**completed, "mark": name, "encoding": {"x": x, "text": {"field": "completes"}}},
-        *_lines(x, _share("precision, recall, F1 of landmarks"), colour, tips, size=30, banded="datum.series === 'F1'"),
+        {**band, "transform": [{"filter": "datum.series === 'F1'"}]},
+        *curves,
     ]
     return Chart(
         "hands-response",
@@ -150,7 +133,7 @@ def bars_by_test_case(table: pl.DataFrame, section: Section) -> Chart:
 
 def _test_case_layers(groups: Mapping[str, str]) -> list[Spec]:
     narrow = f"containerSize()[0] < {NARROW}"
-    x = _share("F1 of landmarks")
+    x = share_axis("F1 of landmarks")
     x["scale"] = {"domain": [0, 1], "range": [0, {"expr": f"{narrow} ? width : width - {_LOST_ROOM}"}]}
     y = name_rows()
     y["axis"] = {**y["axis"], **_in_two("datum.label")}
@@ -223,7 +206,7 @@ def pck_curves(table: pl.DataFrame, options: Mapping[str, object], section: Sect
     x = _numbers("t", {"domain": [0, 0.5], "nice": False}, axis)
     colour = _colours([words[name] for name in series], [SERIES[name] for name in series], "stroke")
     tips = tooltip(("series", "images"), ("t", "within"), ("rate", "landmarks"), ("interval", "95 % interval"))
-    layers = _lines(x, _share("landmarks within this distance"), colour, tips, size=12)
+    layers = curve_layers(x, share_axis("landmarks within this distance"), colour, tips, size=12)
     dotted = options["normaliser"] == "part"
     if dotted:
         near: Spec = {"values": [{"t": options["within"]}]}
@@ -239,10 +222,17 @@ def pck_curves(table: pl.DataFrame, options: Mapping[str, object], section: Sect
     )
 
 
-def _bars(
-    shown: pl.DataFrame, colours: Mapping[str, str], title: str, tips: Sequence[Spec]
-) -> tuple[pl.DataFrame, list[Spec], int]:
-    """Bars with intervals, some rows for each name and one of them for each series; and how high they are.
+def _bar_chart(
+    name: str,
+    title: str,
+    description: str,
+    shown: pl.DataFrame,
+    colours: Mapping[str, str],
+    measure: str,
+    tips: Sequence[Spec],
+    section: Section,
+) -> Chart:
+    """Bars with intervals, some rows for each name and one of them for each series.
 
     Rows have places of their own on a plain axis: in bands, rules would lie at the edges of their bars.
     """
@@ -256,7 +246,7 @@ def _bars(
     placed = shown.with_columns(at=at, top=at - 0.42, bottom=at + 0.42, zero=pl.lit(0.0))
     middles = [place + (step - 2) / 2 for place in places.values()]
     label = f"{json.dumps(list(rows.values()))}[indexof({json.dumps(middles)}, datum.value)]"
-    x, last = _share(title), step * len(rows) - 1.4
+    x, last = share_axis(measure), step * len(rows) - 1.4
     axis: Spec = {"title": None, "ticks": False, "domain": False, "grid": False, "values": middles, **_in_two(label)}
     y = _numbers("at", {"domain": [-0.6, last], "reverse": True, "nice": False}, axis)
     colour = _colours(list(colours), colours.values(), "square", labelLimit=300)
@@ -272,7 +262,9 @@ def _bars(
             "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour},
         },
     ]
-    return placed, layers, round(13 * (last + 0.6))
+    height = round(13 * (last + 0.6))
+    spec = drawn(height, section.start, layers, data={"name": name})
+    return Chart(name, title, description, spec, {name: placed}, height + AXES + 40)
 
 
 def _in_two(label: str) -> Spec:
@@ -284,21 +276,6 @@ def _in_two(label: str) -> Spec:
         f"slice({label}, indexof({label}, ' ') + 1)] : {label}",
         "labelBaseline": {"condition": {"test": test, "value": "bottom"}, "value": "middle"},
     }
-
-
-def _bar_chart(
-    name: str,
-    title: str,
-    description: str,
-    shown: pl.DataFrame,
-    colours: Mapping[str, str],
-    axis: str,
-    tips: Sequence[Spec],
-    section: Section,
-) -> Chart:
-    placed, layers, height = _bars(shown, colours, axis, tips)
-    spec = drawn(height, section.start, layers, data={"name": name})
-    return Chart(name, title, description, spec, {name: placed}, height + AXES + 40)
 
 
 def finger_bars(table: pl.DataFrame, section: Section) -> Chart | None:
