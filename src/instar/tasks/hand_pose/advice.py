@@ -85,7 +85,8 @@ def _share(values: Floats) -> str:
 
 
 def _points(values: Floats, unit: str) -> str:
-    return points_text(float(values[0]), *map(float, ends(values[1:])), unit)
+    low, high = map(float, ends(values[1:]))
+    return points_text(float(values[0]), low, high, unit)
 
 
 def _costs(lost: Mapping[str, Floats], measure: str = "F1") -> str:

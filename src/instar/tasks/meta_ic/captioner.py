@@ -7,6 +7,7 @@ boxes leave little doubt, and by no other evidence.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from instar.case import Input
@@ -212,31 +213,19 @@ def _detector_captioner(name: str, *, detector: str, confidence: float) -> Syste
             caption_of(sure), score=float(sure.scores.min()) if len(sure) else None, detections=sure
         )
 
-    return System(
-        name,
-        Caption.kind,
-        predict,
-        fingerprint_of("detector-captioner", _ADAPTER, confidence, wrapped.fingerprint),
-        deterministic=wrapped.deterministic,
-        seedable=wrapped.seedable,
-        batch=wrapped.batch,
-        takes=wrapped.takes,
-        close=wrapped.close,
-    )
+    fingerprint = fingerprint_of("detector-captioner", _ADAPTER, confidence, wrapped.fingerprint)
+    return replace(wrapped, name=name, kind=Caption.kind, predict=predict, fingerprint=fingerprint)
 
 
 FAMILIES: Mapping[str, SystemFamily] = {
-    family.name: family
-    for family in (
-        SystemFamily(
-            "detector-captioner",
-            Caption.kind,
-            _detector_captioner,
-            (
-                Parameter("detector", "text", "efficientdet-lite0", help="a system that answers with detections"),
-                Parameter("confidence", "float", 0.4, low=0, high=1, help="what a detection must score to be named"),
-            ),
-            help="Says in words what a detector sees.",
+    "detector-captioner": SystemFamily(
+        "detector-captioner",
+        Caption.kind,
+        _detector_captioner,
+        (
+            Parameter("detector", "text", "efficientdet-lite0", help="a system that answers with detections"),
+            Parameter("confidence", "float", 0.4, low=0, high=1, help="what a detection must score to be named"),
         ),
+        help="Says in words what a detector sees.",
     )
 }

@@ -183,19 +183,12 @@ def _detections(scores: Array, kinds: Kinds, boxes: Array, labels: Sequence[str]
 
 
 FAMILIES: Mapping[str, SystemFamily] = {
-    family.name: family
-    for family in (
-        SystemFamily(
-            "reference-detector",
-            Detections.kind,
-            _reference_detector,
-            (
-                Parameter(
-                    "weights", "text", help="weights.npz of a training, e.g. repaired/trained/after-0/weights.npz"
-                ),
-            ),
-            help="A small detector that `instar objects repair` trains.",
-            extra="repair",
-        ),
+    "reference-detector": SystemFamily(
+        "reference-detector",
+        Detections.kind,
+        _reference_detector,
+        (Parameter("weights", "text", help="weights.npz of a training, e.g. repaired/trained/after-0/weights.npz"),),
+        help="A small detector that `instar objects repair` trains.",
+        extra="repair",
     )
 }
