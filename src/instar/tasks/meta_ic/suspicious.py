@@ -56,7 +56,6 @@ class _Export:
             self.annotations.append({"id": len(self.annotations), "image_id": number, "caption": caption})
 
     def write(self, folder: Path, description: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         table = io.StringIO()
         writer = csv.DictWriter(table, COLUMNS, restval="")
         writer.writeheader()
@@ -174,7 +173,6 @@ def _images(run: Run, verdict: Row, folder: Path, dataset: Path | None) -> tuple
     names = f"images/{name}-source.png", f"images/{name}-follow-up.png"
     if not all((folder / name).is_file() for name in names):
         pair = load_pair(run, verdict, dataset=dataset)
-        (folder / "images").mkdir(parents=True, exist_ok=True)
         for name, side in zip(names, (pair.source, pair.follow_up), strict=True):
             place_file(folder / name, encoded(side.image, "png"))
     return names

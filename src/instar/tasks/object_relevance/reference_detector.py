@@ -86,7 +86,7 @@ def read_weights(path: Path) -> Weights:
 def _reference_detector(name: str, *, weights: str) -> System:
     path = Path(weights).expanduser()
     read = read_weights(path)
-    torch = pytorch("this system")
+    torch = imported("torch", "PyTorch", "this system")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     network = read.network(torch, device).eval()
 
@@ -107,14 +107,14 @@ def framed(image: Image, side: int) -> tuple[Pixels, Warp]:
     return fitted(image, (side, side), "middle", 0)
 
 
-def pytorch(owner: str) -> Torch:
-    """PyTorch, imported late."""
+def imported(module: str, library: str, owner: str) -> Any:
+    """A module of a library that the extra `repair` brings, imported late."""
     try:
-        return import_module("torch")
+        return import_module(module)
     except ImportError as error:
-        if find_spec("torch") is not None:
-            raise MissingExtra(f"PyTorch is installed but cannot be imported: {error}") from error
-        raise MissingExtra(f"{owner} needs PyTorch: pip install 'instar[repair]'") from None
+        if find_spec(module.partition(".")[0]) is not None:
+            raise MissingExtra(f"{library} is installed but cannot be imported: {error}") from error
+        raise MissingExtra(f"{owner} needs {library}: pip install 'instar[repair]'") from None
 
 
 # --- the network -----------------------------------------------------------------------------------

@@ -28,9 +28,9 @@ from instar.tasks.object_relevance.reference_detector import (
     Weights,
     decoded,
     framed,
+    imported,
     network_of,
     normalised,
-    pytorch,
     read_weights,
 )
 from instar.tasks.object_relevance.repair.export import LABELS
@@ -61,7 +61,7 @@ def train(
     weights, as far as PyTorch can promise that. `start` are weights to go on from, of the same classes. A training
     that was stopped goes on where it was half a minute before, if it is asked for again with the same arguments.
     """
-    torch = pytorch("the reference trainer")
+    torch = imported("torch", "PyTorch", "the reference trainer")
     training = _loaded(folder, side)
     labels = training.labels
     if not labels:
