@@ -35,6 +35,7 @@ SERIES = {SOURCE: "ink", "occlusion": "orange", "exposure": "yellow", "blur": "b
 _RUNS = ("blue", "orange", "green", "pink", "yellow", "sky", "violet")
 _LOST_ROOM = 100
 """Pixels at the right of the bars, for what test cases lose."""
+_WORDS = {**GROUPS, SOURCE: SOURCE}
 _FAINT_LINE: Spec = {"type": "rule", "strokeDash": [2, 3], "color": "var(--faint)"}
 
 
@@ -195,16 +196,15 @@ def _placed(table: pl.DataFrame) -> pl.DataFrame:
 
 def pck_curves(table: pl.DataFrame, options: Mapping[str, object], section: Section) -> Chart | None:
     """The share of landmarks within a distance, for the source and each kind of test case."""
-    words = {**GROUPS, SOURCE: SOURCE}
     series = [name for name in SERIES if name in set(table["group"])]
     shown = _with_words(table.filter(pl.col("group").is_in(series) & pl.col("value").is_not_null())).select(
-        "t", "rate", "low", "high", "interval", series=pl.col("group").replace(words)
+        "t", "rate", "low", "high", "interval", series=pl.col("group").replace(_WORDS)
     )
     if shown.is_empty():
         return None
     axis: Spec = {"grid": False, "title": "distance in sizes of the hand", "tickCount": 5, "labelFlush": False}
     x = _numbers("t", {"domain": [0, 0.5], "nice": False}, axis)
-    colour = _colours([words[name] for name in series], [SERIES[name] for name in series], "stroke")
+    colour = _colours([_WORDS[name] for name in series], [SERIES[name] for name in series], "stroke")
     tips = tooltip(("series", "images"), ("t", "within"), ("rate", "landmarks"), ("interval", "95 % interval"))
     layers = curve_layers(x, share_axis("landmarks within this distance"), colour, tips, size=12)
     dotted = options["normaliser"] == "part"
@@ -280,7 +280,6 @@ def _in_two(label: str) -> Spec:
 
 def finger_bars(table: pl.DataFrame, section: Section) -> Chart | None:
     """The share of each finger's landmarks that are right, in the source and under each kind of test case."""
-    words = {**GROUPS, SOURCE: SOURCE}
     series = [name for name in SERIES if name in set(table["of"])]
     order = {name: number for number, name in enumerate([*FINGERS, "wrist"])}
     shares = table.filter((pl.col("measure") == "right") & pl.col("of").is_in(series) & pl.col("value").is_not_null())
@@ -288,14 +287,14 @@ def finger_bars(table: pl.DataFrame, section: Section) -> Chart | None:
         return None
     place = pl.col("finger").replace_strict(order, return_dtype=pl.Int32)
     shown = _with_words(shares).select(
-        "rate", "low", "high", "interval", name="finger", series=pl.col("of").replace(words), order=place
+        "rate", "low", "high", "interval", name="finger", series=pl.col("of").replace(_WORDS), order=place
     )
     return _bar_chart(
         "hands-fingers",
         "Finger by finger",
         "The share of each finger's landmarks that are right, with 95 % intervals.",
         shown,
-        {words[name]: SERIES[name] for name in series},
+        {_WORDS[name]: SERIES[name] for name in series},
         "landmarks that are right",
         tooltip(("name", "finger"), ("series", "images"), ("rate", "right"), ("interval", "95 % interval")),
         section,

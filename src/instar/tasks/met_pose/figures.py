@@ -186,21 +186,16 @@ def _skeleton_layers(pose: Figure, wide: float, high: float) -> list[Spec]:
         for ends in ([large / 6, 2 * large], [0.05, 1])
     )
     tips = rate_tooltip(("landmark", "landmark"))
+    landmarks: Spec = {"data": {"name": "landmarks"}, "transform": chosen}
     return [
         {
             "data": {"name": f"edges-{pose.part}"},
             "mark": {"type": "rule", "color": "var(--other)", "strokeWidth": 2},
             "encoding": {"x": x, "y": y, "x2": {"field": "x2"}, "y2": {"field": "y2"}},
         },
+        {**landmarks, "mark": {**mark, "fill": "var(--paper)"}, "encoding": {"x": x, "y": y, "size": size}},
         {
-            "data": {"name": "landmarks"},
-            "transform": chosen,
-            "mark": {**mark, "fill": "var(--paper)"},
-            "encoding": {"x": x, "y": y, "size": size},
-        },
-        {
-            "data": {"name": "landmarks"},
-            "transform": chosen,
+            **landmarks,
             "mark": {**mark, "fill": "var(--orange)"},
             "encoding": {"x": x, "y": y, "size": size, "fillOpacity": opacity, "tooltip": tips},
         },
@@ -208,7 +203,6 @@ def _skeleton_layers(pose: Figure, wide: float, high: float) -> list[Spec]:
 
 
 def worst_landmarks(table: pl.DataFrame, section: Section, rule: str) -> Chart:
-    """The landmarks that stray most often."""
     rows = min(WORST, table.filter(pl.col("judged") > 0)["landmark"].n_unique())
     tips = rate_tooltip(("landmark", "landmark"), ("part", "part"))
     spec = drawn(

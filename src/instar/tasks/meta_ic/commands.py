@@ -222,14 +222,6 @@ def make(
     from instar.systems import system
     from instar.tasks.meta_ic.pool_maker import make_pool
 
-    last = time.monotonic()
-
-    def progress(so_far: PoolProgress) -> None:
-        nonlocal last
-        if time.monotonic() - last > 5:
-            last = time.monotonic()
-            print(f"{so_far.cases:,} cases, {so_far.kept:,} objects", file=sys.stderr, flush=True)
-
     made = make_pool(
         opened(dataset),
         out,
@@ -237,7 +229,7 @@ def make(
         labels=label or (),
         most=most,
         limit=limit,
-        on_progress=progress,
+        on_progress=_PoolLines(),
     )
     if sheet is not None:
         from instar.report import contact_sheet, write_png
@@ -249,6 +241,18 @@ def make(
         print_json({"pool": str(out), "objects": len(made.pool), **counts})
     else:
         _show_pool(made, out, sheet)
+
+
+class _PoolLines:
+    """Says on stderr how far the making of a pool is, every five seconds."""
+
+    def __init__(self) -> None:
+        self.last = time.monotonic()
+
+    def __call__(self, progress: PoolProgress) -> None:
+        if time.monotonic() - self.last > 5:
+            self.last = time.monotonic()
+            print(f"{progress.cases:,} cases, {progress.kept:,} objects", file=sys.stderr, flush=True)
 
 
 def _show_pool(made: MadePool, out: Path, sheet: Path | None) -> None:

@@ -97,7 +97,9 @@ def export_suspicious(
         raise ValueError(f"{run.folder} is a run of {system.kind}; suspicious captions come from a run of captions")
     vocabulary = str(stored_judging(run.store, judging).of(RELATIONS["objects"])["vocabulary"])
     verdicts = _violated_pairs(run, threshold, judging)
-    human = dict(_human_captions(run))
+    cases = run.store.cases()
+    known = "truth_caption" in cases.columns
+    human = dict(cases.select("case", "truth_caption").iter_rows()) if known else {}
     sizes = _sizes(run)
     export = _Export()
     for number, (verdict, pair) in enumerate(zip(verdicts, marked_pairs(run.store, verdicts, judging), strict=True)):
@@ -136,12 +138,6 @@ def _violated_pairs(run: Run, threshold: float | None, judging: str) -> list[Row
     worst = violated.sort("severity", descending=True, maintain_order=True)
     pairs = worst.unique(["case", "change", "target"], keep="first", maintain_order=True)
     return list(pairs.iter_rows(named=True))
-
-
-def _human_captions(run: Run) -> Iterable[tuple[str, str | None]]:
-    """The captions of people of each case, one a line."""
-    cases = run.store.cases()
-    return cases.select("case", "truth_caption").iter_rows() if "truth_caption" in cases.columns else ()
 
 
 def _sizes(run: Run) -> dict[tuple[str, str, int], tuple[int, int]]:

@@ -58,7 +58,6 @@ class Weights:
             np.savez(file, version=VERSION, labels=np.array(self.labels), side=self.side, **arrays)
 
     def network(self, torch: Torch, device: Torch) -> Torch:
-        """The network with these weights."""
         made = network_of(torch, len(self.labels))
         try:
             made.load_state_dict({name: torch.from_numpy(value) for name, value in self.state.items()})

@@ -98,12 +98,13 @@ def _case_verdicts(
                 or _unclaimed(target in touched, bool(before[number]), float(facts.get("ratio", 1.0)), parameters)
             )
             severity = None if reason else float(broken.mean())
+            kind = "persists" if effect == "gone" else "missing" if before[number] else "incorrect"
             yield {
                 **verdict,
                 "target": target,
                 "severity": severity,
                 "reason": reason,
-                "kind": _kind(effect, bool(before[number])) if severity else None,
+                "kind": kind if severity else None,
                 "label": label,
                 "found_source": bool(before[number]),
                 "found": float(after[:, number].mean()),
@@ -177,12 +178,6 @@ def _unclaimed(touched: bool, before: bool, ratio: float, parameters: Row) -> st
         least = parameters["least"]
         return f"a right detector may find an object of which {ratio:g} is erased; claimed from {least:g} up"
     return _UNFOUND if not before and parameters["unfound"] == "leave" else None
-
-
-def _kind(effect: str, before: bool) -> str:
-    if effect == "gone":
-        return "persists"
-    return "missing" if before else "incorrect"
 
 
 # fmt: off

@@ -184,8 +184,9 @@ def _of_class(label: str, table: Mapping[str, object]) -> list[Entry]:
     spelled: dict[tuple[str, ...], Entry] = {}
     for key, kind in _LISTS.items():
         for word in lists[key]:
-            around = {"only": only.get(word, frozenset()), "unless": unless.get(word, frozenset())}
-            for entry in _spellings(Entry(label, word, kind, game=word in games, **around)):
+            with_words, without_words = (words.get(word, frozenset()) for words in (only, unless))
+            lemma = Entry(label, word, kind, game=word in games, only=with_words, unless=without_words)
+            for entry in _spellings(lemma):
                 name = word in names or " ".join(entry.words) in names
                 spelled.setdefault(entry.words, replace(entry, name=True) if name else entry)
     for entry in tuple(spelled.values()):  # hotdog, cellphone

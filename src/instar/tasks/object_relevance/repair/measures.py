@@ -147,10 +147,10 @@ def matched(answers: Sequence[Detections], truths: Sequence[Detections]) -> Meas
             match = np.asarray(entry["dtMatches"]).reshape(10, count)
             hits.append(match > 0)
             ious.append(_overlaps(evaluated.ious[image + 1, number], match[0], entry["gtIds"]))
-        image_of, score, iou = (np.concatenate(parts) for parts in (places, scores, ious))
+        score, hit = np.concatenate(scores), np.concatenate(hits, 1)
         order = np.argsort(-score, kind="mergesort")
-        hit = np.concatenate(hits, 1)[:, order]
-        classes.append(_Class(image_of[order], score[order], hit, iou[order], labels))
+        image_of, iou = np.concatenate(places)[order], np.concatenate(ious)[order]
+        classes.append(_Class(image_of, score[order], hit[:, order], iou, labels))
     return Measured(len(truths), tuple(classes))
 
 
@@ -239,21 +239,17 @@ def _part(drawn: Callable[[bytes], Floats], measure: int, sides: tuple[float, fl
 
 
 def markdown(table: pl.DataFrame) -> str:
-    """A before/after table as Markdown."""
     lines = [
         "| | before | after | change | 95 % over images | over seeds | seeds better |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for row in table.iter_rows(named=True):
         places = 1 if row["measure"] in _WHOLE else 3
-        plain = {name: "–" if row[name] is None else f"{row[name]:.{places}f}" for name in ("before", "after")}
-        signed = {
-            name: "–" if row[name] is None else f"{row[name]:+.{places}f}"
+        sides = ["–" if row[name] is None else f"{row[name]:.{places}f}" for name in ("before", "after")]
+        change, low, high, seed_low, seed_high = (
+            "–" if row[name] is None else f"{row[name]:+.{places}f}"
             for name in ("change", "low", "high", "seed_low", "seed_high")
-        }
-        lines.append(
-            f"| {row['measure']} | {plain['before']} | {plain['after']} | {signed['change']} | "
-            f"{signed['low']} … {signed['high']} | {signed['seed_low']} … {signed['seed_high']} | "
-            f"{row['seeds_better']} of {row['seeds']} |"
         )
+        cells = [row["measure"], *sides, change, f"{low} … {high}", f"{seed_low} … {seed_high}"]
+        lines.append(f"| {' | '.join(cells)} | {row['seeds_better']} of {row['seeds']} |")
     return "\n".join(lines) + "\n"
