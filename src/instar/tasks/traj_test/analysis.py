@@ -69,9 +69,8 @@ def displacement(store: Store, follow_ups: Sequence[str] | None = None) -> pl.Da
         rows = rows.filter(pl.col("case").is_in(list(truths)))
         paths, warps = Paths.of(rows), matrices_of(rows)
         each = [_displacement(paths[at], truths[case], warps[at], case) for at, case in enumerate(rows["case"])]
-        values = np.array(each).reshape(-1, len(DISPLACEMENTS))
-        measured = (pl.Series(name, values[:, i], pl.Float64) for i, name in enumerate(DISPLACEMENTS))
-        parts.append(rows.select(*keys).with_columns(measured))
+        distances = pl.DataFrame(each, dict.fromkeys(DISPLACEMENTS, pl.Float64), orient="row")
+        parts.append(rows.select(*keys).hstack(distances))
     return pl.concat(parts)
 
 
