@@ -154,6 +154,23 @@ def threshold_title(section: Section) -> str:
     return f"threshold in {section.unit}"
 
 
+def curve_layers(
+    x: Spec, y: Spec, colour: Spec, tips: Sequence[Spec], *, size: int, shade: float = 0.13, **line: Spec
+) -> list[Spec]:
+    """The bands of intervals, the curves and their points; `line` are further channels of the curves."""
+    return [
+        {
+            "mark": {"type": "area", "opacity": shade},
+            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
+        },
+        {"mark": {"type": "line", "strokeWidth": 2.4}, "encoding": {"x": x, "y": y, "color": colour, **line}},
+        {
+            "mark": {"type": "point", "filled": True, "opacity": 1, "size": size},
+            "encoding": {"x": x, "y": y, "color": colour, "tooltip": list(tips)},
+        },
+    ]
+
+
 # --- rows of rates -----------------------------------------------------------------------------------
 
 _COUNT_ROOM = 74

@@ -10,7 +10,7 @@ from instar.analysis import Run
 from instar.engine import DEFAULT, SOURCE
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
-from instar.report.words import interval, percent
+from instar.report.words import percent, rate_text
 from instar.stats import wilson
 
 MOST_CONFUSIONS = 20
@@ -86,7 +86,7 @@ def _tables(run: Run, judging: str) -> tuple[list[Table], dict[str, pl.DataFrame
                     row["name"],
                     f"{row['pairs']:,}",
                     f"{row['changed']:,}",
-                    f"{percent(row['share'])} ({interval(row['low'], row['high'])})",
+                    rate_text(row["share"], row["low"], row["high"]),
                     percent(row["median_fall"]),
                 ]
                 for row in changes.iter_rows(named=True)

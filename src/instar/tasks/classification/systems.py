@@ -47,10 +47,8 @@ def _onnx_classifier(
         if answer.size != max(answer.shape, default=0):
             raise ValueError(f"{path} returns {answer.shape}; a classifier returns one row of scores, (1, classes)")
         row = answer.ravel().astype(np.float64)
-        if scores == "auto":
-            probabilities = row if _are_probabilities(row) else _softmax(row)
-        else:
-            probabilities = row if scores == "probabilities" else _softmax(row)
+        sums_to_one = scores == "probabilities" or (scores == "auto" and _are_probabilities(row))
+        probabilities = row if sums_to_one else _softmax(row)
         if classes is not None and len(classes) != len(row):
             raise ValueError(f"{path} returns {len(row)} scores, and names has {len(classes)} classes")
         return Labels.from_scores(classes or [str(number) for number in range(len(row))], probabilities, top=top)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from instar.report.words import count_of, interval, percent
+from instar.report.words import count_of, rate_text
 from instar.stats import ends, wilson
 from instar.tasks.hand_pose.counts import FINGERS, CountColumns
 from instar.tasks.hand_pose.follow_ups import GROUPS
@@ -81,8 +81,7 @@ def listed(names: Sequence[str]) -> str:
 
 def _share(values: Floats) -> str:
     """A share with its interval: 50 % (25–75)."""
-    low, high = map(float, ends(values[1:]))
-    return f"{percent(float(values[0]))} ({interval(low, high)})"
+    return rate_text(float(values[0]), *map(float, ends(values[1:])))
 
 
 def _points(values: Floats, unit: str) -> str:
@@ -232,7 +231,7 @@ def _invents(sums: Sums) -> list[Advice]:
     says = "It answers although nothing is there: do not take an answer for the presence of a hand."
     because = (
         f"it answers in {hits} of {count} cases without a hand, in the source or a follow-up: "
-        f"{percent(hits / count)} ({interval(low, high)})"
+        f"{rate_text(hits / count, low, high)}"
     )
     return [Advice("invents", says, because)]
 

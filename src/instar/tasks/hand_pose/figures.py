@@ -13,13 +13,14 @@ from instar.report.chart import (
     AXES,
     NAME_LABELS,
     NARROW,
-    PERCENT_AXIS,
     ROW,
     Chart,
     Spec,
     by_width,
+    curve_layers,
     drawn,
     name_rows,
+    share_axis,
     tooltip,
 )
 from instar.report.section import Section
@@ -34,6 +35,7 @@ SERIES = {SOURCE: "ink", "occlusion": "orange", "exposure": "yellow", "blur": "b
 _RUNS = ("blue", "orange", "green", "pink", "yellow", "sky", "violet")
 _LOST_ROOM = 100
 """Pixels at the right of the bars, for what test cases lose."""
+_WORDS = {**GROUPS, SOURCE: SOURCE}
 _FAINT_LINE: Spec = {"type": "rule", "strokeDash": [2, 3], "color": "var(--faint)"}
 
 
@@ -66,26 +68,6 @@ def _numbers(field: str, scale: Spec, axis: Spec) -> Spec:
     return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
 
 
-def _share(title: str) -> Spec:
-    return _numbers("rate", {"domain": [0, 1]}, {**PERCENT_AXIS, "title": title})
-
-
-def _lines(x: Spec, y: Spec, colour: Spec, tips: Sequence[Spec], *, size: int, banded: str = "true") -> list[Spec]:
-    """Curves with their points, and the intervals of those that pass a filter."""
-    return [
-        {
-            "transform": [{"filter": banded}],
-            "mark": {"type": "area", "opacity": 0.13},
-            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
-        },
-        {"mark": {"type": "line", "strokeWidth": 2.4}, "encoding": {"x": x, "y": y, "color": colour}},
-        {
-            "mark": {"type": "point", "filled": True, "opacity": 1, "size": size},
-            "encoding": {"x": x, "y": y, "color": colour, "tooltip": list(tips)},
-        },
-    ]
-
-
 def response_curves(table: pl.DataFrame, section: Section) -> Chart | None:
     """TC1: precision, recall and F1 against the number of covered landmarks."""
     if table.is_empty():
@@ -109,10 +91,12 @@ def response_curves(table: pl.DataFrame, section: Section) -> Chart | None:
     end = {"expr": f"datum.n > {last - 1} ? 'right' : 'center'"}
     name: Spec = {"type": "text", "y": -8, "fontSize": 11, "color": "var(--faint)", "tooltip": None, "align": end}
     completed = {"data": {"name": "completed"}}
+    band, *curves = curve_layers(x, share_axis("precision, recall, F1 of landmarks"), colour, tips, size=30)
     layers: list[Spec] = [
         {**completed, "mark": _FAINT_LINE, "encoding": {"x": x}},
         {**completed, "mark": name, "encoding": {"x": x, "text": {"field": "completes"}}},
-        *_lines(x, _share("precision, recall, F1 of landmarks"), colour, tips, size=30, banded="datum.series === 'F1'"),
+        {**band, "transform": [{"filter": "datum.series === 'F1'"}]},
+        *curves,
     ]
     return Chart(
         "hands-response",
@@ -150,7 +134,7 @@ def bars_by_test_case(table: pl.DataFrame, section: Section) -> Chart:
 
 def _test_case_layers(groups: Mapping[str, str]) -> list[Spec]:
     narrow = f"containerSize()[0] < {NARROW}"
-    x = _share("F1 of landmarks")
+    x = share_axis("F1 of landmarks")
     x["scale"] = {"domain": [0, 1], "range": [0, {"expr": f"{narrow} ? width : width - {_LOST_ROOM}"}]}
     y = name_rows()
     y["axis"] = {**y["axis"], **_in_two("datum.label")}
@@ -212,18 +196,17 @@ def _placed(table: pl.DataFrame) -> pl.DataFrame:
 
 def pck_curves(table: pl.DataFrame, options: Mapping[str, object], section: Section) -> Chart | None:
     """The share of landmarks within a distance, for the source and each kind of test case."""
-    words = {**GROUPS, SOURCE: SOURCE}
     series = [name for name in SERIES if name in set(table["group"])]
     shown = _with_words(table.filter(pl.col("group").is_in(series) & pl.col("value").is_not_null())).select(
-        "t", "rate", "low", "high", "interval", series=pl.col("group").replace(words)
+        "t", "rate", "low", "high", "interval", series=pl.col("group").replace(_WORDS)
     )
     if shown.is_empty():
         return None
     axis: Spec = {"grid": False, "title": "distance in sizes of the hand", "tickCount": 5, "labelFlush": False}
     x = _numbers("t", {"domain": [0, 0.5], "nice": False}, axis)
-    colour = _colours([words[name] for name in series], [SERIES[name] for name in series], "stroke")
+    colour = _colours([_WORDS[name] for name in series], [SERIES[name] for name in series], "stroke")
     tips = tooltip(("series", "images"), ("t", "within"), ("rate", "landmarks"), ("interval", "95 % interval"))
-    layers = _lines(x, _share("landmarks within this distance"), colour, tips, size=12)
+    layers = curve_layers(x, share_axis("landmarks within this distance"), colour, tips, size=12)
     dotted = options["normaliser"] == "part"
     if dotted:
         near: Spec = {"values": [{"t": options["within"]}]}
@@ -239,10 +222,17 @@ def pck_curves(table: pl.DataFrame, options: Mapping[str, object], section: Sect
     )
 
 
-def _bars(
-    shown: pl.DataFrame, colours: Mapping[str, str], title: str, tips: Sequence[Spec]
-) -> tuple[pl.DataFrame, list[Spec], int]:
-    """Bars with intervals, some rows for each name and one of them for each series; and how high they are.
+def _bar_chart(
+    name: str,
+    title: str,
+    description: str,
+    shown: pl.DataFrame,
+    colours: Mapping[str, str],
+    measure: str,
+    tips: Sequence[Spec],
+    section: Section,
+) -> Chart:
+    """Bars with intervals, some rows for each name and one of them for each series.
 
     Rows have places of their own on a plain axis: in bands, rules would lie at the edges of their bars.
     """
@@ -256,7 +246,7 @@ def _bars(
     placed = shown.with_columns(at=at, top=at - 0.42, bottom=at + 0.42, zero=pl.lit(0.0))
     middles = [place + (step - 2) / 2 for place in places.values()]
     label = f"{json.dumps(list(rows.values()))}[indexof({json.dumps(middles)}, datum.value)]"
-    x, last = _share(title), step * len(rows) - 1.4
+    x, last = share_axis(measure), step * len(rows) - 1.4
     axis: Spec = {"title": None, "ticks": False, "domain": False, "grid": False, "values": middles, **_in_two(label)}
     y = _numbers("at", {"domain": [-0.6, last], "reverse": True, "nice": False}, axis)
     colour = _colours(list(colours), colours.values(), "square", labelLimit=300)
@@ -272,7 +262,9 @@ def _bars(
             "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour},
         },
     ]
-    return placed, layers, round(13 * (last + 0.6))
+    height = round(13 * (last + 0.6))
+    spec = drawn(height, section.start, layers, data={"name": name})
+    return Chart(name, title, description, spec, {name: placed}, height + AXES + 40)
 
 
 def _in_two(label: str) -> Spec:
@@ -286,24 +278,8 @@ def _in_two(label: str) -> Spec:
     }
 
 
-def _bar_chart(
-    name: str,
-    title: str,
-    description: str,
-    shown: pl.DataFrame,
-    colours: Mapping[str, str],
-    axis: str,
-    tips: Sequence[Spec],
-    section: Section,
-) -> Chart:
-    placed, layers, height = _bars(shown, colours, axis, tips)
-    spec = drawn(height, section.start, layers, data={"name": name})
-    return Chart(name, title, description, spec, {name: placed}, height + AXES + 40)
-
-
 def finger_bars(table: pl.DataFrame, section: Section) -> Chart | None:
     """The share of each finger's landmarks that are right, in the source and under each kind of test case."""
-    words = {**GROUPS, SOURCE: SOURCE}
     series = [name for name in SERIES if name in set(table["of"])]
     order = {name: number for number, name in enumerate([*FINGERS, "wrist"])}
     shares = table.filter((pl.col("measure") == "right") & pl.col("of").is_in(series) & pl.col("value").is_not_null())
@@ -311,14 +287,14 @@ def finger_bars(table: pl.DataFrame, section: Section) -> Chart | None:
         return None
     place = pl.col("finger").replace_strict(order, return_dtype=pl.Int32)
     shown = _with_words(shares).select(
-        "rate", "low", "high", "interval", name="finger", series=pl.col("of").replace(words), order=place
+        "rate", "low", "high", "interval", name="finger", series=pl.col("of").replace(_WORDS), order=place
     )
     return _bar_chart(
         "hands-fingers",
         "Finger by finger",
         "The share of each finger's landmarks that are right, with 95 % intervals.",
         shown,
-        {words[name]: SERIES[name] for name in series},
+        {_WORDS[name]: SERIES[name] for name in series},
         "landmarks that are right",
         tooltip(("name", "finger"), ("series", "images"), ("rate", "right"), ("interval", "95 % interval")),
         section,

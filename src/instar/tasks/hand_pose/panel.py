@@ -174,17 +174,19 @@ def _baselines(runs: Mapping[str, pl.DataFrame], counts: Sequence[HandCounts]) -
     ]
 
 
+def _cells(row: Mapping[str, Row]) -> list[str]:
+    """The measures of a test case, and what it loses."""
+    return [
+        _percent(row["f1"]),
+        _lost(row["f1"]),
+        *(_percent(row[name]) for name in ("precision", "recall", "hand_f1")),
+    ]
+
+
 def _costs(table: pl.DataFrame, counts: HandCounts) -> Table:
     """What each test case costs, without the levels of TC1: those are a curve."""
     rows = [
-        [
-            row["f1"]["title"],
-            str(row["f1"]["cases"]),
-            _percent(row["f1"]),
-            _lost(row["f1"]),
-            *(_percent(row[name]) for name in ("precision", "recall", "hand_f1")),
-            _distance(row["error"]),
-        ]
+        [row["f1"]["title"], str(row["f1"]["cases"]), *_cells(row), _distance(row["error"])]
         for _, row in _by_measure(table.filter(pl.col("group") != RESPONSE), "follow_up")
     ]
     return Table(
@@ -200,13 +202,7 @@ def _side_by_side(table: pl.DataFrame) -> Table:
     measures = dict(_by_measure(table.filter(pl.col("group") != RESPONSE), "follow_up", "run"))
     runs = list(dict.fromkeys(table["run"]))
     rows = [
-        [
-            row["f1"]["title"] if run == runs[0] else "",
-            run,
-            _percent(row["f1"]),
-            _lost(row["f1"]),
-            *(_percent(row[name]) for name in ("precision", "recall", "hand_f1")),
-        ]
+        [row["f1"]["title"] if run == runs[0] else "", run, *_cells(row)]
         for follow_up in dict.fromkeys(follow_up for follow_up, _ in measures)
         for run in runs
         if (row := measures.get((follow_up, run)))

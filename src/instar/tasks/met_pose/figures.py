@@ -6,16 +6,18 @@ import polars as pl
 
 from instar.report.chart import (
     AXES,
-    PERCENT_AXIS,
     ROW,
     Chart,
     Spec,
     counts,
+    curve_layers,
     dot_layers,
     drawn,
     index_axis,
     labelled,
     name_rows,
+    rate_tooltip,
+    share_axis,
     threshold_title,
     tooltip,
 )
@@ -58,13 +60,7 @@ def _bar_layers(section: Section) -> list[Spec]:
         "sort": {"field": "t", "op": "min"},
         "axis": {"title": threshold_title(section), "labelAngle": 0, "ticks": False, "labelOverlap": True},
     }
-    y: Spec = {
-        "field": "rate",
-        "type": "quantitative",
-        "stack": "zero",
-        "scale": {"domain": [0, 1]},
-        "axis": {**PERCENT_AXIS, "title": "cases"},
-    }
+    y: Spec = {**share_axis("cases"), "stack": "zero"}
     colour: Spec = {
         "field": "kind",
         "type": "nominal",
@@ -116,9 +112,7 @@ def classic_shares(table: pl.DataFrame, section: Section) -> Chart:
 
 
 def _share_layers(section: Section) -> list[Spec]:
-    x = index_axis(section)
-    axis: Spec = {**PERCENT_AXIS, "title": "precision, recall"}
-    y: Spec = {"field": "rate", "type": "quantitative", "scale": {"domain": [0, 1]}, "axis": axis}
+    x, y = index_axis(section), share_axis("precision, recall")
     colour: Spec = {
         "field": "measure",
         "type": "nominal",
@@ -127,25 +121,9 @@ def _share_layers(section: Section) -> list[Spec]:
     }
     dash: Spec = {"field": "measure", "type": "nominal", "legend": None, "scale": {"range": [[1, 0], [6, 3]]}}
     tips = tooltip(("measure", "measure"), ("threshold", "threshold"), ("count", "cases"), ("rate", "share"))
-    return [
-        {
-            "mark": {"type": "area", "opacity": 0.13},
-            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
-        },
-        {
-            "mark": {"type": "line", "strokeWidth": 2.4},
-            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash},
-        },
-        {
-            "transform": [{"filter": "datum.t === t"}],
-            "mark": {"type": "rule", "color": "var(--accent)"},
-            "encoding": {"x": x},
-        },
-        {
-            "mark": {"type": "point", "filled": True, "opacity": 1, "size": 40},
-            "encoding": {"x": x, "y": y, "color": colour, "tooltip": tips},
-        },
-    ]
+    band, line, points = curve_layers(x, y, colour, tips, size=40, strokeDash=dash)
+    current: Spec = {"transform": [{"filter": "datum.t === t"}], "encoding": {"x": x}}
+    return [band, line, {**current, "mark": {"type": "rule", "color": "var(--accent)"}}, points]
 
 
 # --- landmarks -------------------------------------------------------------------------------------
@@ -207,22 +185,17 @@ def _skeleton_layers(pose: Figure, wide: float, high: float) -> list[Spec]:
         {"field": "rate", "type": "quantitative", "scale": {"domain": [0, 1], "range": ends}, "legend": None}
         for ends in ([large / 6, 2 * large], [0.05, 1])
     )
-    tips = tooltip(("landmark", "landmark"), ("count", "violated"), ("rate", "rate"), ("interval", "95 % interval"))
+    tips = rate_tooltip(("landmark", "landmark"))
+    landmarks: Spec = {"data": {"name": "landmarks"}, "transform": chosen}
     return [
         {
             "data": {"name": f"edges-{pose.part}"},
             "mark": {"type": "rule", "color": "var(--other)", "strokeWidth": 2},
             "encoding": {"x": x, "y": y, "x2": {"field": "x2"}, "y2": {"field": "y2"}},
         },
+        {**landmarks, "mark": {**mark, "fill": "var(--paper)"}, "encoding": {"x": x, "y": y, "size": size}},
         {
-            "data": {"name": "landmarks"},
-            "transform": chosen,
-            "mark": {**mark, "fill": "var(--paper)"},
-            "encoding": {"x": x, "y": y, "size": size},
-        },
-        {
-            "data": {"name": "landmarks"},
-            "transform": chosen,
+            **landmarks,
             "mark": {**mark, "fill": "var(--orange)"},
             "encoding": {"x": x, "y": y, "size": size, "fillOpacity": opacity, "tooltip": tips},
         },
@@ -230,15 +203,8 @@ def _skeleton_layers(pose: Figure, wide: float, high: float) -> list[Spec]:
 
 
 def worst_landmarks(table: pl.DataFrame, section: Section, rule: str) -> Chart:
-    """The landmarks that stray most often."""
     rows = min(WORST, table.filter(pl.col("judged") > 0)["landmark"].n_unique())
-    tips = tooltip(
-        ("landmark", "landmark"),
-        ("part", "part"),
-        ("count", "violated"),
-        ("rate", "rate"),
-        ("interval", "95 % interval"),
-    )
+    tips = rate_tooltip(("landmark", "landmark"), ("part", "part"))
     spec = drawn(
         ROW * rows,
         section.start,

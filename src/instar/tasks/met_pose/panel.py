@@ -12,8 +12,7 @@ from instar.outputs.poses import Poses
 from instar.relations import own_equivariance
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
-from instar.report.words import interval, percent, threshold_text
-from instar.store import Row
+from instar.report.words import rate_text, threshold_text
 from instar.tasks.met_pose.figures import classic_bars, classic_shares, skeleton, worst_landmarks
 from instar.tasks.met_pose.landmarks import landmark_table, typical_pose
 from instar.tasks.met_pose.suite import PAPER_BINS
@@ -27,10 +26,6 @@ WORST = 40
 
 def _is_of_own_relation(run: Run, section: Section) -> bool:
     return section.relation == own_equivariance(run.manifest.system.kind).relation.name
-
-
-def _with_interval(row: Row, name: str, low: str, high: str) -> str:
-    return "–" if row[name] is None else f"{percent(row[name])} ({interval(row[low], row[high])})"
 
 
 # --- how many rules a case violates ----------------------------------------------------------------
@@ -112,7 +107,7 @@ def _classic_rows(frame: pl.DataFrame, caption: str) -> Table:
         [
             threshold_text(row["threshold"]),
             *(f"{row[name]:,}" for name in ("both", "classic_only", "metamorphic_only", "neither")),
-            *(_with_interval(row, name, f"{name}_low", f"{name}_high") for name in ("precision", "recall")),
+            *(rate_text(row[name], row[f"{name}_low"], row[f"{name}_high"]) for name in ("precision", "recall")),
         ]
         for row in frame.iter_rows(named=True)
     ]
@@ -162,7 +157,7 @@ def _landmark_tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables 
             row["landmark"],
             row["part"],
             f"{row['violated']:,} of {row['judged']:,}",
-            _with_interval(row, "rate", "low", "high"),
+            rate_text(row["rate"], row["low"], row["high"]),
             threshold_text(row["median"]),
         ]
         for row in frame.drop_nulls("rate").sort("rate", descending=True).head(WORST).iter_rows(named=True)

@@ -7,6 +7,7 @@ boxes leave little doubt, and by no other evidence.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from instar.case import Input
@@ -22,21 +23,17 @@ _ADAPTER = "1"
 _NOTHING = "nothing in particular"
 
 
-def _labels(text: str) -> frozenset[str]:
-    return frozenset(" ".join(text.split()).split(", "))
-
-
-_LAID = _labels(
-    """
-    bottle, wine glass, cup, fork, knife, spoon, bowl, banana, apple, sandwich, orange, broccoli, carrot, hot dog,
-    pizza, donut, cake, laptop, mouse, remote, keyboard, cell phone, book, vase, scissors
-    """
-)
-_SEATED = _labels(
-    """
-    person, cat, dog, bird, teddy bear, backpack, handbag, suitcase, laptop, remote, cell phone, book
-    """
-)
+# fmt: off
+_LAID = {
+    "bottle", "wine glass", "cup", "fork", "knife", "spoon", "bowl", "banana", "apple", "sandwich", "orange",
+    "broccoli", "carrot", "hot dog", "pizza", "donut", "cake", "laptop", "mouse", "remote", "keyboard", "cell phone",
+    "book", "vase", "scissors",
+}
+_SEATED = {
+    "person", "cat", "dog", "bird", "teddy bear", "backpack", "handbag", "suitcase", "laptop", "remote", "cell phone",
+    "book",
+}
+# fmt: on
 _TABLES = {"dining table"}
 _SEATS = {"bed", "bench", "chair", "couch"}
 _MOUNTS = {"horse", "bicycle", "motorcycle"}
@@ -79,10 +76,6 @@ def _across(a: _Thing, b: _Thing) -> float:
     return min(a.x1, b.x1) - max(a.x0, b.x0)
 
 
-def _down(a: _Thing, b: _Thing) -> float:
-    return min(a.y1, b.y1) - max(a.y0, b.y0)
-
-
 def _rests(a: _Thing, on: _Thing) -> bool:
     """Whether a thing's lower edge lies where what it rests on would carry it."""
     foot = (a.y1 - on.y0) / on.height if on.height else -1.0
@@ -106,11 +99,8 @@ def _rests(a: _Thing, on: _Thing) -> bool:
 
 def _carries(person: _Thing, a: _Thing) -> bool:
     if a.label in _WORN:
-        return (
-            _across(person, a) > 0
-            and _across(person, a) * _down(person, a) >= 0.6 * a.area
-            and a.area < 0.5 * person.area
-        )
+        across, down = _across(person, a), min(person.y1, a.y1) - max(person.y0, a.y0)
+        return across > 0 and across * down >= 0.6 * a.area and a.area < 0.5 * person.area
     return (
         a.x0 <= person.middle[0] <= a.x1
         and a.y1 >= person.y0
@@ -212,31 +202,19 @@ def _detector_captioner(name: str, *, detector: str, confidence: float) -> Syste
             caption_of(sure), score=float(sure.scores.min()) if len(sure) else None, detections=sure
         )
 
-    return System(
-        name,
-        Caption.kind,
-        predict,
-        fingerprint_of("detector-captioner", _ADAPTER, confidence, wrapped.fingerprint),
-        deterministic=wrapped.deterministic,
-        seedable=wrapped.seedable,
-        batch=wrapped.batch,
-        takes=wrapped.takes,
-        close=wrapped.close,
-    )
+    fingerprint = fingerprint_of("detector-captioner", _ADAPTER, confidence, wrapped.fingerprint)
+    return replace(wrapped, name=name, kind=Caption.kind, predict=predict, fingerprint=fingerprint)
 
 
 FAMILIES: Mapping[str, SystemFamily] = {
-    family.name: family
-    for family in (
-        SystemFamily(
-            "detector-captioner",
-            Caption.kind,
-            _detector_captioner,
-            (
-                Parameter("detector", "text", "efficientdet-lite0", help="a system that answers with detections"),
-                Parameter("confidence", "float", 0.4, low=0, high=1, help="what a detection must score to be named"),
-            ),
-            help="Says in words what a detector sees.",
+    "detector-captioner": SystemFamily(
+        "detector-captioner",
+        Caption.kind,
+        _detector_captioner,
+        (
+            Parameter("detector", "text", "efficientdet-lite0", help="a system that answers with detections"),
+            Parameter("confidence", "float", 0.4, low=0, high=1, help="what a detection must score to be named"),
         ),
+        help="Says in words what a detector sees.",
     )
 }

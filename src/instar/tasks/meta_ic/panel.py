@@ -9,7 +9,7 @@ import polars as pl
 from instar.analysis import Run
 from instar.engine import stored_judging
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
-from instar.report.words import interval, percent
+from instar.report.words import rate_text
 from instar.tasks.meta_ic.analysis import CAPTION_KINDS, caption_rules, caption_table
 from instar.tasks.meta_ic.relations import RELATIONS
 
@@ -45,7 +45,7 @@ def _in_words(numbers: pl.DataFrame) -> Table:
         [
             row["change"],
             *(f"{row[name]:,}" for name in counts),
-            "–" if row["share"] is None else f"{percent(row['share'])} ({interval(row['low'], row['high'])})",
+            rate_text(row["share"], row["low"], row["high"]),
             *(f"{row[name]:,}" for name in CAPTION_KINDS),
             *(["–" if row["verbatim"] is None else f"{row['verbatim']:,}"] if exact else []),
         ]

@@ -194,7 +194,6 @@ def _whole(drawn: npt.NDArray[np.bool_]) -> Mask | str:
 
 
 def _hull(mask: Mask) -> Mask:
-    """The convex hull of a mask."""
     corners = cv2.convexHull(cv2.findNonZero(mask))
     return np.asarray(cv2.fillConvexPoly(np.zeros_like(mask), corners, [1]), np.uint8)
 

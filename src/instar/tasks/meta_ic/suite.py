@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from instar.suites import Suite, listed_suite
 
@@ -26,18 +27,13 @@ DEEPTEST = (
 """DeepTest's blur, brightness, contrast and shear: the caption names the same objects, or is the same to the letter."""
 
 
-def listed() -> tuple[str, ...]:
-    return tuple(f"insert({overlap:g}) => {relation}" for overlap in OVERLAPS for relation in ("objects", "numbers"))
-
-
-def _made(name: str, spellings: tuple[str, ...], help: str, options: Mapping[str, object] | None = None) -> Suite:
-    return listed_suite(name, spellings, help, "caption", panels=("captions",), options=options)
-
+INSERTED = tuple(f"insert({overlap:g}) => {relation}" for overlap in OVERLAPS for relation in ("objects", "numbers"))
 
 SUITES: Mapping[str, Callable[[], Suite]] = {
-    "meta-ic": lambda: _made("meta-ic", listed(), "MetaIC: an object is inserted, at four intervals of overlap."),
-    "meta-ic@paper": lambda: _made(
-        "meta-ic@paper", listed(), "MetaIC, with captions understood as the original code does.", PAPER_JUDGING
-    ),
-    "deeptest": lambda: _made("deeptest", DEEPTEST, "DeepTest's blur, brightness, contrast and shear on captions."),
+    name: partial(listed_suite, name, spellings, help, "caption", panels=("captions",), options=options)
+    for name, spellings, help, options in (
+        ("meta-ic", INSERTED, "MetaIC: an object is inserted, at four intervals of overlap.", {}),
+        ("meta-ic@paper", INSERTED, "MetaIC, with captions understood as the original code does.", PAPER_JUDGING),
+        ("deeptest", DEEPTEST, "DeepTest's blur, brightness, contrast and shear on captions.", {}),
+    )
 }

@@ -56,7 +56,6 @@ class _Export:
             self.annotations.append({"id": len(self.annotations), "image_id": number, "caption": caption})
 
     def write(self, folder: Path, description: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         table = io.StringIO()
         writer = csv.DictWriter(table, COLUMNS, restval="")
         writer.writeheader()
@@ -98,7 +97,9 @@ def export_suspicious(
         raise ValueError(f"{run.folder} is a run of {system.kind}; suspicious captions come from a run of captions")
     vocabulary = str(stored_judging(run.store, judging).of(RELATIONS["objects"])["vocabulary"])
     verdicts = _violated_pairs(run, threshold, judging)
-    human = dict(_human_captions(run))
+    cases = run.store.cases()
+    known = "truth_caption" in cases.columns
+    human = dict(cases.select("case", "truth_caption").iter_rows()) if known else {}
     sizes = _sizes(run)
     export = _Export()
     for number, (verdict, pair) in enumerate(zip(verdicts, marked_pairs(run.store, verdicts, judging), strict=True)):
@@ -139,12 +140,6 @@ def _violated_pairs(run: Run, threshold: float | None, judging: str) -> list[Row
     return list(pairs.iter_rows(named=True))
 
 
-def _human_captions(run: Run) -> Iterable[tuple[str, str | None]]:
-    """The captions of people of each case, one a line."""
-    cases = run.store.cases()
-    return cases.select("case", "truth_caption").iter_rows() if "truth_caption" in cases.columns else ()
-
-
 def _sizes(run: Run) -> dict[tuple[str, str, int], tuple[int, int]]:
     """The size of each follow-up, in pixels."""
     rows = run.store.predictions(["case", "follow_up", "draw", "width", "height"], where=pl.col("repeat") == 0)
@@ -174,7 +169,6 @@ def _images(run: Run, verdict: Row, folder: Path, dataset: Path | None) -> tuple
     names = f"images/{name}-source.png", f"images/{name}-follow-up.png"
     if not all((folder / name).is_file() for name in names):
         pair = load_pair(run, verdict, dataset=dataset)
-        (folder / "images").mkdir(parents=True, exist_ok=True)
         for name, side in zip(names, (pair.source, pair.follow_up), strict=True):
             place_file(folder / name, encoded(side.image, "png"))
     return names

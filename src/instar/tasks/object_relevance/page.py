@@ -57,9 +57,6 @@ class _Case:
         rows = store.read(store.verdict_table(self.index.judging), dict.fromkeys(COLUMNS, pl.String), where=of_case)
         return rows.unique(["target", "rule"], keep="last", maintain_order=True)  # while a run is judged anew
 
-    def limit(self, rule: str) -> float:
-        return self.index.thresholds(self.filters.threshold)[rule]
-
     def link(self, **more: str | int) -> str:
         return address("/explain", {**self.filters.query(), "case": self.name, **more})
 
@@ -220,7 +217,8 @@ def _shown(here: _Case, verdicts: pl.DataFrame, chosen: Explained, query: Query)
 
 
 def _step(here: _Case, target: str, rule: RuleFacts, row: Row) -> _Step:
-    left, limit, severity = parsed(rule.id).left, here.limit(rule.id), row["severity"]
+    left, severity = parsed(rule.id).left, row["severity"]
+    limit = here.index.thresholds(here.filters.threshold)[rule.id]
     state = "" if severity is None else "violated" if severity >= limit and severity > 0 else "kept"
     return _Step(
         rule=rule.id,

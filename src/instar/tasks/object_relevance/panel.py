@@ -9,11 +9,10 @@ import polars as pl
 
 from instar.analysis import Run
 from instar.relations import rule
-from instar.report.chart import PERCENT_AXIS, Chart, Spec, drawn, tooltip
+from instar.report.chart import Chart, Spec, curve_layers, drawn, share_axis, tooltip
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
-from instar.report.words import interval, percent
-from instar.store import Row
+from instar.report.words import percent, rate_text
 from instar.tasks.object_relevance.analysis import RELATION, object_table
 from instar.tasks.object_relevance.relations import OUTCOMES
 
@@ -52,22 +51,21 @@ def _tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
 
 def _table(table: pl.DataFrame) -> Table:
     """The outcomes of object relevance, by object and by image."""
-
-    def cells(row: Row) -> list[str]:
-        unreliable = "" if row["unreliable"] is None else f" ({interval(row['low'], row['high'])})"
-        return [
+    rows = [
+        [
             row["rule"].partition(" => ")[0],
             *(f"{row[name]:,}" for name in _OBJECTS),
-            f"{percent(row['unreliable'])}{unreliable}",
+            rate_text(row["unreliable"], row["low"], row["high"]),
             *(f"{row[name]:,}" for name in _IMAGES),
             percent(row["still_found"]),
         ]
-
+        for row in table.iter_rows(named=True)
+    ]
     return Table(
         "Objects by outcome, and the share of unreliable ones with its 95 % interval; images by outcome; of the "
         "objects found in the source, the share that is still found",
         ["change", *_OBJECTS, "unreliable", "images", *OUTCOMES, "none", "still found"],
-        [cells(row) for row in table.iter_rows(named=True)],
+        rows,
     )
 
 
@@ -99,8 +97,6 @@ def _curve(table: pl.DataFrame, family: str, parameter: str, section: Section) -
         "scale": {"domain": [-0.3, len(labels) - 0.7], "nice": False},
         "axis": {**axis, "labelExpr": f"{json.dumps(labels)}[datum.value]"},
     }
-    upright: Spec = {**PERCENT_AXIS, "title": "objects"}
-    y: Spec = {"field": "rate", "type": "quantitative", "scale": {"domain": [0, 1]}, "axis": upright}
     colour: Spec = {
         "field": "measure",
         "type": "nominal",
@@ -109,20 +105,7 @@ def _curve(table: pl.DataFrame, family: str, parameter: str, section: Section) -
     }
     dash: Spec = {"field": "measure", "type": "nominal", "legend": None, "scale": {"range": [[1, 0], [6, 3]]}}
     tips = tooltip(("measure", "objects"), ("level", parameter), ("count", "count"), ("rate", "share"))
-    layers: list[Spec] = [
-        {
-            "mark": {"type": "area", "opacity": 0.18},
-            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
-        },
-        {
-            "mark": {"type": "line", "strokeWidth": 2.4},
-            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash},
-        },
-        {
-            "mark": {"type": "point", "filled": True, "opacity": 1, "size": 45},
-            "encoding": {"x": x, "y": y, "color": colour, "tooltip": tips},
-        },
-    ]
+    layers = curve_layers(x, share_axis("objects"), colour, tips, size=45, shade=0.18, strokeDash=dash)
     name = f"objects-{family}"
     return Chart(
         name,

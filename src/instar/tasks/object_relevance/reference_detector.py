@@ -58,7 +58,6 @@ class Weights:
             np.savez(file, version=VERSION, labels=np.array(self.labels), side=self.side, **arrays)
 
     def network(self, torch: Torch, device: Torch) -> Torch:
-        """The network with these weights."""
         made = network_of(torch, len(self.labels))
         try:
             made.load_state_dict({name: torch.from_numpy(value) for name, value in self.state.items()})
@@ -86,7 +85,7 @@ def read_weights(path: Path) -> Weights:
 def _reference_detector(name: str, *, weights: str) -> System:
     path = Path(weights).expanduser()
     read = read_weights(path)
-    torch = pytorch("this system")
+    torch = imported("torch", "PyTorch", "this system")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     network = read.network(torch, device).eval()
 
@@ -107,14 +106,14 @@ def framed(image: Image, side: int) -> tuple[Pixels, Warp]:
     return fitted(image, (side, side), "middle", 0)
 
 
-def pytorch(owner: str) -> Torch:
-    """PyTorch, imported late."""
+def imported(module: str, library: str, owner: str) -> Any:
+    """A module of a library that the extra `repair` brings, imported late."""
     try:
-        return import_module("torch")
+        return import_module(module)
     except ImportError as error:
-        if find_spec("torch") is not None:
-            raise MissingExtra(f"PyTorch is installed but cannot be imported: {error}") from error
-        raise MissingExtra(f"{owner} needs PyTorch: pip install 'instar[repair]'") from None
+        if find_spec(module.partition(".")[0]) is not None:
+            raise MissingExtra(f"{library} is installed but cannot be imported: {error}") from error
+        raise MissingExtra(f"{owner} needs {library}: pip install 'instar[repair]'") from None
 
 
 # --- the network -----------------------------------------------------------------------------------
@@ -183,19 +182,12 @@ def _detections(scores: Array, kinds: Kinds, boxes: Array, labels: Sequence[str]
 
 
 FAMILIES: Mapping[str, SystemFamily] = {
-    family.name: family
-    for family in (
-        SystemFamily(
-            "reference-detector",
-            Detections.kind,
-            _reference_detector,
-            (
-                Parameter(
-                    "weights", "text", help="weights.npz of a training, e.g. repaired/trained/after-0/weights.npz"
-                ),
-            ),
-            help="A small detector that `instar objects repair` trains.",
-            extra="repair",
-        ),
+    "reference-detector": SystemFamily(
+        "reference-detector",
+        Detections.kind,
+        _reference_detector,
+        (Parameter("weights", "text", help="weights.npz of a training, e.g. repaired/trained/after-0/weights.npz"),),
+        help="A small detector that `instar objects repair` trains.",
+        extra="repair",
     )
 }

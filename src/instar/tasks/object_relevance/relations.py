@@ -70,7 +70,7 @@ def presence(evidence: Evidence) -> pl.DataFrame:
     verdicts: list[Row] = []
     for (case,), rows in follow_ups.group_by("case", maintain_order=True):
         if case in sources:
-            objects = _objects(cases.get(case, {}), sources[case], _confidence(evidence))
+            objects = _objects(cases.get(case, {}), sources[case], evidence.options["confidence"])
             verdicts += _case_verdicts(evidence, str(case), objects, sources[case], rows, known_labels)
     return pl.DataFrame(verdicts, schema={**VERDICT_COLUMNS, **MEASURES}, orient="row")
 
@@ -78,7 +78,7 @@ def presence(evidence: Evidence) -> pl.DataFrame:
 def _case_verdicts(
     evidence: Evidence, case: str, objects: _Objects, source: Row, follow_ups: pl.DataFrame, known_labels: set[str]
 ) -> Iterator[Row]:
-    parameters, confidence = evidence.parameters, _confidence(evidence)
+    parameters, confidence = evidence.parameters, float(evidence.options["confidence"])
     effect, iou = str(parameters["effect"]), _least_overlap(parameters)
     inside = objects.inside(source["width"], source["height"])
     before = _is_found(objects.boxes, objects.labels, source, confidence, iou)
@@ -98,12 +98,13 @@ def _case_verdicts(
                 or _unclaimed(target in touched, bool(before[number]), float(facts.get("ratio", 1.0)), parameters)
             )
             severity = None if reason else float(broken.mean())
+            kind = "persists" if effect == "gone" else "missing" if before[number] else "incorrect"
             yield {
                 **verdict,
                 "target": target,
                 "severity": severity,
                 "reason": reason,
-                "kind": _kind(effect, bool(before[number])) if severity else None,
+                "kind": kind if severity else None,
                 "label": label,
                 "found_source": bool(before[number]),
                 "found": float(after[:, number].mean()),
@@ -111,10 +112,6 @@ def _case_verdicts(
             }
         if not objects.ids:
             yield {**verdict, "target": "whole", "reason": "no objects in this image"}
-
-
-def _confidence(evidence: Evidence) -> float:
-    return float(evidence.options["confidence"])
 
 
 def _objects(case: Row, source: Row, confidence: float) -> _Objects:
@@ -155,7 +152,7 @@ def object_in(answer: Row, target: str, evidence: Evidence) -> tuple[Floats, Boo
     They match by class and overlap, whatever their score. Raises `LookupError` where the case has no such object.
     """
     source = evidence.sources.row(0, named=True)
-    objects = _objects(evidence.cases.row(0, named=True), source, _confidence(evidence))
+    objects = _objects(evidence.cases.row(0, named=True), source, evidence.options["confidence"])
     if target not in objects.ids:
         raise LookupError(f"there is no object {target} in this case")
     number = objects.ids.index(target)
@@ -183,12 +180,6 @@ def _unclaimed(touched: bool, before: bool, ratio: float, parameters: Row) -> st
     return _UNFOUND if not before and parameters["unfound"] == "leave" else None
 
 
-def _kind(effect: str, before: bool) -> str:
-    if effect == "gone":
-        return "persists"
-    return "missing" if before else "incorrect"
-
-
 # fmt: off
 PARAMETERS = (
     Parameter("effect", "choice", choices=("gone", "kept"),
@@ -202,9 +193,7 @@ PARAMETERS = (
     Parameter("draws", "int", 3, low=1, high=1000, help="follow-ups of a random transformation"),
     Parameter("repeats", "int", 1, low=1, high=1000, help="predictions of each by a stochastic system"),
 )
-# fmt: on
 
-# fmt: off
 RELATIONS: Mapping[str, Relation] = {
     "presence": Relation(
         "presence", "detections", presence, unit="shares of the follow-ups", threshold=2 / 3, grid=(1 / 3, 2 / 3, 1.0),

@@ -7,6 +7,7 @@ parameter of the paper's Tables 6 to 10; three follow-ups of each, of which two 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import chain
 
 from instar.suites import Suite, listed_suite
@@ -58,31 +59,22 @@ def each() -> tuple[str, ...]:
     return tuple(f"{left}only={number}) => {relation}" for number in range(EACH) for left, relation in per_object)
 
 
-def _suite(name: str, spellings: tuple[str, ...], help: str) -> Suite:
-    return listed_suite(name, spellings, help, "detections", panels=("objects",))
-
-
 # fmt: off
 SUITES: Mapping[str, Callable[[], Suite]] = {
-    "detections": lambda: _suite(
-        "detections", DETECTIONS, "A first look at a detector: geometry, image quality, noise and colour."),
-    "object-relevance": lambda: _suite(
-        "object-relevance", listed(RELATIONS),
-        "Object relevance: objects are erased, and noise is put on objects and on the background."),
-    "object-relevance/erase": lambda: _suite(
-        "object-relevance/erase", listed(RELATIONS, only="erase"),
-        "Object relevance, MR-1: what is erased is not found any more."),
-    "object-relevance/object": lambda: _suite(
-        "object-relevance/object", listed(RELATIONS, only="object"),
-        "Object relevance, MR-2: noise on the object."),
-    "object-relevance/background": lambda: _suite(
-        "object-relevance/background", listed(RELATIONS, only="background"),
-        "Object relevance, MR-2: noise on the background."),
-    "object-relevance/each": lambda: _suite(
-        "object-relevance/each", each(),
-        "Object relevance with one follow-up per object: the first ten objects of an image."),
-    "object-relevance@paper": lambda: _suite(
-        "object-relevance@paper", listed(PAPER_RELATIONS),
-        "Object relevance as published: one follow-up, MR-1 at every ratio."),
+    name: partial(listed_suite, name, spellings, help, "detections", panels=("objects",))
+    for name, spellings, help in (
+        ("detections", DETECTIONS, "A first look at a detector: geometry, image quality, noise and colour."),
+        ("object-relevance", listed(RELATIONS),
+         "Object relevance: objects are erased, and noise is put on objects and on the background."),
+        ("object-relevance/erase", listed(RELATIONS, only="erase"),
+         "Object relevance, MR-1: what is erased is not found any more."),
+        ("object-relevance/object", listed(RELATIONS, only="object"), "Object relevance, MR-2: noise on the object."),
+        ("object-relevance/background", listed(RELATIONS, only="background"),
+         "Object relevance, MR-2: noise on the background."),
+        ("object-relevance/each", each(),
+         "Object relevance with one follow-up per object: the first ten objects of an image."),
+        ("object-relevance@paper", listed(PAPER_RELATIONS),
+         "Object relevance as published: one follow-up, MR-1 at every ratio."),
+    )
 }
 # fmt: on

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from instar.image import Image
 from instar.outputs import Output
@@ -24,16 +25,8 @@ def _segmenter(name: str, *, of: str) -> System:
                 raise answer
         return [answer for answer in answers if not isinstance(answer, Exception)]
 
-    return System(
-        name,
-        Segmentation.kind,
-        predict,
-        fingerprint_of("segmenter", inner.fingerprint),
-        deterministic=inner.deterministic,
-        seedable=inner.seedable,
-        batch=inner.batch,
-        close=inner.close,
-    )
+    fingerprint = fingerprint_of("segmenter", inner.fingerprint)
+    return replace(inner, name=name, kind=Segmentation.kind, predict=predict, fingerprint=fingerprint)
 
 
 FAMILIES: Mapping[str, SystemFamily] = {

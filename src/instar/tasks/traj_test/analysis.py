@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from instar.analysis import Run
 from instar.analysis.rates import by_case
 from instar.engine import DEFAULT, SOURCE, chunks
 from instar.outputs.forecast import Forecast, Paths
@@ -18,9 +18,6 @@ from instar.stats import permutation_test, wilson
 from instar.store import Row, Store
 from instar.tasks.traj_test.relations import without_rounding
 from instar.warp import Warp
-
-if TYPE_CHECKING:
-    from instar.analysis import Run
 
 DISPLACEMENTS = ("best_ade", "best_fde", "mean_ade", "mean_fde")
 """Average and final displacement from the truth, in pixels: of the best future, and the mean over all of them."""
@@ -72,9 +69,8 @@ def displacement(store: Store, follow_ups: Sequence[str] | None = None) -> pl.Da
         rows = rows.filter(pl.col("case").is_in(list(truths)))
         paths, warps = Paths.of(rows), matrices_of(rows)
         each = [_displacement(paths[at], truths[case], warps[at], case) for at, case in enumerate(rows["case"])]
-        values = np.array(each).reshape(-1, len(DISPLACEMENTS))
-        measured = (pl.Series(name, values[:, i], pl.Float64) for i, name in enumerate(DISPLACEMENTS))
-        parts.append(rows.select(*keys).with_columns(measured))
+        distances = pl.DataFrame(each, dict.fromkeys(DISPLACEMENTS, pl.Float64), orient="row")
+        parts.append(rows.select(*keys).hstack(distances))
     return pl.concat(parts)
 
 

@@ -184,10 +184,6 @@ class Grid:
         )
 
 
-def _moments(steps: int) -> Floats:
-    return np.asarray((np.arange(steps * _MOMENTS) + 0.5) / _MOMENTS)
-
-
 def between(origin: Floats, paths: Floats) -> Floats:
     """Positions (N, M, 2) at the moments of each step of paths (N, T, 2), which are straight from step to step."""
     before = np.concatenate([np.broadcast_to(origin, (len(paths), 1, 2)), paths[:, :-1]], 1)
@@ -203,7 +199,8 @@ def _straight_map(steps: int, heading: float, speed: float, pace: float) -> Floa
     """Of a person who makes `pace` cells in a step, on plain ground."""
     fan = fan_of(heading, speed)
     person = Person(np.zeros(2), np.array([1.0, 0.0]), pace)
-    along, across = np.moveaxis(straight(person, fan.angle, fan.factor, _moments(steps)), -1, 0)
+    moments = (np.arange(steps * _MOMENTS) + 0.5) / _MOMENTS
+    along, across = np.moveaxis(straight(person, fan.angle, fan.factor, moments), -1, 0)
     cells = Grid(1.0).occupied(along, across, np.broadcast_to(fan.weight[:, None], along.shape))
     return np.asarray((cells + cells[::-1]) / 2)  # left is right, to the last bit
 

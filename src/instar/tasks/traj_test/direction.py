@@ -155,34 +155,29 @@ def _median(verdicts: pl.DataFrame) -> pl.DataFrame:
 
 # fmt: off
 RELATIONS: Mapping[str, Relation] = {
-    relation.name: relation
-    for relation in (
-        Relation(
-            "direction", "forecast", direction, mapping=False, unit="log ratio the wrong way", threshold=0.1,
-            grid=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0), measures=MEASURES,
-            kinds=("confirmed", "inconclusive", "wrong way", "crossing"),
-            parameters=(
-                Parameter(
-                    "effect", "choice", choices=("increase", "decrease", "avoid"),
-                    help="what the probability of the changed cells must do; avoid: fall, and no path crosses",
-                ),
-                SOURCES, Parameter("repeats", "int", 1, low=1, high=1000, help="predictions of the follow-up"),
-                Parameter("draws", "int", 1, low=1, high=1000, help="follow-ups of a random transformation"),
-                Parameter(
-                    "test", "choice", "margin", choices=("margin", "wilcoxon"),
-                    help="wilcoxon: as published, p < 0.05 in the expected direction is a confirmation",
-                ),
+    "direction": Relation(
+        "direction", "forecast", direction, mapping=False, unit="log ratio the wrong way", threshold=0.1,
+        grid=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0), measures=MEASURES,
+        kinds=("confirmed", "inconclusive", "wrong way", "crossing"),
+        parameters=(
+            Parameter(
+                "effect", "choice", choices=("increase", "decrease", "avoid"),
+                help="what the probability of the changed cells must do; avoid: fall, and no path crosses",
             ),
-            options=(
-                Parameter(
-                    "margin", "float", 0.1, low=0, high=10, open_low=True,
-                    help="log ratios within this are inconclusive",
-                ),
+            SOURCES, Parameter("repeats", "int", 1, low=1, high=1000, help="predictions of the follow-up"),
+            Parameter("draws", "int", 1, low=1, high=1000, help="follow-ups of a random transformation"),
+            Parameter(
+                "test", "choice", "margin", choices=("margin", "wilcoxon"),
+                help="wilcoxon: as published, p < 0.05 in the expected direction is a confirmation",
             ),
-            help="Where the map changed, probability rises or falls as it should. ⚠ test=wilcoxon is the "
-            "paper's: cells "
-            "are not independent, so that its p is nearly always 0 or 1; what it counts are confirmations.",
         ),
-    )
+        options=(
+            Parameter(
+                "margin", "float", 0.1, low=0, high=10, open_low=True, help="log ratios within this are inconclusive",
+            ),
+        ),
+        help="Where the map changed, probability rises or falls as it should. ⚠ test=wilcoxon is the paper's: cells "
+        "are not independent, so that its p is nearly always 0 or 1; what it counts are confirmations.",
+    ),
 }
 # fmt: on

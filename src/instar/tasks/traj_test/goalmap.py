@@ -12,8 +12,9 @@ road, structure, terrain or tree, count as background: the network was shown suc
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import cv2
@@ -113,22 +114,6 @@ def _overlaps(middle: float, half: float, length: int) -> tuple[int, int, Floats
     return low, high, (np.maximum(shared, 0) * (_SIDE / (2 * half))).astype(np.float32)
 
 
-class _Network:
-    """The loaded weights. A single thread: workers are the parallelism here."""
-
-    def __init__(self, path: Path) -> None:
-        self._session = onnx_session(path)
-
-    def __call__(self, scene: Scene, patch: _Patch) -> tuple[Floats, Floats]:
-        """Probabilities (64, 64) of where the person is at the last step, and half-way."""
-        past, motion = patch.described(scene)
-        # one scene at a time: an answer must not depend on what else was in the batch
-        goal, waypoint = self._session.run(
-            ["goal", "waypoint"], {"classes": patch.fractions(scene)[None], "past": past[None], "motion": motion[None]}
-        )
-        return np.asarray(goal[0], np.float64), np.asarray(waypoint[0], np.float64)
-
-
 # --- obstacles -------------------------------------------------------------------------------------
 
 
@@ -191,19 +176,24 @@ class _View:
     """The mean of the last two steps, in units of half a patch."""
     goal: Floats
     waypoint: Floats
+    """Probabilities (64, 64) of where the person is at the last step, and half-way."""
     round_about: tuple[npt.NDArray[np.intp], Floats]
     """The cells of the goal map by their direction, and the probability up to each."""
     obstacles: _Obstacles
 
     @classmethod
-    def of(cls, scene: Scene, network: _Network) -> _View:
+    def of(cls, scene: Scene, answer: Callable[..., Sequence[Floats32]]) -> _View:
         if len(scene.past) < 2:
             raise ValueError(
                 "goalmap needs at least two past positions to see which way the person walks; this scene has one"
             )
         patch = _Patch.of(scene)
-        goal, waypoint = network(scene, patch)
-        _, motion = patch.described(scene)
+        past, motion = patch.described(scene)
+        # one scene at a time: an answer must not depend on what else was in the batch
+        answers = answer(
+            ["goal", "waypoint"], {"classes": patch.fractions(scene)[None], "past": past[None], "motion": motion[None]}
+        )
+        goal, waypoint = (np.asarray(cells[0], np.float64) for cells in answers)
         velocity, obstacles = motion[0].astype(np.float64) / scene.steps, _Obstacles.of(scene, patch)
         return cls(patch, scene.steps, velocity, goal, waypoint, _round_about(goal), obstacles)
 
@@ -306,16 +296,13 @@ def _goalmap(name: str, *, samples: int, model: str | None) -> System:
     path = WEIGHTS if model is None else Path(model).expanduser()
     if not path.is_file():
         raise FileNotFoundError(f"{name}: there is no model file {path}")
-    network = _Network(path)
-    last: list[tuple[Scene, _View]] = []  # the scene before: its repeats may come in several calls
+    answer = onnx_session(path).run
 
+    @lru_cache(maxsize=1)  # by the scene's identity: its repeats come one after the other, also in several calls
     def view(scene: Scene) -> _View:
-        if not (last and last[0][0] is scene):
-            last[:] = [(scene, _View.of(scene, network))]
-        return last[0][1]
+        return _View.of(scene, answer)
 
     def predict(inputs: Sequence[Scene], seeds: Sequence[int]) -> list[Forecast]:
-        # repeats of a scene come together; elsewhere in the batch each is looked at again
         return [view(scene).forecast(samples, seed) for scene, seed in zip(inputs, seeds, strict=True)]
 
     return System(
@@ -330,18 +317,15 @@ def _goalmap(name: str, *, samples: int, model: str | None) -> System:
 
 
 FAMILIES: Mapping[str, SystemFamily] = {
-    family.name: family
-    for family in (
-        SystemFamily(
-            "goalmap",
-            "forecast",
-            _goalmap,
-            (
-                Parameter("samples", "int", 20, low=1, high=10_000, help="futures per prediction"),
-                Parameter("model", "text", None, help="an .onnx file that training/goalmap made, if not Instar's own"),
-            ),
-            help="A small network, trained on simulated walkers: probability map, goals, paths.",
-            extra="onnx",
+    "goalmap": SystemFamily(
+        "goalmap",
+        "forecast",
+        _goalmap,
+        (
+            Parameter("samples", "int", 20, low=1, high=10_000, help="futures per prediction"),
+            Parameter("model", "text", None, help="an .onnx file that training/goalmap made, if not Instar's own"),
         ),
+        help="A small network, trained on simulated walkers: probability map, goals, paths.",
+        extra="onnx",
     )
 }

@@ -82,11 +82,9 @@ def wvc(evidence: Evidence) -> pl.DataFrame:
 
 def _rows_by(frame: pl.DataFrame, *keys: str) -> dict[tuple[str, ...], list[int]]:
     """Row numbers by the values of some columns, cases one after the other."""
-    rows: dict[tuple[str, ...], list[int]] = {}
     ordered = frame.select(*keys).with_row_index("row").sort(keys[0], maintain_order=True)
-    for row, *names in ordered.iter_rows():
-        rows.setdefault(tuple(names), []).append(row)
-    return rows
+    grouped = ordered.group_by(*keys, maintain_order=True).agg("row")
+    return {tuple(names): rows for *names, rows in grouped.iter_rows()}
 
 
 def _least(past: Floats | None) -> float:

@@ -6,6 +6,7 @@ The paper's resize factors 0.2 and 0.3 beside its own 0.25 are rescalings by 0.8
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from instar.suites import Suite, listed_suite
 
@@ -43,24 +44,22 @@ def map_rules(more: str = "") -> tuple[str, ...]:
     return tuple(f"{change} => direction({effect}{more})" for change, effect in changes)
 
 
-def _made(name: str, spellings: tuple[str, ...], help: str) -> Suite:
-    return listed_suite(name, spellings, help, "forecast", panels=("trajtest",))
-
-
-_MOVED = ("wvc", "hvc")
+_MOVED = geometry(("wvc", "hvc"), identity=True)
+_PAPER = geometry(("wvc(8, 1, test=z)", "hvc(1)"), identity=False) + map_rules(", 8, test=wilcoxon")
 SUITES: Mapping[str, Callable[[], Suite]] = {
-    "trajtest": lambda: _made(
-        "trajtest",
-        geometry(_MOVED, identity=True) + map_rules(),
-        "TrajTest: mirrored, turned and rescaled scenes, changed classes and obstacles.",
-    ),
-    "trajtest/geometry": lambda: _made(
-        "trajtest/geometry", geometry(_MOVED, identity=True), "TrajTest: what moves map and past alike."
-    ),
-    "trajtest/map": lambda: _made("trajtest/map", map_rules(), "TrajTest: classes changed and obstacles in the way."),
-    "trajtest@paper": lambda: _made(
-        "trajtest@paper",
-        geometry(("wvc(8, 1, test=z)", "hvc(1)"), identity=False) + map_rules(", 8, test=wilcoxon"),
-        "TrajTest as published: 8 source runs, z-test per comparison, Wilcoxon's test on cells.",
-    ),
+    name: partial(listed_suite, name, spellings, help, "forecast", panels=("trajtest",))
+    for name, spellings, help in (
+        (
+            "trajtest",
+            _MOVED + map_rules(),
+            "TrajTest: mirrored, turned and rescaled scenes, changed classes and obstacles.",
+        ),
+        ("trajtest/geometry", _MOVED, "TrajTest: what moves map and past alike."),
+        ("trajtest/map", map_rules(), "TrajTest: classes changed and obstacles in the way."),
+        (
+            "trajtest@paper",
+            _PAPER,
+            "TrajTest as published: 8 source runs, z-test per comparison, Wilcoxon's test on cells.",
+        ),
+    )
 }

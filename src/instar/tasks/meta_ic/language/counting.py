@@ -10,7 +10,8 @@ def number_of(sentence: Sentence, occurrence: Occurrence) -> tuple[Number, str]:
     """One, many or open, and what decided it where the noun itself does not."""
     entry, _, first, end, _, phrase = occurrence
     kind, form, determiner = entry.kind, entry.form, phrase.determiner
-    after, measure = sentence.word(end), _measure(sentence, phrase)
+    after, of = sentence.word(end), sentence.word(phrase.first - 1) == "of"
+    measure = sentence.word(phrase.first - 2) if of else ""  # a herd of zebra
     if kind == "many":
         return "many", ""
     if after in sentence.lists.groups and entry.label != "person" and sentence.vocabulary.lives(entry.label):
@@ -102,8 +103,3 @@ def _agreed(sentence: Sentence, end: int, determiner: str) -> tuple[Number, str]
         if tag in ("verb", "conjunction") or (tag == "pronoun" and at > end) or word in sentence.lists.breaks:
             break
     return ("any", "and the number is left open") if determiner else ("many", "and without an article it is many")
-
-
-def _measure(sentence: Sentence, phrase: Phrase) -> str:
-    """The noun before 'of': a herd of zebra."""
-    return sentence.word(phrase.first - 2) if sentence.word(phrase.first - 1) == "of" else ""

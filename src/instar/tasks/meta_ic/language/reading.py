@@ -25,16 +25,11 @@ def read_caption(text: str, vocabulary: Vocabulary | None = None, tagger: Tagger
     ({'dog': 'many'}, "'puppies' is the plural of puppy, a word for dog", "'zebra crossing' is no zebra")
     """
     if tagger is None:
-        return _read(text, vocabulary or coco())
-    return _read_with(text, vocabulary or coco(), tagger)
+        return _read_before(text, vocabulary or coco(), None)
+    return _read(text, vocabulary or coco(), tagger)
 
 
-@lru_cache(maxsize=4096)
-def _read(text: str, vocabulary: Vocabulary) -> Reading:
-    return _read_with(text, vocabulary, None)
-
-
-def _read_with(text: str, vocabulary: Vocabulary, tagger: Tagger | None) -> Reading:
+def _read(text: str, vocabulary: Vocabulary, tagger: Tagger | None) -> Reading:
     words = split(text)
     matches = find_matches(words.lower, vocabulary)
     if not matches:
@@ -45,6 +40,9 @@ def _read_with(text: str, vocabulary: Vocabulary, tagger: Tagger | None) -> Read
     reader.stand_ins()
     mentions = sorted(reader.mentions, key=lambda mention: mention.start)
     return Reading(text, tuple(mentions), tuple(reader.dismissed), tuple(reader.wider))
+
+
+_read_before = lru_cache(maxsize=4096)(_read)
 
 
 class _Reader:

@@ -34,32 +34,27 @@ def split(text: str) -> Words:
     >>> split("A dog's two-tone “hot dog”.").lower
     ['a', 'dog', "'s", 'two', 'tone', 'hot', 'dog', '.']
     """
-    raw: list[str] = []
-    lower: list[str] = []
-    start: list[int] = []
-    end: list[int] = []
-    joined: list[bool] = []
-    quoted: list[int] = []
+    words = Words([], [], [], [], [], [])
     hyphen, quote = False, -1
     for match in _WORD.finditer(text):
         word = match[0]
         at, to = match.span()
         if len(word) == 1 and not word.isalnum():
-            touching = bool(end) and end[-1] == at
-            if word in _HYPHENS and touching and raw[-1][-1].isalnum() and text[to : to + 1].isalnum():
+            touching = bool(words.end) and words.end[-1] == at
+            if word in _HYPHENS and touching and words.raw[-1][-1].isalnum() and text[to : to + 1].isalnum():
                 hyphen = True
                 continue
             if word in _QUOTES:
-                quote = len(raw) if quote < 0 else -1
+                quote = len(words.raw) if quote < 0 else -1
                 continue
-            if word in _APOSTROPHES and not (touching and lower[-1][-1] == "s"):  # else the dogs' bowls
+            if word in _APOSTROPHES and not (touching and words.lower[-1][-1] == "s"):  # else the dogs' bowls
                 continue
-        raw.append(word)
+        words.raw.append(word)
         small = word.lower().replace("’", "'")
-        lower.append(_WRITTEN_OUT.get(small, small))
-        start.append(at)
-        end.append(to)
-        joined.append(hyphen)
-        quoted.append(quote)
+        words.lower.append(_WRITTEN_OUT.get(small, small))
+        words.start.append(at)
+        words.end.append(to)
+        words.joined.append(hyphen)
+        words.quoted.append(quote)
         hyphen = False
-    return Words(raw, lower, start, end, joined, quoted)
+    return words

@@ -41,8 +41,8 @@ class Entry:
     label: str
     lemma: str
     kind: Kind
-    form: Form
-    words: tuple[str, ...]
+    form: Form = "singular"
+    words: tuple[str, ...] = ()
     game: bool = False
     name: bool = False
     only: frozenset[str] = frozenset()
@@ -155,7 +155,7 @@ def _vocabulary(name: str, content: Mapping[str, object], known: Mapping[str, st
         entries += _of_class(label, table)
     for word, covered in _table(content.get("wider", {}), "wider").items():
         over = _covered(_strings(covered, f"wider.{word}"), classes, supers, f"wider.{word}")
-        entries += _spellings(word, word, "wider", classes=over)
+        entries += _spellings(Entry(word, word, "wider", classes=over))
     young = {
         word: _covered(_strings(of, f"young.{word}"), classes, supers, f"young.{word}")
         for word, of in _table(content.get("young", {}), "young").items()
@@ -185,7 +185,8 @@ def _of_class(label: str, table: Mapping[str, object]) -> list[Entry]:
     for key, kind in _LISTS.items():
         for word in lists[key]:
             with_words, without_words = (words.get(word, frozenset()) for words in (only, unless))
-            for entry in _spellings(label, word, kind, game=word in games, only=with_words, unless=without_words):
+            lemma = Entry(label, word, kind, game=word in games, only=with_words, unless=without_words)
+            for entry in _spellings(lemma):
                 name = word in names or " ".join(entry.words) in names
                 spelled.setdefault(entry.words, replace(entry, name=True) if name else entry)
     for entry in tuple(spelled.values()):  # hotdog, cellphone
@@ -194,18 +195,9 @@ def _of_class(label: str, table: Mapping[str, object]) -> list[Entry]:
     return list(spelled.values())
 
 
-def _spellings(
-    label: str,
-    word: str,
-    kind: Kind,
-    *,
-    game: bool = False,
-    only: frozenset[str] = frozenset(),
-    unless: frozenset[str] = frozenset(),
-    classes: tuple[str, ...] = (),
-) -> Iterator[Entry]:
+def _spellings(entry: Entry) -> Iterator[Entry]:
     """A word in the singular and the plural."""
-    many = plural(word)
+    word, kind, many = entry.lemma, entry.kind, plural(entry.lemma)
     forms: list[tuple[str, Form]] = [(word, "singular"), (many, "plural")]
     if kind == "pair":
         forms = [(word, "plural")]
@@ -217,7 +209,7 @@ def _spellings(
         words = tuple(split(spelling).lower)
         if not words:
             raise ValueError(f"{word!r} has no letter or digit; a word needs one")
-        yield Entry(label, word, kind, form, words, game, False, only, unless, classes)
+        yield replace(entry, form=form, words=words)
 
 
 def _check(entries: list[Entry]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -31,29 +32,20 @@ def compared(system: System, data: Dataset) -> Measured:
     """A detector's answers against the labels; nothing is changed, and nothing stored."""
     answers: list[Detections] = []
     truths: list[Detections] = []
-    for images, labels in _batches(data):
+    cases = iter(data.cases())
+    while some := list(islice(cases, _AT_ONCE)):
+        images: list[Image] = []
+        for case in some:
+            image, _ = read_input(case)
+            if not isinstance(image, Image) or not isinstance(case.truth, Detections):
+                raise ValueError(f"{data.name}: case {case.id!r} has no annotated objects")
+            images.append(image)
+            truths.append(case.truth)
         for answer in system.answer(images, [0] * len(images)):
             if not isinstance(answer, Detections):
                 raise ValueError(f"{system.name} failed on {data.name}: {answer}")
             answers.append(answer)
-        truths += labels
     return matched(answers, truths)
-
-
-def _batches(data: Dataset) -> Iterator[tuple[list[Image], list[Detections]]]:
-    images: list[Image] = []
-    labels: list[Detections] = []
-    for case in data.cases():
-        image, _ = read_input(case)
-        if not isinstance(image, Image) or not isinstance(case.truth, Detections):
-            raise ValueError(f"{data.name}: case {case.id!r} has no annotated objects")
-        images.append(image)
-        labels.append(case.truth)
-        if len(images) == _AT_ONCE:
-            yield images, labels
-            images, labels = [], []
-    if images:
-        yield images, labels
 
 
 def measured(
@@ -67,12 +59,8 @@ def measured(
     if predict(system, suite, data, store, workers=0, on_progress=on_progress).interrupted:
         raise KeyboardInterrupt
     judge(store)
-    rows = {
-        row["case"]: row
-        for row in store.whole(
-            store.predictions(where=(pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0))
-        ).iter_rows(named=True)
-    }
+    sources = store.predictions(where=(pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0))
+    rows = {row["case"]: row for row in store.whole(sources).iter_rows(named=True)}
     cases = list(data.cases())
     failed = [case.id for case in cases if rows.get(case.id, {}).get("status") != "ok"]
     if failed:

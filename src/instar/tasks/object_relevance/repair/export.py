@@ -25,7 +25,6 @@ from instar.image import Image
 from instar.outputs.detections import Detections
 
 LABELS = "instances_train.json"
-VALIDATION = "instances_val.json"
 
 _COPIED = {".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
 """Endings that every trainer reads; images of another kind are written anew."""

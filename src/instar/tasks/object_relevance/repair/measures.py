@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ import polars as pl
 from instar.outputs.detections import Detections
 from instar.stats import bootstrap
 from instar.store import Schema
-from instar.systems import MissingExtra
+from instar.tasks.object_relevance.reference_detector import imported
 from instar.tasks.object_relevance.repair.export import coco_annotation
 
 CONFIDENCE = 0.5
@@ -73,7 +71,7 @@ class Measured:
     broken: Floats = field(default_factory=lambda: np.zeros(0))
     judged: Floats = field(default_factory=lambda: np.zeros(0))
 
-    def values(self, weights: Floats | None = None, *, confidence: float = CONFIDENCE) -> dict[str, float]:
+    def values(self, weights: Floats | None = None) -> dict[str, float]:
         """Every measure, where image i counts `weights[i]` times; NaN for what is not known.
 
         Classes without a label count in no average precision, as in pycocotools.
@@ -83,7 +81,7 @@ class Measured:
         average = np.mean(precisions, 0) if precisions else np.full(10, np.nan)
         true = false = there = overlap = 0.0
         for one in self.classes:
-            counts = times[one.image] * (one.scores >= confidence)
+            counts = times[one.image] * (one.scores >= CONFIDENCE)
             true += float(counts @ one.hit[0])
             false += float(counts @ ~one.hit[0])
             overlap += float(counts @ (one.iou * one.hit[0]))
@@ -137,14 +135,11 @@ def matched(answers: Sequence[Detections], truths: Sequence[Detections]) -> Meas
     evaluated, names = _evaluated(answers, truths)
     classes = []
     for number, _ in enumerate(names, start=1):
-        rows = [
-            (image, entry)
-            for image, entry in enumerate(evaluated.evalImgs[(number - 1) * len(truths) : number * len(truths)])
-            if entry is not None
-        ]
         labels = np.zeros(len(truths), np.int64)
-        places, scores, hits, ious = [], [], [], []
-        for image, entry in rows:
+        places, scores, hits, ious = [np.zeros(0, np.int64)], [np.zeros(0)], [np.zeros((10, 0), bool)], [np.zeros(0)]
+        for image, entry in enumerate(evaluated.evalImgs[(number - 1) * len(truths) : number * len(truths)]):
+            if entry is None:
+                continue
             labels[image] = len(entry["gtIds"])
             count = len(entry["dtScores"])
             places.append(np.full(count, image))
@@ -152,16 +147,10 @@ def matched(answers: Sequence[Detections], truths: Sequence[Detections]) -> Meas
             match = np.asarray(entry["dtMatches"]).reshape(10, count)
             hits.append(match > 0)
             ious.append(_overlaps(evaluated.ious[image + 1, number], match[0], entry["gtIds"]))
-        order = np.argsort(-np.concatenate([*scores, np.zeros(0)]), kind="mergesort")
-        classes.append(
-            _Class(
-                np.concatenate([*places, np.zeros(0, np.int64)]).astype(np.int64)[order],
-                np.concatenate([*scores, np.zeros(0)])[order],
-                np.concatenate([*hits, np.zeros((10, 0), bool)], 1)[:, order],
-                np.concatenate([*ious, np.zeros(0)])[order],
-                labels,
-            )
-        )
+        score, hit = np.concatenate(scores), np.concatenate(hits, 1)
+        order = np.argsort(-score, kind="mergesort")
+        image_of, iou = np.concatenate(places)[order], np.concatenate(ious)[order]
+        classes.append(_Class(image_of, score[order], hit[:, order], iou, labels))
     return Measured(len(truths), tuple(classes))
 
 
@@ -175,28 +164,22 @@ def _overlaps(ious: Coco, match: Floats, labels: Sequence[int]) -> Floats:
 
 def evaluator() -> tuple[Coco, Coco]:
     """pycocotools' modules `coco` and `cocoeval`, imported late."""
-    try:
-        return import_module("pycocotools.coco"), import_module("pycocotools.cocoeval")
-    except ImportError as error:
-        if find_spec("pycocotools") is not None:
-            raise MissingExtra(f"pycocotools is installed but cannot be imported: {error}") from error
-        raise MissingExtra("mAP needs pycocotools: pip install 'instar[repair]'") from None
+    coco, cocoeval = (imported(f"pycocotools.{name}", "pycocotools", "mAP") for name in ("coco", "cocoeval"))
+    return coco, cocoeval
 
 
 def _evaluated(answers: Sequence[Detections], truths: Sequence[Detections]) -> tuple[Coco, list[str]]:
     coco, cocoeval = evaluator()
     names = sorted({label for one in (*truths, *answers) for label in one.labels})
     numbers = {name: number for number, name in enumerate(names, start=1)}
-    entries: list[list[dict[str, object]]] = []
-    for side in (truths, answers):
-        entries.append([])
-        for image, one in enumerate(side, start=1):
-            for box, label, score in zip(one.boxes.astype(np.float64), one.labels, one.scores, strict=True):
-                entry = coco_annotation(len(entries[-1]) + 1, image, numbers[label], box)
-                entries[-1].append({**entry, "score": float(score)})
     sides = []
     with redirect_stdout(io.StringIO()):
-        for annotations in entries:
+        for side in (truths, answers):
+            annotations: list[dict[str, object]] = []
+            for image, one in enumerate(side, start=1):
+                for box, label, score in zip(one.boxes.astype(np.float64), one.labels, one.scores, strict=True):
+                    entry = coco_annotation(len(annotations) + 1, image, numbers[label], box)
+                    annotations.append({**entry, "score": float(score)})
             index = coco.COCO()
             index.dataset = {
                 "images": [{"id": image} for image in range(1, len(truths) + 1)],
@@ -256,21 +239,17 @@ def _part(drawn: Callable[[bytes], Floats], measure: int, sides: tuple[float, fl
 
 
 def markdown(table: pl.DataFrame) -> str:
-    """A before/after table as Markdown."""
     lines = [
         "| | before | after | change | 95 % over images | over seeds | seeds better |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for row in table.iter_rows(named=True):
         places = 1 if row["measure"] in _WHOLE else 3
-        plain = {name: "–" if row[name] is None else f"{row[name]:.{places}f}" for name in ("before", "after")}
-        signed = {
-            name: "–" if row[name] is None else f"{row[name]:+.{places}f}"
+        sides = ["–" if row[name] is None else f"{row[name]:.{places}f}" for name in ("before", "after")]
+        change, low, high, seed_low, seed_high = (
+            "–" if row[name] is None else f"{row[name]:+.{places}f}"
             for name in ("change", "low", "high", "seed_low", "seed_high")
-        }
-        lines.append(
-            f"| {row['measure']} | {plain['before']} | {plain['after']} | {signed['change']} | "
-            f"{signed['low']} … {signed['high']} | {signed['seed_low']} … {signed['seed_high']} | "
-            f"{row['seeds_better']} of {row['seeds']} |"
         )
+        cells = [row["measure"], *sides, change, f"{low} … {high}", f"{seed_low} … {seed_high}"]
+        lines.append(f"| {' | '.join(cells)} | {row['seeds_better']} of {row['seeds']} |")
     return "\n".join(lines) + "\n"

@@ -121,10 +121,8 @@ def mutants(run: Run, chosen: pl.DataFrame, training: Dataset) -> Iterator[Examp
     """
     manifest = run.manifest
     cases = {case.id: case for case in training.cases()}
-    stored = {
-        row["case"]: row
-        for row in run.store.cases(where=pl.col("case").is_in(chosen["case"].implode())).iter_rows(named=True)
-    }
+    of_chosen = run.store.cases(where=pl.col("case").is_in(chosen["case"].implode()))
+    stored = {row["case"]: row for row in of_chosen.iter_rows(named=True)}
     for (name,), of_case in chosen.group_by("case", maintain_order=True):
         case = cases.get(str(name))
         if case is None:
@@ -168,10 +166,9 @@ def _needs(
     needs: dict[str, Need | NotApplicable] = {}
     for need in sorted(changed.needs - {"truth", "objects"}):
         if need == "source":
-            row = store.whole(
-                store.predictions(where=of_case & (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0))
-            )
-            needs[need] = Detections.from_row(row.row(0, named=True), manifest.header)
+            source = of_case & (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0)
+            row = store.whole(store.predictions(where=source)).row(0, named=True)
+            needs[need] = Detections.from_row(row, manifest.header)
         else:
             needs[need] = store.need_value(store.needs(of_case & (pl.col("need") == need)).row(0, named=True))
     for need in changed.needs & {"truth", "objects"}:
@@ -188,16 +185,12 @@ def _unchanged(case: Case, stored: Row) -> Image:
             "if it has changed, run the suite again"
         )
     truth = case.truth
-    same = (
+    if (
         isinstance(truth, Detections)
         and isinstance(image, Image)
-        and (
-            list(truth.labels) == list(stored["truth_labels"] or ())
-            and list(truth.ids) == list(stored["truth_ids"] or ())
-            and np.array_equal(truth.boxes.ravel(), np.asarray(stored["truth_boxes"] or (), np.float32))
-        )
-    )
-    if not same:
-        raise ValueError(f"{case.id}: its labels are not those it was tested with; run the suite again")
-    assert isinstance(image, Image)
-    return image
+        and list(truth.labels) == list(stored["truth_labels"] or ())
+        and list(truth.ids) == list(stored["truth_ids"] or ())
+        and np.array_equal(truth.boxes.ravel(), np.asarray(stored["truth_boxes"] or (), np.float32))
+    ):
+        return image
+    raise ValueError(f"{case.id}: its labels are not those it was tested with; run the suite again")

@@ -28,9 +28,9 @@ from instar.tasks.object_relevance.reference_detector import (
     Weights,
     decoded,
     framed,
+    imported,
     network_of,
     normalised,
-    pytorch,
     read_weights,
 )
 from instar.tasks.object_relevance.repair.export import LABELS
@@ -61,17 +61,16 @@ def train(
     weights, as far as PyTorch can promise that. `start` are weights to go on from, of the same classes. A training
     that was stopped goes on where it was half a minute before, if it is asked for again with the same arguments.
     """
-    torch = pytorch("the reference trainer")
+    torch = imported("torch", "PyTorch", "the reference trainer")
     training = _loaded(folder, side)
     labels = training.labels
     if not labels:
         raise ValueError(f"{folder}: nothing is annotated in it, so there is nothing to learn")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    pixels = training.pixels
-    digest = _digest([pixels, *training.boxes, *training.classes])
+    digest = _digest([training.pixels, *training.boxes, *training.classes])
     started = hash_file(str(start)) if start else None
-    fingerprint = fingerprint_of(VERSION, labels, side, steps, batch, seed, started, pixels.shape, digest)
-    kept = out / "unfinished.pt"
+    fingerprint = fingerprint_of(VERSION, labels, side, steps, batch, seed, started, training.pixels.shape, digest)
+    unfinished = _Unfinished(out / "unfinished.pt", fingerprint)
     with _repeatable(torch, seed):
         if start is None:
             network = network_of(torch, len(labels)).to(device)
@@ -82,12 +81,11 @@ def train(
                     f"{start} knows the classes {', '.join(first.labels)}, {folder} has {', '.join(labels)}"
                 )
             network = first.network(torch, device)
-        unfinished = _Unfinished(kept, fingerprint)
         _fit(torch, network, training, device, unfinished, seed=seed, steps=steps, batch=batch)
     state = {name: value.cpu().numpy() for name, value in network.state_dict().items()}
     path = out / "weights.npz"
     place_file(path, Weights(labels, side, state).write)
-    kept.unlink(missing_ok=True)
+    unfinished.path.unlink(missing_ok=True)
     return path
 
 

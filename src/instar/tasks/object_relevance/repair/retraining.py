@@ -53,7 +53,6 @@ def augment(
     share: float = SHARE,
     threshold: float | None = None,
     judging: str = DEFAULT,
-    seed: int = 0,
     rules: Sequence[str] | None = None,
 ) -> Chosen:
     """Export the training set with the mutants that exposed violations, for COCO's and YOLO's trainers.
@@ -64,16 +63,14 @@ def augment(
     data, checked = _opened(training), None if validation is None else _opened(validation)
     if checked is not None:
         check_disjoint({"train": data, "val": checked})
-    chosen = _chosen(run, available, data, share=share, seed=seed, rules=rules)
+    chosen = _chosen(run, available, data, share, rules)
     export(out, chain(examples(data.cases()), mutants(run, chosen.mutants, data)), checked)
     return chosen
 
 
-def _chosen(
-    run: Run, available: pl.DataFrame, data: Dataset, *, share: float, seed: int = 0, rules: Sequence[str] | None = None
-) -> Chosen:
+def _chosen(run: Run, available: pl.DataFrame, data: Dataset, share: float, rules: Sequence[str] | None) -> Chosen:
     allowed = available.filter(pl.col("rule").is_in(_named(run, rules)))
-    chosen = choose(allowed, sum(1 for _ in data.cases()), share=share, seed=seed)
+    chosen = choose(allowed, sum(1 for _ in data.cases()), share=share)
     if chosen.mutants.is_empty():
         raise ValueError(
             f"of {chosen.available:,} mutants a share of {share:g} takes none; give a larger share, or other rules"
@@ -137,7 +134,7 @@ def repair(
         place = folder / "search"
         searched = search(run, available, sets["train"], sets["val"], trains, place, share=share, start=start, say=say)
         rules = _best_rules(searched, folder, say)
-    chosen = _chosen(run, available, sets["train"], share=share, rules=rules)
+    chosen = _chosen(run, available, sets["train"], share, rules)
     _write_sets(run, sets, chosen, folder, say)
     weights = _weights(trains, folder, seeds, start, say)
     return Repaired(folder, chosen, _tested(run, trains, weights, sets["test"], folder, chosen, say), searched)

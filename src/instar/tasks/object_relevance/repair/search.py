@@ -46,7 +46,6 @@ def search(
     *,
     share: float,
     tried: Mapping[str, Sequence[str]] | None = None,
-    sample: float = SAMPLE,
     seed: int = 0,
     start: Path | None = None,
     say: Callable[[str], None] = print,
@@ -57,7 +56,11 @@ def search(
     `no mutants` to compare with, unless `tried` says otherwise. One training each: differences of a few hundredths may
     be chance.
     """
-    cases = [case for case in training.cases() if _drawn(seed, case.id) < sample]
+    cases = [
+        case
+        for case in training.cases()
+        if xxhash.xxh3_64_intdigest(f"sample\x1f{seed}\x1f{case.id}".encode()) / 2**64 < SAMPLE
+    ]
     part = Dataset(f"a sample of {training.name}", training.root, lambda: iter(cases), training.truth)
     sampled = available.filter(pl.col("case").is_in([case.id for case in cases]))
     rows = []
@@ -76,7 +79,3 @@ def search(
         schema={"candidate": pl.String, "rules": pl.List(pl.String), "mutants": pl.Int64, "mAP@0.5": pl.Float64},
         orient="row",
     ).sort("mAP@0.5", descending=True)
-
-
-def _drawn(seed: int, case: str) -> float:
-    return float(xxhash.xxh3_64_intdigest(f"sample\x1f{seed}\x1f{case}".encode())) / 2**64

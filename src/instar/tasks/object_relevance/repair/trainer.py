@@ -39,7 +39,6 @@ class Trainer:
     detector: Callable[[Path], System | Callable[..., object]]
 
     def system(self, weights: Path) -> System:
-        """The detector with these weights."""
         made = self.detector(weights)
         system = made if isinstance(made, System) else _with_weights(from_function(made, self.name), weights)
         if system.kind != Detections.kind:
