@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from instar.spelling import Parameter
 from instar.systems.boxes import FLOOR, carried_back, fitted
 from instar.systems.litert import Model, model_file
 from instar.systems.models import model_path
-from instar.systems.system import System, SystemFamily, fingerprint_of, hash_file
+from instar.systems.system import System, SystemFamily, fingerprint_of, hash_file, one_by_one
 
 _ADAPTER = "1"
 """Part of the fingerprint; changes when the adapter's answers do."""
@@ -58,11 +57,8 @@ def _efficientdet(version: str, name: str, *, model: str | None, floor: float) -
         corners = (boxes[0, sure].astype(np.float64) * scale)[:, [1, 0, 3, 2]]
         return carried_back(corners, [labels[i] for i in sure], scores[0, sure], warp)
 
-    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Detections]:
-        return [one(image) for image in inputs]
-
     fingerprint = fingerprint_of("efficientdet-lite", _ADAPTER, floor, hash_file(str(path)))
-    return System(name, Detections.kind, predict, fingerprint)
+    return System(name, Detections.kind, one_by_one(one), fingerprint)
 
 
 def _names(path: Path, name: str) -> tuple[str, ...]:

@@ -17,20 +17,6 @@ from instar.systems.system import System
 from instar.transforms import transformation
 from instar.warp import Size, Warp
 
-__all__ = [
-    "Answer",
-    "Examination",
-    "Floats",
-    "Skip",
-    "State",
-    "described",
-    "difference",
-    "distances",
-    "exchanged",
-    "matched",
-    "size_text",
-]
-
 Floats = npt.NDArray[np.float64]
 Answer = Output | Exception
 State = Literal["ok", "warning", "problem", "skipped"]
@@ -80,17 +66,26 @@ class Examination:
         return self.ask([image], seed)[0]
 
     @property
+    def answered(self) -> list[tuple[str, Image, Output]]:
+        """The images that were answered, with the first answer."""
+        return [
+            (name, image, answer)
+            for (name, image), answer in zip(self.images, self.first, strict=True)
+            if not isinstance(answer, Exception)
+        ]
+
+    @property
     def with_marks(self) -> list[tuple[Image, Output]]:
         """Images in which something was found, with the answer."""
-        return [
-            (image, answer)
-            for (_, image), answer in zip(self.images, self.first, strict=True)
-            if not isinstance(answer, Exception) and answer.marks()
-        ]
+        return [(image, answer) for _, image, answer in self.answered if answer.marks()]
+
+    def marks(self, answer: Output) -> list[Mark]:
+        """The marks of an answer, x and y exchanged where the system exchanges them."""
+        return exchanged(answer.marks()) if self.exchanged else answer.marks()
 
     def need_answers(self) -> None:
         """Skip where every image failed."""
-        if all(isinstance(answer, Exception) for answer in self.first):
+        if not self.answered:
             raise Skip("no image was answered")
 
     def need_marks(self, what: str) -> None:
