@@ -100,15 +100,13 @@ def any_rule(
 ) -> AnyRule:
     """The share of cases that violate at least one rule."""
     matrix = severities(verdicts).only(list(thresholds)).per_case()
-    hits = int(matrix.violated(thresholds, alphas).any(0).sum())
-    low, high = wilson(hits, len(matrix.cases), confidence)
-    return {
-        "judged": len(matrix.cases),
-        "violated": hits,
-        "rate": hits / len(matrix.cases) if len(matrix.cases) else None,
-        "low": low,
-        "high": high,
-    }
+    return rated(int(matrix.violated(thresholds, alphas).any(0).sum()), len(matrix.cases), confidence)
+
+
+def rated(hits: int, count: int, confidence: float = 0.95) -> AnyRule:
+    """A share of the judged cases with its interval."""
+    low, high = wilson(hits, count, confidence)
+    return {"judged": count, "violated": hits, "rate": hits / count if count else None, "low": low, "high": high}
 
 
 def group_rates(
