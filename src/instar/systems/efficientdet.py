@@ -31,12 +31,8 @@ def _efficientdet(version: str, name: str, *, model: str | None, floor: float) -
     run = Model(path)
     takes, gives = run.shape, [tuple(int(n) for n in output["shape"]) for output in run.outputs]
     most = gives[0][1] if len(gives[0]) == 3 else 0
-    if (
-        len(takes) != 4
-        or takes[3] != 3
-        or run.input["dtype"] != np.uint8
-        or gives != [(1, most, 4), (1, most), (1, most), (1,)]
-    ):
+    answer = [(1, most, 4), (1, most), (1, most), (1,)]
+    if takes[3:] != (3,) or run.input["dtype"] != np.uint8 or gives != answer:
         raise ValueError(
             f"{name}: {path} takes {np.dtype(run.input['dtype']).name} {takes} and returns {gives}; "
             "EfficientDet-Lite takes uint8 (1, side, side, 3) and returns boxes (1, n, 4), classes and "

@@ -159,7 +159,10 @@ def difference(a: Answer, b: Answer) -> str:
         wrong = next((e for e in (a, b) if isinstance(e, Exception)), None)
         both = isinstance(a, Exception) and isinstance(b, Exception)
         return "" if both or wrong is None else f"one of them is an error ({described(wrong)})"
-    if _rows_equal(a, b):
+    one, other = a.row(), b.row()
+    if one.keys() == other.keys() and all(
+        np.array_equal(one[key], other[key], equal_nan=isinstance(one[key], np.ndarray)) for key in one
+    ):
         return ""
     first, second = a.marks(), b.marks()
     if len(first) != len(second):
@@ -176,13 +179,6 @@ def difference(a: Answer, b: Answer) -> str:
     if not first:
         return "the answers differ"
     return f"places up to {worst:.3g} px apart" if worst > SAME else f"scores up to {surer:.2g} apart"
-
-
-def _rows_equal(a: Output, b: Output) -> bool:
-    one, other = a.row(), b.row()
-    return one.keys() == other.keys() and all(
-        np.array_equal(one[key], other[key], equal_nan=isinstance(one[key], np.ndarray)) for key in one
-    )
 
 
 def described(error: BaseException) -> str:
