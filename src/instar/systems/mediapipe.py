@@ -178,7 +178,7 @@ def _holistic_graph(
         _forget(graph)
 
     off = ("smooth_landmarks", "enable_segmentation", "smooth_segmentation", "use_prev_landmarks")
-    landmarks = ("pose_landmarks", "left_hand_landmarks", "right_hand_landmarks", "face_landmarks", "pose_detection")
+    outputs = ("pose_landmarks", "left_hand_landmarks", "right_hand_landmarks", "face_landmarks", "pose_detection")
     build = partial(
         _built,
         library,
@@ -190,7 +190,7 @@ def _holistic_graph(
             f"{_POSE_NODE}poselandmarkbyroicpu__tensorstoposelandmarksandsegmentation"
             "__ThresholdingCalculator.threshold": tracking,
         },
-        outputs=landmarks,
+        outputs=outputs,
     )
 
     weights = [
@@ -236,7 +236,7 @@ def _holistic(name: str, *, complexity: int, refine_face: bool, detection: float
 def _holistic_hands(name: str, *, complexity: int, detection: float, tracking: float) -> System:
     library = _mediapipe()
     config = {"complexity": complexity, "detection": detection, "tracking": tracking}
-    graph, weights = _holistic_graph(library, complexity, False, detection, tracking)
+    graph, weights = _holistic_graph(library, complexity, refine_face=False, detection=detection, tracking=tracking)
 
     def read(answer: MediaPipe, image: Image) -> Poses:
         hands = [
