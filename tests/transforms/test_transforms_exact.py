@@ -525,7 +525,7 @@ def test_pad_then_crop_gives_the_source_back() -> None:
 
 
 def test_jpeg_is_what_a_file_of_that_quality_holds() -> None:
-    pixels = cv2.GaussianBlur(noisy(48, 32), (0, 0), 3)
+    pixels = np.asarray(cv2.GaussianBlur(noisy(48, 32), (0, 0), 3), np.uint8)
     coarse, fine = (np.abs(after(f"jpeg({q})", pixels).astype(int) - pixels).mean() for q in (10, 95))
     assert fine < 1.5 < coarse
     red = np.full((16, 16, 3), (200, 40, 10), np.uint8)

@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from instar.image import bgr_to_rgb
 from instar.spelling import Parameter
 from instar.transforms.family import TransformationFamily
 from instar.transforms.spatial import rescale
@@ -53,8 +54,9 @@ def jpeg(pixels: Pixels, *, quality: int) -> Pixels:
     """Encoded and decoded by OpenCV, with the chroma at half the resolution as most encoders have it."""
     bgr = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR)
     _, encoded = cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, quality])
-    decoded = cv2.imdecode(encoded, cv2.IMREAD_COLOR)
-    return np.asarray(cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB), dtype=np.uint8)
+    decoded = bgr_to_rgb(cv2.imdecode(encoded, cv2.IMREAD_COLOR))
+    assert decoded is not None  # it was encoded just now
+    return decoded
 
 
 def motion(
