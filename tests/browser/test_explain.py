@@ -141,6 +141,7 @@ def test_it_fits_and_can_be_read(served: Callable[..., str], page: Any, run: Pat
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme=theme)
     page.goto(f"{served(run)}/explain?run=0&case={quote(HOSTILE)}")
+    page.locator("#object").wait_for()  # until then the page says that the run is being read
     assert page.locator("h1").inner_text() == HOSTILE and not page.locator("h1 b, .objects b, #object b").count()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     paper, ink = (
