@@ -171,8 +171,8 @@ def test_a_crop_is_the_square_about_its_box_pixel_for_pixel(
     left, top, right, bottom = warp.inverse.boxes([0, 0, *crop.size]).astype(int).tolist()
     side = margin * max(x1 - x0, y1 - y0)
     for low, high, middle in ((left, right, (x0 + x1) / 2), (top, bottom, (y0 + y1) / 2)):
-        assert low <= middle - side / 2 < low + 1
-        assert high - 1 < middle + side / 2 <= high
+        assert low - 1e-9 <= middle - side / 2 < low + 1 + 1e-9
+        assert high - 1 - 1e-9 < middle + side / 2 <= high + 1e-9
     assert abs(crop.size[0] - crop.size[1]) <= 1
     for row in range(crop.size[1]):
         for column in range(crop.size[0]):
