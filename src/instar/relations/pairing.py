@@ -19,6 +19,19 @@ DRAWS = (
     Parameter("repeats", "int", 1, low=1, high=1000, help="predictions of each by a stochastic system"),
 )
 
+MARGIN = Parameter(
+    "margin", "float", 0.2, low=0, high=1,
+    help="what one image shows with confidence is lost or invented only where nothing that matches it in the other "
+         "scores at least the confidence less this",
+)  # fmt: skip
+"""Scores near the confidence cross it by chance: of 34 objects called lost without a margin, 30 were still found at a
+score of 0.3 or more."""
+SHARE = Parameter(
+    "share", "float", 0.5, low=0, high=1,
+    help="least share of a subject or an object that must stay in the frame for it to be judged",
+)  # fmt: skip
+"""Of less than a half, nobody can be asked to find the whole."""
+
 
 def paired(evidence: Evidence) -> pl.DataFrame:
     """Follow-ups with the row number of the source they are compared with: the same repeat, else the first."""
