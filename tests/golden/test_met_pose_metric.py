@@ -65,7 +65,7 @@ def severity(shift: np.ndarray, answer: bool = True, **options: Any) -> float:
         for name, pose in (("source", told), ("same", said))
     )
     bound = own_equivariance("poses")
-    chosen = {p.name: p.default for p in bound.relation.options} | options
+    chosen = {p.name: p.default for p in bound.relation.options} | {"normaliser": "part"} | options
     found = bound.relation.judge(Evidence(told.header(), pl.DataFrame(), source, same, dict(bound.values), chosen))
     return float(found["severity"].item())
 

@@ -136,8 +136,13 @@ def test_paper_mode_spells_the_original_s_behaviour() -> None:
     assert not [text for text in paper if "motion(11, 40" in text or text == "rotation(5)"]
     assert suite("met-pose@paper").options == {
         "aggregate": "median+mean",
+        "normaliser": "part",
         "outside": "keep",
         "space": "normalised",
+        "confidence": 0,
+        "margin": 0,
+        "share": 0,
+        "partly": 1,
         "empty": "keep",
     }
 

@@ -101,21 +101,21 @@ class _Scene:
 
     def _object(self, number: int) -> Row:
         match = self.partner.get(number)
-        own: Row = {**_BLANK, "target": str(self.numbers[number]), "source_score": float(self.source.scores[number])}
+        own = {**_BLANK, "target": str(self.numbers[number]), "source_score": float(self.source.scores[number])}
         if self.share[number] <= 0:
             nothing = _areas(self.source.boxes[[number]].astype(np.float64))[0] <= 0
             why = "its box has no area" if nothing else "the object was carried out of the frame"
-            return own | {"severity": None, "reason": why}
+            return {**own, "severity": None, "reason": why}
         if self.share[number] < self.least_share:
-            return own | {
-                "severity": None,
-                "reason": f"less than {self.least_share:.0%} of the object stayed in the frame",
-            }
+            why = f"less than {self.least_share:.0%} of the object stayed in the frame"
+            return {**own, "severity": None, "reason": why}
         if match is None:
-            return own | {"severity": 1.0, "kind": "lost", "iou": 0.0, "lost": 1}
+            return {**own, "severity": 1.0, "kind": "lost", "iou": 0.0, "lost": 1}
         overlap = float(self.overlap[number, match])
         own |= {"iou": overlap, "follow_up_score": float(self.follow_up.scores[match])}
-        return own | ({"severity": 1.0 - overlap} if self.same[number, match] else {"severity": 1.0, "kind": "class"})
+        if self.same[number, match]:
+            return {**own, "severity": 1.0 - overlap}
+        return {**own, "severity": 1.0, "kind": "class"}
 
     def whole_verdicts(self) -> list[Row]:
         """What the follow-up shows with confidence and nothing in the source answers to, where there is any."""

@@ -110,9 +110,13 @@ PAPER_TABLE: Table = {
 PAPER_BINS = (*((number, number) for number in range(5)), (5, 30), (30, 61), (61, 91), (91, 121), (122, 122))
 """Numbers of violated rules as the original's Table II counted them: 30, 61 and 91 twice each."""
 
+# fmt: off
 PAPER_JUDGING: Mapping[str, object] = {
-    "aggregate": "median+mean", "outside": "keep", "space": "normalised", "empty": "keep",
-}  # fmt: skip
+    "aggregate": "median+mean", "normaliser": "part", "outside": "keep", "space": "normalised",
+    "confidence": 0.0, "margin": 0.0, "share": 0.0, "partly": 1.0, "empty": "keep",
+}
+# fmt: on
+"""As the original's code measured: in shoulder widths, of whoever was found at whatever score."""
 
 
 def listed(table: Table, *, only: str = "all") -> tuple[str, ...]:
