@@ -37,7 +37,11 @@ INF = math.inf
 
 
 def verdicts(
-    source: Poses, *follow_ups: Poses, matrix: np.ndarray | None = None, **options: Any
+    source: Poses,
+    *follow_ups: Poses,
+    matrix: np.ndarray | None = None,
+    regions: tuple[float, ...] | None = None,
+    **options: Any,
 ) -> dict[str, dict[str, Any]]:
     """The verdicts by target of a source and the draws of one follow-up."""
     bound = own_equivariance("poses")
@@ -49,7 +53,8 @@ def verdicts(
             {**key, "draw": draw, "warp": warp, **{name: values.tolist() for name, values in one.row().items()}}
             for draw, one in enumerate(outputs)
         ]
-        return pl.DataFrame(rows, schema_overrides=dict(Poses.columns))
+        touched = pl.Series("regions", [regions] * len(rows), pl.List(pl.Float32))
+        return pl.DataFrame(rows, schema_overrides=dict(Poses.columns)).with_columns(touched)
 
     evidence = Evidence(
         source.header(),
@@ -263,3 +268,12 @@ def test_paper_mode_has_none_of_it() -> None:
     assert verdicts(faint, faint, **paper)["0"]["severity"] == 0
     assert verdicts(faint, people(), **paper)["0"]["kind"] == "lost"
     assert verdicts(people(), people(), **paper)["whole"]["severity"] == 0
+
+
+def test_covered_landmarks_may_be_left_out_by_whoever_finds_the_rest() -> None:
+    legs = (70.0, 150.0, 130.0, 240.0)
+    seen = without(UPRIGHT, "left_knee", "right_knee", "left_ankle", "right_ankle")
+    assert verdicts(people(UPRIGHT), people(seen), regions=legs)["0"]["severity"] == 0
+    assert verdicts(people(UPRIGHT), people(seen), regions=(0.0, 0.0, 5.0, 5.0))["0"]["kind"] == "partly lost"
+    assert verdicts(people(UPRIGHT), people(), regions=legs)["0"]["kind"] == "lost"
+    assert verdicts(people(UPRIGHT), people(moved(UPRIGHT, 40, 0)), regions=legs)["0"]["severity"] > 0.5

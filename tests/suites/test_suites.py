@@ -164,7 +164,7 @@ def test_every_suite_is_named_as_it_is_called_and_explains_itself() -> None:
         assert suite(name).rules == one.rules
 
 
-@pytest.mark.parametrize(("kind", "name"), [("poses", "met-pose/sub"), ("detections", "detections")])
+@pytest.mark.parametrize(("kind", "name"), [("poses", "poses"), ("detections", "detections")])
 def test_every_kind_of_output_has_a_default(kind: str, name: str) -> None:
     found = default_suite(kind)
     assert found.name == name

@@ -40,7 +40,7 @@ class Poses(OutputDefaults):
 
     kind: ClassVar[str] = "poses"
     relation: ClassVar[str | None] = "poses"
-    suite: ClassVar[str | None] = "met-pose/sub"
+    suite: ClassVar[str | None] = "poses"
     has_marks: ClassVar[bool] = True
     need: ClassVar[str | None] = "landmarks"
     json_fields: ClassVar[Mapping[str, bool]] = {"points": True, "skeleton": True, "visibility": False, "scores": False}

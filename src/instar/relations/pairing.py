@@ -64,6 +64,16 @@ def projected(matrices: Floats, points: npt.NDArray[np.floating]) -> Floats:
     return out
 
 
+def touched(places: Floats, regions: pl.Series) -> npt.NDArray[np.bool_]:
+    """Which places (rows, points, 2) of follow-ups lie in the boxes that their change touched, given by row."""
+    within = np.zeros(places.shape[:2], bool)
+    for row in np.flatnonzero((regions.list.len().fill_null(0) > 0).to_numpy()):
+        for x0, y0, x1, y1 in np.reshape(regions[int(row)].to_numpy(), (-1, 4)):
+            x, y = places[row, :, 0], places[row, :, 1]
+            within[row] |= (x >= x0) & (x <= x1) & (y >= y0) & (y <= y1)
+    return within
+
+
 def _quantile(how: str) -> float:
     try:
         share = float(how)

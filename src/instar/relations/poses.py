@@ -14,7 +14,17 @@ from instar.outputs import Row
 from instar.outputs.poses import PoseBatch, Poses
 from instar.relations.lengths import NORMALISER, body_length
 from instar.relations.matching import Crowd, chosen, landmarks_of
-from instar.relations.pairing import DRAWS, MARGIN, SHARE, aggregated, matrices_of, over_draws, paired, projected
+from instar.relations.pairing import (
+    DRAWS,
+    MARGIN,
+    SHARE,
+    aggregated,
+    matrices_of,
+    over_draws,
+    paired,
+    projected,
+    touched,
+)
 from instar.relations.relation import EMPTY, NOTHING_FOUND, VERDICT_COLUMNS, Evidence, Relation
 from instar.skeleton import Part, Skeleton
 from instar.spelling import Parameter
@@ -148,6 +158,7 @@ class PosePairs:
                 if self.options["outside"] == "leave":
                     places = np.where(in_source[..., None], projected(self.matrices[row], expected), actual)
                     judged &= inside(places, self.follow_up_sizes[row][:, None])
+                    judged &= ~self._covered(row, follow_up, places, in_follow_up)
                 distance = _distances(expected, projected(self.inverses[row], actual), scale)
                 distance[in_source ^ in_follow_up] = np.inf
                 distance[~judged] = np.nan
@@ -158,6 +169,13 @@ class PosePairs:
                 yield LandmarkErrors(
                     part, take, row, numbers, distance, length, in_source, in_follow_up, scores, exchanged
                 )
+
+    def _covered(self, row: Ints, follow_up: Ints, places: Floats, in_follow_up: Flags) -> Flags:
+        """Landmarks that somebody who was found may leave out: they lie where the change touched the image."""
+        if "partly" not in self.options or "regions" not in self.follow_ups.columns:
+            return np.zeros(in_follow_up.shape, bool)
+        covered = touched(places, self.follow_ups["regions"][row])
+        return np.asarray(covered & ~in_follow_up & (follow_up >= 0)[:, None])
 
     def _scores(self, source: Ints, follow_up: Ints) -> Floats:
         scores = np.full((len(source), 2), np.nan)
@@ -304,14 +322,14 @@ def _whole(pairs: PosePairs, evidence: Evidence) -> pl.DataFrame:
     np.fmax.at(best[1], rows[new], scores)
     silent = np.bincount(pairs.rows[pairs.source_subjects >= 0], minlength=everybody) == 0
     at = np.flatnonzero((extra > 0) | silent)
-    found, kept = extra[at] > 0, evidence.options["empty"] == "keep"
+    strangers, kept = extra[at] > 0, evidence.options["empty"] == "keep"
     nothing = np.full(len(at), -1)
     return _verdicts(
         at,
         target=_named(["whole"], np.zeros(len(at), np.int64)),
-        severity=np.where(found, np.inf, 0.0 if kept else np.nan),
-        kind=_named(["invented", "doubled"], np.where(found, (doubled >= extra)[at], -1)),
-        reason=_named([NOTHING_FOUND], np.where(found | kept, -1, 0)),
+        severity=np.where(strangers, np.inf, 0.0 if kept else np.nan),
+        kind=_named(["invented", "doubled"], np.where(strangers, (doubled >= extra)[at], -1)),
+        reason=_named([NOTHING_FOUND], np.where(strangers | kept, -1, 0)),
         compared=np.zeros(len(at), np.int64),
         missing=extra[at],
         worst=_named([], nothing),
