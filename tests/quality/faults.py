@@ -220,7 +220,7 @@ def no_left_wrist_without_colour(view: View) -> Poses:
 
 
 def unsure_along_a_streak(view: View) -> Poses:
-    return view.answer(scores=[0.3 if streak(view) > 1.7 else 0.9])
+    return view.answer(scores=[0.2 if streak(view) > 1.7 else 0.9])
 
 
 def legs_hardly_visible_in_the_dark(view: View) -> Poses:
