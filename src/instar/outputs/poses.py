@@ -30,7 +30,8 @@ class Poses(OutputDefaults):
     """What a pose estimator says of one input: a landmark set per subject, possibly none.
 
     `points` is (subjects, landmarks, 2) in pixels, NaN where a landmark is absent; `visibility`
-    (subjects, landmarks) and `scores` (subjects,) are 0 to 1. Points outside the frame are allowed.
+    (subjects, landmarks) and `scores` (subjects,) are 0 to 1. Points outside the frame are allowed. A score says how
+    sure it is that somebody is there: by default, who scores below 0.5 is not. A system that cannot say leaves it out.
     """
 
     skeleton: Skeleton
