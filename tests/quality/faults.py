@@ -282,6 +282,11 @@ def always_in_the_same_place(view: View) -> Poses:
     return view.answer(view.scene.points)
 
 
+def mean_pose_of_the_frame(view: View) -> Poses:
+    """Has never looked at an image: the same pose in shares of the frame."""
+    return view.answer(view.scene.points * np.array(view.size) / np.array(view.scene.size))
+
+
 def place_not_mirrored(view: View) -> Poses:
     """Left and right change their names, and nothing moves."""
     return view.answer(view.scene.points[:, exchanged(view.scene.bones)]) if view.mirrored else view.answer()

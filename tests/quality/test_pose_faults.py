@@ -74,6 +74,8 @@ FAULTS = {
     "always in the same place": Fault(
         f.always_in_the_same_place, ("mirror(both)", "rotation(25)", SHIFT, LEFT_RIGHT, "resolution(0.2)"),
         spared=PHOTOMETRIC),
+    "the mean pose of the frame": Fault(
+        f.mean_pose_of_the_frame, (SHIFT, TOP_BOTTOM, "rotation(25)"), spared=PHOTOMETRIC),
     "nobody at the border": Fault(f.nobody_at_the_border, (SHIFT,), "lost", spared=PHOTOMETRIC),
     "nobody who leans": Fault(f.nobody_who_leans, ("rotation(25)",), "lost", spared=others("rotation(25)")),
     "drifts with the light": Fault(f.drifts_with_the_light, BRIGHT, spared=SPATIAL),

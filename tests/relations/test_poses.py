@@ -124,6 +124,15 @@ def test_answers_in_one_place_are_judged() -> None:
     assert verdicts(people(collapsed), people(UPRIGHT), normaliser="part")["0"]["severity"] is None
 
 
+def test_answers_that_are_always_in_one_place_are_not_called_clean() -> None:
+    collapsed = np.tile(UPRIGHT.mean(0), (17, 1))
+    judged = verdicts(people(collapsed), people(moved(collapsed, 50, 0)), matrix=shifted(50))["0"]
+    assert (judged["severity"], judged["reason"]) == (None, "all landmarks lie in one place, in both images")
+    one = np.full((17, 2), np.nan)
+    one[0] = 100
+    assert verdicts(people(one), people(one))["0"]["severity"] == 0, "a single landmark is where it is"
+
+
 @pytest.mark.parametrize("name", ["hand-21", "face-mesh-478", "ap-10k", "mediapipe-holistic", "lsp-14", "flic-11"])
 def test_every_skeleton_has_a_length_also_without_half_of_its_landmarks(name: str) -> None:
     bones = skeleton(name)

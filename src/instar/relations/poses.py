@@ -43,6 +43,8 @@ MEASURES = {
     "follow_up_score": pl.Float64,
 }
 # fmt: on
+ONE_PLACE = 0.001
+"""Of the frame's diagonal, about a pixel: landmarks nearer to each other are no pose, however well they move along."""
 EXCHANGED_FROM = 0.05
 """Body lengths from which on it is asked whether left and right were exchanged."""
 
@@ -87,6 +89,8 @@ class LandmarkErrors:
     """Of both subjects (pairs, 2), NaN for nobody."""
     exchanged: Flags
     """Which pairs agree better, by far, where the follow-up's left is taken for its right."""
+    collapsed: Flags
+    """Which pairs show three landmarks or more on either side, all in one place: nothing that could be judged."""
 
     @property
     def comparable(self) -> Flags:
@@ -166,8 +170,10 @@ class PosePairs:
                 length = body_length(points, source, scale, part, self.bones, normaliser, sizes / scale)
                 numbers, scores = self.numbers[source], self._scores(source, follow_up)
                 exchanged = self._exchanged(row, follow_up, expected, distance, length, scale, take)
+                collapsed = _in_one_place(expected, sizes)
+                collapsed &= _in_one_place(actual, self.follow_up_sizes[row])
                 yield LandmarkErrors(
-                    part, take, row, numbers, distance, length, in_source, in_follow_up, scores, exchanged
+                    part, take, row, numbers, distance, length, in_source, in_follow_up, scores, exchanged, collapsed
                 )
 
     def _covered(self, row: Ints, follow_up: Ints, places: Floats, in_follow_up: Flags) -> Flags:
@@ -196,6 +202,13 @@ class PosePairs:
             swapped = _distances(expected[far], projected(self.inverses[row[far]], other), scale[far])
             exchanged[far] = aggregated(swapped, "median") < middle[far] / 2
         return exchanged
+
+
+def _in_one_place(points: Floats, sizes: Floats) -> Flags:
+    """Which subjects (subjects, landmarks, 2) show three landmarks or more, all in one place of their frame."""
+    box = np.fmax.reduce(points, 1) - np.fmin.reduce(points, 1)
+    together = np.hypot(box[:, 0], box[:, 1]) < ONE_PLACE * np.hypot(sizes[:, 0], sizes[:, 1])
+    return np.asarray(together & ((~np.isnan(points[..., 0])).sum(1) > 2))
 
 
 def _distances(expected: Floats, actual: Floats, scale: Floats) -> Floats:
@@ -364,13 +377,14 @@ def _part_verdicts(errors: LandmarkErrors, bones: Skeleton, options: Row) -> pl.
     mostly_out &= options["outside"] == "leave"
     empty = ~either & (options["empty"] == "leave")
     unsized = ~gone & np.isnan(severity)
-    severity[gone | empty | mostly_out] = np.nan
+    severity[gone | empty | mostly_out | errors.collapsed] = np.nan
     ends = " or ".join(bones.landmarks[end[0]] for end in part.lengths[0]) if part.lengths else "its ends"
     reasons = [
         "every landmark was carried out of the frame",
         f"no body length: {ends} absent, or both at one place",
         NOTHING_FOUND,
         f"less than {options['share']:.0%} of its landmarks stayed in the frame",
+        "all landmarks lie in one place, in both images",
     ]
     label = f"/{part.name}" if len(bones.parts) > 1 else ""
     names = [f"{i}{label}" for i in range(errors.subjects.max(initial=-1) + 1)]
@@ -382,7 +396,7 @@ def _part_verdicts(errors: LandmarkErrors, bones: Skeleton, options: Row) -> pl.
         target=_named(names, errors.subjects),
         severity=severity,
         kind=_named(list(KINDS), np.where(np.isnan(severity), -1, np.select(which, range(5), -1))),
-        reason=_named(reasons, np.select([gone, mostly_out, unsized, empty], [0, 3, 1, 2], -1)),
+        reason=_named(reasons, np.select([gone, mostly_out, errors.collapsed, unsized, empty], [0, 3, 4, 1, 2], -1)),
         compared=compared,
         missing=one_sided.sum(1),
         worst=_named([bones.landmarks[i] for i in errors.landmarks], np.where(farthest >= 0, reach.argmax(1), -1)),
