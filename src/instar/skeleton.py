@@ -26,7 +26,7 @@ Length = tuple[tuple[int, ...], tuple[int, ...]]
 
 _BUILT_IN = Path(__file__).parent / "skeletons"
 _Fail = Callable[[str], ValueError]
-_KEYS = ("name", "include", "landmarks", "pairs", "parts", "lengths", "groups", "edges", "default")
+_KEYS = ("name", "include", "landmarks", "pairs", "parts", "lengths", "spans", "groups", "edges", "default")
 _RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 # What can stand unquoted in a rule's spelling and in a comma list of landmarks.
 _NAME = re.compile(r"[^\W\d][\w.\-/@:]*")
@@ -36,12 +36,15 @@ _NAME = re.compile(r"[^\W\d][\w.\-/@:]*")
 class Part:
     """Landmarks that are found or missed together, measured by one body length.
 
-    `lengths` are in order of preference: the first whose landmarks are all present is the body length.
+    `lengths` are in order of preference: the first whose landmarks are all present is the published body length.
+    `spans` are others of about the same size, seen from other sides: the longest of all is the body length that does
+    not shrink when a subject turns.
     """
 
     name: str
     landmarks: tuple[int, ...]
-    lengths: tuple[Length, ...]
+    lengths: tuple[Length, ...] = ()
+    spans: tuple[Length, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -169,7 +172,11 @@ class Skeleton:
             "landmarks": list(self.landmarks),
             "pairs": [names(pair) for pair in self.pairs],
             "parts": {
-                part.name: {"landmarks": names(part.landmarks), "lengths": [[end(a), end(b)] for a, b in part.lengths]}
+                part.name: {
+                    "landmarks": names(part.landmarks),
+                    "lengths": [[end(a), end(b)] for a, b in part.lengths],
+                    "spans": [[end(a), end(b)] for a, b in part.spans],
+                }
                 for part in self.parts
             },
             "groups": {name: list(members) for name, members in self.groups.items()},
@@ -247,7 +254,7 @@ def _check(s: Skeleton) -> None:
     indices += [("edges", edge) for edge in s.edges]
     for part in s.parts:
         indices.append((f"part {part.name}", part.landmarks))
-        indices += [(f"part {part.name}: lengths", a + b) for a, b in part.lengths]
+        indices += [(f"part {part.name}: lengths", a + b) for a, b in (*part.lengths, *part.spans)]
     for where, some in indices:
         if any(not 0 <= i < len(s.landmarks) for i in some):
             raise fail(f"{where}: {some} is outside 0 to {len(s.landmarks) - 1}")
@@ -306,12 +313,7 @@ def _check_parts(s: Skeleton, fail: _Fail) -> None:
                     else f"{names[i]!r} is in part {part.name} twice"
                 )
             owner[i] = part.name
-        if not part.lengths:
-            raise fail(
-                f"part {part.name} has no lengths; a severity is measured in body lengths, "
-                'e.g. lengths = [["left_shoulder", "right_shoulder"]]'
-            )
-        for a_end, b_end in part.lengths:
+        for a_end, b_end in (*part.lengths, *part.spans):
             if not a_end or not b_end:
                 raise fail(f"part {part.name}: lengths: an end has no landmarks")
             if set(a_end) == set(b_end):
@@ -378,27 +380,25 @@ class _Reader:
     def read_parts(self) -> None:
         own = self.table(self.d.get("parts", {}), "parts")
         everything = tuple(range(len(self.landmarks)))
-        if "lengths" in self.d:
-            if own:
-                raise self.error("lengths belong to the parts where there are parts")
-            self.parts = {"body": Part("body", everything, self.lengths(self.d["lengths"], "lengths"))}
+        declared = [key for key in ("lengths", "spans") if key in self.d]
+        if declared and own:
+            raise self.error(f"{declared[0]} belong to the parts where there are parts")
+        if declared or not (own or self.parts):
+            lengths, spans = (self.lengths(self.d.get(key, []), key) for key in ("lengths", "spans"))
+            self.parts = {"body": Part("body", everything, lengths, spans)}
         elif own:
             self.parts = {}
             for name, value in own.items():
                 where = f"part {name}"
-                table = self.table(value, where, "landmarks", "lengths")
+                table = self.table(value, where, "landmarks", "lengths", "spans")
                 if "landmarks" in table:
                     chosen = self.indices(self.names(table["landmarks"], where), where)
                 elif len(own) == 1:
                     chosen = everything
                 else:
                     raise self.error(f"{where} needs landmarks; only a single part can leave them out")
-                self.parts[name] = Part(name, chosen, self.lengths(table.get("lengths", []), where))
-        elif not self.parts:
-            raise self.error(
-                "lengths are missing: the body length that severities are measured in, "
-                'e.g. lengths = [["left_shoulder", "right_shoulder"]]'
-            )
+                lengths, spans = (self.lengths(table.get(key, []), where) for key in ("lengths", "spans"))
+                self.parts[name] = Part(name, chosen, lengths, spans)
 
     def pair(self, names: Sequence[str]) -> None:
         if len(names) != 2:
@@ -442,8 +442,8 @@ class _Reader:
             name = part_names[part.name]
             if name in self.parts:
                 raise self.error(f"include: there are two parts {name!r}; tell them apart with `as`")
-            lengths = tuple((shifted(a), shifted(b)) for a, b in part.lengths)
-            self.parts[name] = Part(name, shifted(part.landmarks), lengths)
+            lengths, spans = (tuple((shifted(a), shifted(b)) for a, b in ends) for ends in (part.lengths, part.spans))
+            self.parts[name] = Part(name, shifted(part.landmarks), lengths, spans)
         for group, members in other.groups.items():
             if dot + group in self.groups:
                 raise self.error(f"include: there are two groups {dot + group!r}; tell them apart with `as`")

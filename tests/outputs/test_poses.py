@@ -82,7 +82,7 @@ def test_a_subject_of_which_nothing_is_present_was_not_found() -> None:
 
 def test_what_is_drawn_of_a_part() -> None:
     whole, (lines, points) = two_people().shapes(), two_people().shapes("0/left_arm")[:2]
-    assert len(whole) == 4
+    assert [shape.form for shape in whole] == ["lines", "points", "text"] * 2
     assert {lines.form, points.form} == {"lines", "points"}
     assert len(points.xy) <= len(whole[1].xy) == 16
 
@@ -109,3 +109,10 @@ def test_only_poses_are_accepted() -> None:
     assert Poses.accept(poses, image) is poses
     with pytest.raises(TypeError, match=r"expected Poses \(see Poses.from_array\), got ndarray"):
         Poses.accept(np.zeros((1, 17, 2)), image)
+
+
+def test_scores_are_written_beside_subjects_unless_the_system_says_none() -> None:
+    points = [[(10, 20), *[(30, 40)] * 16]] * 2
+    texts = [shape.text for shape in Poses.from_array(points, skeleton="coco-17", scores=[1, 0.456]).shapes()]
+    assert [text for text in texts if text] == ["1.00", "0.46"]
+    assert not any(shape.form == "text" for shape in Poses.from_array(points, skeleton="coco-17").shapes())

@@ -175,7 +175,7 @@ def nobody_without_fine_texture(view: View) -> Poses:
     x, y = (int(at) for at in carried(view.matrix, np.array(view.scene.places["weave"])))
     reach = max(1, int(7 * scale(view)))
     luma = luma_of(view.pixels)
-    texture = np.ptp(luma[y - reach : y + reach, x - reach : x + reach]) / np.ptp(luma)
+    texture = np.ptp(luma[max(y - reach, 0) : y + reach, max(x - reach, 0) : x + reach]) / np.ptp(luma)
     return view.answer() if texture > 0.012 else view.answer(np.empty(0))
 
 
@@ -220,7 +220,7 @@ def no_left_wrist_without_colour(view: View) -> Poses:
 
 
 def unsure_along_a_streak(view: View) -> Poses:
-    return view.answer(scores=[0.3 if streak(view) > 1.7 else 0.9])
+    return view.answer(scores=[0.2 if streak(view) > 1.7 else 0.9])
 
 
 def legs_hardly_visible_in_the_dark(view: View) -> Poses:
@@ -238,3 +238,165 @@ def jittery() -> Callable[[View], Poses]:
         return view.answer(view.points + rng.normal(0, 1, view.points.shape))
 
     return answer
+
+
+# --- what the middle, the border and the letterbox do ----------------------------------------------
+
+
+def leans_on_the_middle(view: View) -> Poses:
+    """Half of the way from where the scene's middle is to the middle of the frame."""
+    middle = carried(view.matrix, np.array(view.scene.size) / 2)
+    return view.answer(view.points + (np.array(view.size) / 2 - middle) / 2)
+
+
+def _aspect(view: View) -> float:
+    """Width by height of the frame, of that of the scene's."""
+    return view.size[0] / view.size[1] * view.scene.size[1] / view.scene.size[0]
+
+
+def letterbox_of_thirty_pixels(view: View) -> Poses:
+    """The border that makes the frame 4 : 3 is never taken off, and is always thirty pixels wide."""
+    aspect = _aspect(view)
+    border = (30 if aspect < 0.99 else 0, 30 if aspect > 1.01 else 0)
+    return view.answer(view.points + np.array(border))
+
+
+def aspect_ignored(view: View) -> Poses:
+    """Squeezed to the shape of the scene before it is looked at, and stretched back by the height alone."""
+    return view.answer(view.points * np.array([1 / _aspect(view), 1]))
+
+
+def border_not_taken_off(view: View) -> Poses:
+    """Cuts black borders off, and forgets that."""
+    offset = np.clip(view.matrix[:2, 2], 0, None)
+    plain = np.allclose(view.matrix[:2, :2], np.eye(2), atol=1e-3)
+    return view.answer(view.points - (offset if plain else 0))
+
+
+def nobody_at_the_border(view: View) -> Poses:
+    edge = ((view.points < 4) | (view.points > np.array(view.size) - 4)).any()
+    return view.answer(np.empty(0)) if edge else view.answer()
+
+
+def always_in_the_same_place(view: View) -> Poses:
+    return view.answer(view.scene.points)
+
+
+def mean_pose_of_the_frame(view: View) -> Poses:
+    """Has never looked at an image: the same pose in shares of the frame."""
+    return view.answer(view.scene.points * np.array(view.size) / np.array(view.scene.size))
+
+
+def place_not_mirrored(view: View) -> Poses:
+    """Left and right change their names, and nothing moves."""
+    return view.answer(view.scene.points[:, exchanged(view.scene.bones)]) if view.mirrored else view.answer()
+
+
+def nobody_who_leans(view: View) -> Poses:
+    return view.answer(np.empty(0)) if abs(turned(view)) > 20 else view.answer()
+
+
+# --- single parts ----------------------------------------------------------------------------------
+
+
+def _with_parts(view: View, points: np.ndarray, *names: str) -> Poses:
+    """The right answer, with some landmarks taken from elsewhere."""
+    parts = _named(view, *names)
+    own = view.points.copy()
+    own[:, parts] = points[:, parts]
+    return view.answer(own)
+
+
+def ankles_not_exchanged(view: View) -> Poses:
+    return _with_parts(view, carried(view.matrix, view.scene.points), "left_ankle", "right_ankle")
+
+
+def ears_not_exchanged(view: View) -> Poses:
+    return _with_parts(view, carried(view.matrix, view.scene.points), "left_ear", "right_ear")
+
+
+LIMBS = ("left_elbow", "right_elbow", "left_wrist", "right_wrist", "left_knee", "right_knee", "left_ankle")
+
+
+def limbs_of_somebody_else_in_the_dark(view: View) -> Poses:
+    return _with_parts(view, view.points[[1, 0, 2]], *LIMBS) if dark(view) else view.answer()
+
+
+def _without(view: View, *names: str) -> Poses:
+    return _with_parts(view, np.full_like(view.points, np.nan), *names)
+
+
+def no_legs_when_small(view: View) -> Poses:
+    legs = ("left_knee", "right_knee", "left_ankle", "right_ankle")
+    return _without(view, *legs) if scale(view) < 0.45 else view.answer()
+
+
+def no_arms_without_colour(view: View) -> Poses:
+    arms = ("left_elbow", "right_elbow", "left_wrist", "right_wrist")
+    return _without(view, *arms) if _shirt(view)[1] < 0.05 else view.answer()
+
+
+def legs_appear_in_the_light(view: View) -> Poses:
+    legs = ("left_knee", "right_knee", "left_ankle", "right_ankle")
+    return view.answer() if bright(view) else _without(view, *legs)
+
+
+# --- whole people ----------------------------------------------------------------------------------
+
+
+def in_one_place_along_a_streak(view: View) -> Poses:
+    points = view.points
+    return view.answer(np.broadcast_to(points.mean(1, keepdims=True), points.shape) if streak(view) > 1.7 else points)
+
+
+def in_one_place_except_along_a_streak(view: View) -> Poses:
+    points = view.points
+    return view.answer(points if streak(view) > 1.7 else np.broadcast_to(points.mean(1, keepdims=True), points.shape))
+
+
+def sees_double_in_the_dark(view: View) -> Poses:
+    points = view.points
+    return view.answer(np.concatenate([points, points[:1] + 2])) if dark(view) else view.answer()
+
+
+def two_become_one_in_the_dark(view: View) -> Poses:
+    points = view.points
+    both = np.concatenate([points[:2].mean(0, keepdims=True), points[2:]])
+    return view.answer(both if dark(view) else points)
+
+
+def unsure_in_the_dark(view: View) -> Poses:
+    return view.answer(scores=[0.1 if dark(view) else 0.9])
+
+
+def upside_down_in_the_light(view: View) -> Poses:
+    points = view.points
+    return view.answer(2 * points.mean(1, keepdims=True) - points if bright(view) else points)
+
+
+def exchanged_in_the_dark(view: View) -> Poses:
+    return view.answer(view.points[:, exchanged(view.scene.bones)]) if dark(view) else view.answer()
+
+
+def _rough(view: View) -> float:
+    """How much the grey card, which is one level all over, differs from itself."""
+    x, y = (int(at) for at in carried(view.matrix, np.array(view.scene.places["grey"])))
+    reach = max(1, int(8 * scale(view)))
+    return float(luma_of(view.pixels)[y - reach : y + reach, x - reach : x + reach].std())
+
+
+def nobody_in_grain(view: View) -> Poses:
+    return view.answer(np.empty(0)) if _rough(view) > 6 else view.answer()
+
+
+def a_ghost_in_grain(view: View) -> Poses:
+    points = view.points
+    return view.answer(np.concatenate([points, points + 60])) if _rough(view) > 6 else view.answer()
+
+
+def drawn_to_blocks(view: View) -> Poses:
+    """Compression leaves seams between blocks of 8 × 8 pixels, where flat colours met edges."""
+    steps = np.abs(np.diff(luma_of(view.pixels), axis=1))
+    seams, others = steps[:, 7::8], np.delete(steps, np.s_[7::8], 1)
+    blocks = seams[seams < 12].mean() / others[others < 12].mean() > 1.6
+    return view.answer(view.points + (25 if blocks else 0))

@@ -71,12 +71,14 @@ def lost(*caught: str, **more: object) -> Asked:
 HANDS, BODY = {"landmarks": "hands"}, {"landmarks": "body"}
 BOTH_HANDS = ("0/left_hand", "0/right_hand")
 FAULTS = {
-    "never exchanges left and right": Fault(f.never_exchanges, (Asked(("mirror(h)", "mirror(v)")),)),
-    "exchanges them for any flip": Fault(f.exchanges_for_any_flip, (Asked(("mirror(both)",)),)),
-    "names them by the picture": Fault(f.names_by_the_picture, (Asked(("mirror(v)", "mirror(both)")),)),
+    "never exchanges left and right": Fault(f.never_exchanges, (Asked(("mirror(h)", "mirror(v)"), kind="exchanged"),)),
+    "exchanges them for any flip": Fault(f.exchanges_for_any_flip, (Asked(("mirror(both)",), kind="exchanged"),)),
+    "names them by the picture": Fault(
+        f.names_by_the_picture, (Asked(("mirror(v)", "mirror(both)"), kind="exchanged"),)
+    ),
     "hands exchanged in the dark": Fault(
         f.hands_exchanged_in_the_dark,
-        (Asked(DARK, judging=HANDS, targets=BOTH_HANDS), Asked((), judging=BODY)),
+        (Asked(DARK, judging=HANDS, kind="exchanged", targets=BOTH_HANDS), Asked((), judging=BODY)),
         holistic_person,
     ),
     # an error that is always the same is beyond metamorphic testing
@@ -142,7 +144,7 @@ FAULTS = {
             Asked(
                 ("stretch(1.25, 1)", "stretch(1.4, 1)", "stretch(1, 1.25)", "stretch(1, 1.4)"),
                 math.inf,
-                kind="invented",
+                kind="doubled",
                 targets=("whole",),
             ),
         ),
@@ -154,18 +156,18 @@ FAULTS = {
     "no left wrist without colour": Fault(
         f.no_left_wrist_without_colour,
         (
-            Asked(("greyscale",), math.inf, {"aggregate": "max"}),
+            Asked(("greyscale",), math.inf, {"aggregate": "max"}, kind="partly lost"),
             Asked((), 0.01),
             Asked(("greyscale",), math.inf, {"landmarks": "left_wrist"}, kind="lost"),
         ),
     ),
     "unsure along a streak": Fault(
         f.unsure_along_a_streak,
-        (lost(*STREAKS, judging={"confidence": 0.5}), Asked((), 0.01), Asked((), 0.01, {"confidence": 0.2})),
+        (lost(*STREAKS), Asked((), 0.01, {"confidence": 0.3}), Asked((), 0.01, {"margin": 0.4})),
     ),
     "legs hardly visible in the dark": Fault(
         f.legs_hardly_visible_in_the_dark,
-        (Asked(DARK, math.inf, {"visibility": 0.5, "aggregate": "max"}), Asked((), 0.01, {"aggregate": "max"})),
+        (Asked(DARK, math.inf, {"visibility": 0.5}, kind="partly lost"), Asked((), 0.01, {"aggregate": "max"})),
     ),
     "jittery": Fault(f.jittery(), (Asked(("identity", "*"), 0.5, PIXELS),), deterministic=False),
 }

@@ -10,13 +10,14 @@ import pytest
 
 from instar import Detections
 from instar.relations import Evidence, own_equivariance
+from instar.relations.relation import NOTHING_FOUND
 
 SIZE = (100, 100)
 SHIFT = np.array([[1.0, 0, 60], [0, 1, 0], [0, 0, 1]])
 
 
 def verdicts(
-    source: Detections, *follow_ups: Detections, matrix: np.ndarray | None = None, confidence: float = 0.5
+    source: Detections, *follow_ups: Detections, matrix: np.ndarray | None = None, **options: Any
 ) -> dict[str, dict[str, Any]]:
     """The verdicts by target of a source and the draws of one follow-up."""
     bound = own_equivariance("detections")
@@ -33,7 +34,7 @@ def verdicts(
         frame("source", (source,)),
         frame("moved", follow_ups),
         dict(bound.values),
-        {"confidence": confidence},
+        {p.name: p.default for p in bound.relation.options} | options,
     )
     return {row["target"]: row for row in bound.relation.judge(evidence).iter_rows(named=True)}
 
@@ -71,11 +72,22 @@ def test_boxes_are_cut_at_the_frame_and_objects_outside_it_are_not_judged() -> N
     assert (judged["1"]["severity"], judged["1"]["reason"]) == (None, "the object was carried out of the frame")
 
 
-def test_nothing_on_either_side_is_a_verdict_of_the_whole() -> None:
-    assert verdicts(boxes(), boxes())["whole"]["severity"] == 0
+def test_nothing_on_either_side_is_not_judged_and_zero_where_a_paper_counted_it() -> None:
+    judged = verdicts(boxes(), boxes())["whole"]
+    assert (judged["severity"], judged["reason"]) == (None, NOTHING_FOUND)
+    kept = verdicts(boxes(), boxes(), empty="keep")["whole"]
+    assert (kept["severity"], kept["reason"]) == (0, None)
     unsure = boxes((0, 0, 10, 10), scores=[0.4])
     assert set(verdicts(unsure, unsure)) == {"whole"}
     assert set(verdicts(unsure, unsure, confidence=0.3)) == {"0"}
+
+
+def test_nothing_found_in_two_of_three_draws_outvotes_what_was_invented_in_one() -> None:
+    extra = boxes((50, 50, 60, 60))
+    judged = verdicts(boxes(), boxes(), extra, boxes())["whole"]
+    assert (judged["severity"], judged["reason"]) == (0, None)
+    assert verdicts(boxes(), extra, extra, boxes())["whole"]["kind"] == "invented"
+    assert verdicts(boxes(), boxes(), boxes(), boxes())["whole"]["reason"] == NOTHING_FOUND
 
 
 def test_of_several_draws_the_median_counts_and_what_was_invented_in_one_of_three_does_not() -> None:
@@ -85,3 +97,71 @@ def test_of_several_draws_the_median_counts_and_what_was_invented_in_one_of_thre
     assert judged["whole"]["severity"] == 0
     judged = verdicts(source, boxes(), boxes(), extra)
     assert (judged["0"]["severity"], judged["0"]["kind"]) == (1.0, "lost")
+
+
+def test_boxes_beyond_the_frame_are_cut_on_both_sides() -> None:
+    """A detector that does not cut its boxes says the same twice."""
+    amodal = boxes((-40, 20, 30, 60), (80, 80, 150, 140))
+    assert [one["severity"] for one in verdicts(amodal, amodal).values()] == [0, 0]
+    # one that cuts them at the frame says more of the object where the frame is padded, of what nobody has seen
+    padded = np.array([[1.0, 0, 10], [0, 1, 0], [0, 0, 1]])
+    cut, more = boxes((0, 20, 30, 60)), boxes((0, 20, 40, 60))
+    assert verdicts(cut, more, matrix=padded)["0"]["severity"] == 0
+
+
+def test_a_small_rest_of_an_object_is_not_judged_whether_it_is_found_or_not() -> None:
+    source = boxes((20, 0, 70, 10))  # 20 of 50 pixels stay
+    for answer in (boxes(), boxes((80, 0, 100, 10)), boxes((82, 0, 100, 10), labels=["dog"])):
+        judged = verdicts(source, answer, matrix=SHIFT)
+        assert set(judged) == {"0"}, "what is found of it was not invented"
+        assert judged["0"]["severity"] is None
+        assert judged["0"]["reason"] == "less than 50% of the object stayed in the frame"
+    assert verdicts(source, boxes(), matrix=SHIFT, share=0.3)["0"]["kind"] == "lost"
+
+
+def test_a_box_without_area_is_not_said_to_have_left_the_frame() -> None:
+    point = boxes((20, 20, 20, 20))
+    assert verdicts(point, point)["0"]["reason"] == "its box has no area"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kinds"),
+    [
+        (0.55, 0.45, {"0": None}),
+        (0.55, 0.31, {"0": None}),
+        (0.55, 0.29, {"0": "lost"}),
+        (0.45, 0.55, {"0": None}),
+        (0.31, 0.95, {"0": None}),
+        (0.29, 0.95, {"whole": "invented"}),
+        (0.45, 0.45, {"whole": None}),
+    ],
+)
+def test_a_score_that_crosses_the_confidence_by_less_than_the_margin(
+    before: float, after: float, kinds: dict[str, str | None]
+) -> None:
+    box = (0, 0, 10, 10)
+    judged = verdicts(boxes(box, scores=[before]), boxes(box, scores=[after]))
+    assert {name: one["kind"] for name, one in judged.items()} == kinds
+    if after == before:
+        assert judged["whole"]["reason"] == NOTHING_FOUND
+        assert (judged["whole"]["source_score"], judged["whole"]["follow_up_score"]) == pytest.approx((before, after))
+
+
+def test_scores_of_both_sides_are_stored() -> None:
+    box = (0, 0, 10, 10)
+    judged = verdicts(boxes(box, scores=[0.55]), boxes(box, scores=[0.4]))["0"]
+    assert (judged["source_score"], judged["follow_up_score"]) == pytest.approx((0.55, 0.4))
+    assert verdicts(boxes(box, scores=[0.55]), boxes(box, scores=[0.4]), margin=0)["0"]["kind"] == "lost"
+
+
+def test_one_object_found_twice_is_doubled() -> None:
+    source = boxes((0, 0, 10, 10), (50, 50, 60, 60))
+    judged = verdicts(source, boxes((0, 0, 10, 10), (1, 0, 11, 10), (50, 50, 60, 60)))
+    assert (judged["whole"]["kind"], judged["whole"]["doubled"], judged["whole"]["invented"]) == ("doubled", 1, 0)
+    both = verdicts(source, boxes((0, 0, 10, 10), (1, 0, 11, 10), (50, 50, 60, 60), (80, 0, 90, 10)))["whole"]
+    assert (both["kind"], both["doubled"], both["invented"]) == ("invented", 1, 1)
+
+
+def test_targets_are_ordinals_of_the_source_output_whatever_the_confidence() -> None:
+    source = boxes((80, 0, 90, 10), (0, 0, 10, 10), scores=[0.1, 0.9])
+    assert set(verdicts(source, source)) == {"1"}

@@ -231,8 +231,6 @@ def test_mapping_joins_equal_names_and_swaps_alike(a: str, b: str) -> None:
             "landmarks: 'nose' is there twice",
         ),
         ("landmarks = [", "landmark = [", "unknown key 'landmark'; did you mean 'landmarks'"),
-        ("lengths = [", "# lengths = [", "lengths are missing"),
-        ("lengths = [[", "lengths = [] # [[", "part body has no lengths"),
         (
             'lengths = [["left_hand", "right_hand"], ["nose", ["left_foot", "right_foot"]]]',
             'lengths = ["left_hand", "right_hand"]',
@@ -290,7 +288,7 @@ PARTS = 'lengths = [["nose", "tail"]]'
         (f'[parts.a]\n{PARTS}\n[parts.b]\nlandmarks = ["tail"]\n{PARTS}', "part a needs landmarks"),
         (f"[parts.nose]\n{PARTS}", "'nose' names a landmark and a part"),
         (f"[parts.a]\nedges = []\n{PARTS}", "part a: unknown key 'edges'"),
-        ("[parts.a]", "part a has no lengths"),
+        ('[parts.a]\nspans = [["nose", "nose"]]', "both ends are nose"),
     ],
 )
 def test_mistakes_in_parts(parts: str, message: str, tmp_path: Path) -> None:
@@ -321,3 +319,12 @@ def test_built_directly_it_is_checked_too() -> None:
     assert Skeleton("x", ("a", "b"), ((0, 1),), (body,), {}, (), "body").swap.tolist() == [1, 0]
     with pytest.raises(ValueError, match="outside 0 to 1"):
         Skeleton("x", ("a", "b"), ((0, 2),), (body,), {}, (), "body")
+
+
+def test_lengths_and_spans_may_be_left_out(tmp_path: Path) -> None:
+    bare = skeleton(written(tmp_path, 'landmarks = ["nose", "tail"]'))
+    assert (bare.parts[0].name, bare.parts[0].lengths, bare.parts[0].spans) == ("body", (), ())
+    assert Skeleton.from_dict(bare.to_dict()) == bare
+    wide = skeleton(written(tmp_path, 'landmarks = ["nose", "tail"]\nspans = [["nose", "tail"]]'))
+    assert wide.parts[0].spans == (((0,), (1,)),)
+    assert Skeleton.from_dict(wide.to_dict()) == wide

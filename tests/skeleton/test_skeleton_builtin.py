@@ -84,7 +84,7 @@ def test_parts_hold_every_landmark_once(name: str) -> None:
     s = skeleton(name)
     assert sorted(i for part in s.parts for i in part.landmarks) == list(range(len(s.landmarks)))
     for part in s.parts:
-        assert {i for length in part.lengths for end in length for i in end} <= set(part.landmarks)
+        assert {i for length in (*part.lengths, *part.spans) for end in length for i in end} <= set(part.landmarks)
 
 
 def named_lengths(s: Skeleton, part: str) -> list[list[list[str]]]:
@@ -95,6 +95,17 @@ def named_lengths(s: Skeleton, part: str) -> list[list[list[str]]]:
 @pytest.mark.parametrize("name", ["mediapipe-holistic", "mediapipe-pose-33", "coco-17", "flic-11", "lsp-14"])
 def test_bodies_are_measured_from_shoulder_to_shoulder(name: str) -> None:
     assert named_lengths(skeleton(name), "body") == [[["left_shoulder"], ["right_shoulder"]]]
+
+
+@pytest.mark.parametrize("name", ["mediapipe-holistic", "mediapipe-pose-33", "coco-17", "flic-11", "lsp-14"])
+def test_bodies_span_their_hips_and_both_sides_of_the_trunk(name: str) -> None:
+    bones = skeleton(name)
+    spans = next(part.spans for part in bones.parts if part.name == "body")
+    assert [tuple(bones.landmarks[end[0]] for end in span) for span in spans] == [
+        ("left_hip", "right_hip"),
+        ("left_shoulder", "left_hip"),
+        ("right_shoulder", "right_hip"),
+    ]
 
 
 def test_hands_are_measured_from_wrist_to_middle_finger() -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from instar.relations import own_equivariance, rule
-from instar.suites import Suite, default_suite, suite, suites
+from instar.suites import Suite, default_suite, listed_suite, suite, suites
+from instar.suites.suite import joined
 from instar.transforms import Transformation
 
 COUNTS = {
@@ -133,7 +134,23 @@ def test_paper_mode_spells_the_original_s_behaviour() -> None:
         "filtered(colour_channels((0.9, 1.1, 1.1), overflow=wrap), skin)",
     } < paper
     assert not [text for text in paper if "motion(11, 40" in text or text == "rotation(5)"]
-    assert suite("met-pose@paper").options == {"aggregate": "median+mean", "outside": "keep", "space": "normalised"}
+    assert suite("met-pose@paper").options == {
+        "aggregate": "median+mean",
+        "normaliser": "part",
+        "outside": "keep",
+        "space": "normalised",
+        "confidence": 0,
+        "margin": 0,
+        "share": 0,
+        "partly": 1,
+        "empty": "keep",
+    }
+
+
+def test_purposes_say_what_rules_are_for_and_survive_a_join() -> None:
+    one = listed_suite("a", ["gamma(0.50)"], "", "poses", purposes={"gamma(0.50)": "light"})
+    assert one.purposes == {"gamma(0.5)": "light"}
+    assert joined([one, suite("mirror(h)")], name="b").purposes == {"gamma(0.5)": "light"}
     known = {option.name: option for option in own_equivariance("poses").relation.options}
     for name, value in suite("met-pose@paper").options.items():
         known[name].check(value, "met-pose@paper")
@@ -147,7 +164,7 @@ def test_every_suite_is_named_as_it_is_called_and_explains_itself() -> None:
         assert suite(name).rules == one.rules
 
 
-@pytest.mark.parametrize(("kind", "name"), [("poses", "met-pose/sub"), ("detections", "detections")])
+@pytest.mark.parametrize(("kind", "name"), [("poses", "poses"), ("detections", "detections")])
 def test_every_kind_of_output_has_a_default(kind: str, name: str) -> None:
     found = default_suite(kind)
     assert found.name == name

@@ -463,7 +463,7 @@ def test_movenet_finds_the_astronaut_at_any_shape() -> None:
         assert isinstance(answer, Poses)
         nose = answer.points[0, answer.skeleton.index("nose")]
         assert np.hypot(*(nose - (222, 126) - np.array(moved))) < 15
-        assert answer.scores[0] == pytest.approx(answer.visibility[0].mean())
+        assert answer.scores[0] == 1 and 0.11 < answer.visibility[0].mean() < 1, "the floor decided that it is there"
 
 
 @pytest.mark.parametrize("size", [(640, 480), (157, 105), (1, 50), (3000, 2000), (7, 7)])

@@ -30,7 +30,8 @@ class Poses(OutputDefaults):
     """What a pose estimator says of one input: a landmark set per subject, possibly none.
 
     `points` is (subjects, landmarks, 2) in pixels, NaN where a landmark is absent; `visibility`
-    (subjects, landmarks) and `scores` (subjects,) are 0 to 1. Points outside the frame are allowed.
+    (subjects, landmarks) and `scores` (subjects,) are 0 to 1. Points outside the frame are allowed. A score says how
+    sure it is that somebody is there: by default, who scores below 0.5 is not. A system that cannot say leaves it out.
     """
 
     skeleton: Skeleton
@@ -40,7 +41,7 @@ class Poses(OutputDefaults):
 
     kind: ClassVar[str] = "poses"
     relation: ClassVar[str | None] = "poses"
-    suite: ClassVar[str | None] = "met-pose/sub"
+    suite: ClassVar[str | None] = "poses"
     has_marks: ClassVar[bool] = True
     need: ClassVar[str | None] = "landmarks"
     json_fields: ClassVar[Mapping[str, bool]] = {"points": True, "skeleton": True, "visibility": False, "scores": False}
@@ -118,17 +119,24 @@ class Poses(OutputDefaults):
         )
 
     def shapes(self, target: str | None = None) -> list[Shape]:
-        """Every subject's bones and landmarks; for a target such as `0/left_hand`, of that part only."""
+        """Every subject's bones and landmarks; for a target such as `0/left_hand`, of that part only.
+
+        Scores are written beside them, unless all are 1: then the system does not say any.
+        """
         part = (target or "").partition("/")[2]
         everything = range(len(self.skeleton.landmarks))
         shown = set(next((p.landmarks for p in self.skeleton.parts if p.name == part), everything))
         edges = [(a, b) for a, b in self.skeleton.edges if a in shown and b in shown]
         shapes: list[Shape] = []
-        for points in self.points.astype(np.float64):
+        scored = bool((self.scores != 1).any())
+        for points, score in zip(self.points.astype(np.float64), self.scores, strict=True):
             ends = np.array([[*points[a], *points[b]] for a, b in edges]).reshape(-1, 4)
             dots = points[sorted(shown)]
             shapes.append(Shape("lines", ends[~np.isnan(ends).any(1)]))
-            shapes.append(Shape("points", dots[~np.isnan(dots).any(1)]))
+            dots = dots[~np.isnan(dots).any(1)]
+            shapes.append(Shape("points", dots))
+            if scored and len(dots):
+                shapes.append(Shape("text", dots.min(0)[None], f"{score:.2f}"))
         return shapes
 
     def to_json(self) -> dict[str, object]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise, permutations
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +12,20 @@ import polars as pl
 
 from instar.outputs import Row
 from instar.outputs.poses import PoseBatch, Poses
-from instar.relations.pairing import DRAWS, aggregated, matrices_of, over_draws, paired, projected
-from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
+from instar.relations.lengths import NORMALISER, body_length
+from instar.relations.matching import Crowd, chosen, landmarks_of
+from instar.relations.pairing import (
+    DRAWS,
+    MARGIN,
+    SHARE,
+    aggregated,
+    matrices_of,
+    over_draws,
+    paired,
+    projected,
+    touched,
+)
+from instar.relations.relation import EMPTY, NOTHING_FOUND, VERDICT_COLUMNS, Evidence, Relation
 from instar.skeleton import Part, Skeleton
 from instar.spelling import Parameter
 from instar.warp import inside
@@ -22,24 +33,34 @@ from instar.warp import inside
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-Chosen = tuple[tuple[Part, tuple[int, ...]], ...]
+Selected = tuple[tuple[Part, tuple[int, ...]], ...]
 
 BLOCK = 4096
 """Pairs of subjects compared at a time: their landmarks fit into the processor's cache."""
-MEASURES = {"compared": pl.Int32, "missing": pl.Int32, "worst": pl.String, "length": pl.Float64}
+# fmt: off
+MEASURES = {
+    "compared": pl.Int32, "missing": pl.Int32, "worst": pl.String, "length": pl.Float64, "source_score": pl.Float64,
+    "follow_up_score": pl.Float64,
+}
+# fmt: on
+ONE_PLACE = 0.001
+"""Of the frame's diagonal, about a pixel: landmarks nearer to each other are no pose, however well they move along."""
+EXCHANGED_FROM = 0.05
+"""Body lengths from which on it is asked whether left and right were exchanged."""
 
 
 def poses(evidence: Evidence) -> pl.DataFrame:
     """Severity in body lengths of the source subject, per subject and part.
 
     Distances are in pixels of the source frame: actual landmarks are carried back. A landmark present on one
-    side only is ∞; landmarks whose expected place is outside the follow-up's frame are left out.
+    side only is ∞, and so is a part of which the share `partly` is; landmarks whose expected place is outside the
+    follow-up's frame are left out, and parts of which less than `share` stays inside are not judged.
     """
     pairs = pose_pairs(evidence)
     if pairs.follow_ups.is_empty():
         return pl.DataFrame(schema={**VERDICT_COLUMNS, **MEASURES})
-    verdicts = [_whole(_invented(pairs), pairs.source_poses.counts[pairs.source_of])]
-    verdicts += [_part_verdicts(errors, pairs.bones, evidence.options["aggregate"]) for errors in pairs.errors()]
+    verdicts = [_whole(pairs, evidence)]
+    verdicts += [_part_verdicts(errors, pairs.bones, evidence.options) for errors in pairs.errors()]
     keys = pairs.follow_ups.select("case", "follow_up", "draw", "repeat").with_row_index("row")
     return over_draws(pl.concat(verdicts).join(keys, on="row", maintain_order="left"), keys, MEASURES)
 
@@ -64,6 +85,12 @@ class LandmarkErrors:
     """Which landmarks (pairs, landmarks) the source output has."""
     in_follow_up: Flags
     """Which of them the follow-up's output has."""
+    scores: Floats
+    """Of both subjects (pairs, 2), NaN for nobody."""
+    exchanged: Flags
+    """Which pairs agree better, by far, where the follow-up's left is taken for its right."""
+    collapsed: Flags
+    """Which pairs show three landmarks or more on either side, all in one place: nothing that could be judged."""
 
     @property
     def comparable(self) -> Flags:
@@ -85,7 +112,7 @@ class PosePairs:
     """
 
     bones: Skeleton
-    chosen: Chosen
+    selected: Selected
     options: Row
     follow_ups: pl.DataFrame
     source_poses: PoseBatch
@@ -100,11 +127,15 @@ class PosePairs:
     rows: Ints
     source_subjects: Ints
     follow_up_subjects: Ints
+    twice: Flags
+    """Which subjects of follow-ups, without a counterpart, lie upon one of the source."""
+    numbers: Ints
+    """The ordinal of each of `source_poses` in its source output, whatever the confidence."""
 
     @property
     def landmarks(self) -> Ints:
         """All chosen landmarks, part by part."""
-        return np.concatenate([np.asarray(indices) for _, indices in self.chosen])
+        return np.concatenate([np.asarray(indices) for _, indices in self.selected])
 
     def invented(self) -> tuple[Ints, Flags]:
         """Subjects of follow-ups without a counterpart: each one's follow-up, and which of `landmarks` it shows."""
@@ -118,44 +149,90 @@ class PosePairs:
         subjects = self.rows[known], self.source_subjects[known], self.follow_up_subjects[known]
         # one function: arrays of one block are let go when those of the next are there, which spares the allocator
         # from giving their memory back in between (a quarter of the time)
-        for part, indices in self.chosen:
+        for part, indices in self.selected:
             take = np.asarray(indices)
             for at in range(0, len(subjects[0]), BLOCK):
                 row, source, follow_up = (numbers[at : at + BLOCK] for numbers in subjects)
                 sizes = self.source_sizes[row]
                 scale = sizes if self.options["space"] == "normalised" else np.ones((len(row), 2))
-                expected = _chosen(self.source_poses.points[source], take).astype(np.float64)
-                actual = _landmarks(self.follow_up_poses, follow_up, self.swaps[row], self.bones, take)
+                expected = chosen(self.source_poses.points[source], take).astype(np.float64)
+                actual = landmarks_of(self.follow_up_poses, follow_up, self.swaps[row], self.bones, take)
                 in_source, in_follow_up = ~np.isnan(expected[..., 0]), ~np.isnan(actual[..., 0])
                 judged = in_source | in_follow_up
                 if self.options["outside"] == "leave":
                     places = np.where(in_source[..., None], projected(self.matrices[row], expected), actual)
                     judged &= inside(places, self.follow_up_sizes[row][:, None])
-                gap = (projected(self.inverses[row], actual) - expected) / scale[:, None]
-                distance = np.hypot(gap[..., 0], gap[..., 1])
+                    judged &= ~self._covered(row, follow_up, places, in_follow_up)
+                distance = _distances(expected, projected(self.inverses[row], actual), scale)
                 distance[in_source ^ in_follow_up] = np.inf
                 distance[~judged] = np.nan
                 points, normaliser = self.source_poses.points, self.options["normaliser"]
-                length = _length(points, source, scale, part, normaliser, sizes / scale)
-                numbers = source - self.source_poses.offsets[self.source_of[row]]
-                yield LandmarkErrors(part, take, row, numbers, distance, length, in_source, in_follow_up)
+                length = body_length(points, source, scale, part, self.bones, normaliser, sizes / scale)
+                numbers, scores = self.numbers[source], self._scores(source, follow_up)
+                exchanged = self._exchanged(row, follow_up, expected, distance, length, scale, take)
+                collapsed = _in_one_place(expected, sizes)
+                collapsed &= _in_one_place(actual, self.follow_up_sizes[row])
+                yield LandmarkErrors(
+                    part, take, row, numbers, distance, length, in_source, in_follow_up, scores, exchanged, collapsed
+                )
+
+    def _covered(self, row: Ints, follow_up: Ints, places: Floats, in_follow_up: Flags) -> Flags:
+        """Landmarks that somebody who was found may leave out: they lie where the change touched the image."""
+        if "partly" not in self.options or "regions" not in self.follow_ups.columns:
+            return np.zeros(in_follow_up.shape, bool)
+        covered = touched(places, self.follow_ups["regions"][row])
+        return np.asarray(covered & ~in_follow_up & (follow_up >= 0)[:, None])
+
+    def _scores(self, source: Ints, follow_up: Ints) -> Floats:
+        scores = np.full((len(source), 2), np.nan)
+        there = follow_up >= 0
+        scores[:, 0] = self.source_poses.scores[source]
+        scores[there, 1] = self.follow_up_poses.scores[follow_up[there]]
+        return scores
+
+    def _exchanged(
+        self, row: Ints, follow_up: Ints, expected: Floats, distance: Floats, length: Floats, scale: Floats, take: Ints
+    ) -> Flags:
+        """Which pairs lie less than half as far apart where left and right are exchanged."""
+        middle = aggregated(distance, "median")
+        exchanged = np.zeros(len(row), bool)
+        far = np.flatnonzero(np.isfinite(middle) & (middle >= EXCHANGED_FROM * length))
+        if len(far) and (self.bones.swap[take] != take).any():
+            other = landmarks_of(self.follow_up_poses, follow_up[far], ~self.swaps[row[far]], self.bones, take)
+            swapped = _distances(expected[far], projected(self.inverses[row[far]], other), scale[far])
+            exchanged[far] = aggregated(swapped, "median") < middle[far] / 2
+        return exchanged
+
+
+def _in_one_place(points: Floats, sizes: Floats) -> Flags:
+    """Which subjects (subjects, landmarks, 2) show three landmarks or more, all in one place of their frame."""
+    box = np.fmax.reduce(points, 1) - np.fmin.reduce(points, 1)
+    together = np.hypot(box[:, 0], box[:, 1]) < ONE_PLACE * np.hypot(sizes[:, 0], sizes[:, 1])
+    return np.asarray(together & ((~np.isnan(points[..., 0])).sum(1) > 2))
+
+
+def _distances(expected: Floats, actual: Floats, scale: Floats) -> Floats:
+    gap = (actual - expected) / scale[:, None]
+    return np.hypot(gap[..., 0], gap[..., 1])
 
 
 def pose_pairs(evidence: Evidence) -> PosePairs:
     """The subjects of follow-ups matched with those of their sources, as a judging with these options sees them."""
     bones = Skeleton.from_dict(evidence.header["skeleton"])
     options = evidence.options
-    chosen = bones.select(options["landmarks"] or bones.default)
+    selected = bones.select(options["landmarks"] or bones.default)
     follow_ups = paired(evidence)
     count = len(bones.landmarks)
-    source_poses = _confident(PoseBatch.from_frame(evidence.sources, count), options)
-    follow_up_poses = _confident(PoseBatch.from_frame(follow_ups, count), options)
+    source_poses, numbers = _confident(PoseBatch.from_frame(evidence.sources, count), options)
+    follow_up_poses, _ = _confident(PoseBatch.from_frame(follow_ups, count), options)
     source_of = follow_ups["source"].to_numpy().astype(np.int64)
     matrices = matrices_of(follow_ups)
-    swaps = _swaps(matrices, evidence.parameters["handedness"])
+    swaps, inverses = _swaps(matrices, evidence.parameters["handedness"]), _inverses(matrices)
+    crowd = Crowd(bones, source_poses, follow_up_poses, source_of, inverses, swaps, options["confidence"])
+    matches = crowd.matches()
     return PosePairs(
         bones,
-        chosen,
+        selected,
         options,
         follow_ups,
         source_poses,
@@ -164,9 +241,13 @@ def pose_pairs(evidence: Evidence) -> PosePairs:
         _sizes(evidence.sources)[source_of],
         _sizes(follow_ups),
         matrices,
-        _inverses(matrices),
+        inverses,
         swaps,
-        *_matches(source_poses, follow_up_poses, source_of, matrices, swaps, bones),
+        matches.rows,
+        matches.source,
+        matches.follow_up,
+        matches.twice,
+        numbers,
     )
 
 
@@ -206,16 +287,17 @@ def _sizes(rows: pl.DataFrame) -> Floats:
     return rows.select("width", "height").to_numpy().astype(np.float64)
 
 
-def _confident(batch: PoseBatch, options: Row) -> PoseBatch:
-    """Only subjects and landmarks that the system is sure enough of."""
-    points, keep = batch.points, batch.scores >= options["confidence"]
+def _confident(batch: PoseBatch, options: Row) -> tuple[PoseBatch, Ints]:
+    """Only subjects and landmarks that may count for something, with the ordinals that the subjects had."""
+    points, keep = batch.points, batch.scores >= options["confidence"] - options.get("margin", 0.0)
     if options["visibility"] > 0:
         points = np.where((batch.visibility >= options["visibility"])[..., None], points, np.float32(np.nan))
         keep &= ~np.isnan(points[..., 0]).all(1)
+    numbers = np.arange(len(keep)) - np.repeat(batch.offsets[:-1], batch.counts)
     if keep.all():
-        return PoseBatch(points, batch.visibility, batch.scores, batch.offsets)
+        return PoseBatch(points, batch.visibility, batch.scores, batch.offsets), numbers
     kept = np.concatenate([[0], np.cumsum(keep)])[batch.offsets]
-    return PoseBatch(points[keep], batch.visibility[keep], batch.scores[keep], kept)
+    return PoseBatch(points[keep], batch.visibility[keep], batch.scores[keep], kept), numbers[keep]
 
 
 def _swaps(matrices: Floats, handedness: str) -> Flags:
@@ -240,163 +322,87 @@ def _different(matrices: Floats) -> tuple[Ints, Ints]:
     return first, which.reshape(-1)
 
 
-def _landmarks(batch: PoseBatch, subjects: Ints, swapped: Flags, bones: Skeleton, take: Ints) -> Floats:
-    """The chosen landmarks of some subjects, in the source's sense of left and right; NaN for no subject."""
-    if not len(batch.points):
-        return np.full((len(subjects), len(take), 2), np.nan)
-    points = batch.points[np.maximum(subjects, 0)]
-    points[swapped] = points[swapped][:, bones.swap]
-    chosen: Floats = _chosen(points, take).astype(np.float64)
-    chosen[subjects < 0] = np.nan
-    return chosen
-
-
-def _chosen(points: npt.NDArray[np.float32], take: Ints) -> npt.NDArray[np.float32]:
-    """Some landmarks of every subject; all of them, the usual case, without another copy."""
-    return points if len(take) == points.shape[1] else points[:, take]
-
-
-def _matches(
-    source_poses: PoseBatch,
-    follow_up_poses: PoseBatch,
-    source_of: Ints,
-    matrices: Floats,
-    swaps: Flags,
-    bones: Skeleton,
-) -> tuple[Ints, Ints, Ints]:
-    """Pairs of subjects as (row, source subject, follow-up subject); -1 where a side has none.
-
-    Subjects are matched by the smallest total of mean landmark distances, in the source frame. Rows with equal
-    numbers of subjects are matched together.
-    """
-    source_counts, follow_up_counts = source_poses.counts[source_of], follow_up_poses.counts
-    pairs = [np.empty((3, 0), np.int64)]
-    widest = follow_up_counts.max(initial=0) + 1
-    for n, m in (divmod(int(code), int(widest)) for code in np.unique(source_counts * widest + follow_up_counts)):
-        members = np.flatnonzero((source_counts == n) & (follow_up_counts == m))
-        sources = source_poses.offsets[source_of[members]][:, None] + np.arange(n)
-        follow_ups = follow_up_poses.offsets[members][:, None] + np.arange(m)
-        if n == 0 or m == 0:
-            partner = np.full((len(members), n), -1)
-        elif n == m == 1:
-            partner = np.zeros((len(members), 1), np.int64)
-        else:
-            everything = np.arange(len(bones.landmarks))
-            actual = _landmarks(follow_up_poses, follow_ups.ravel(), np.repeat(swaps[members], m), bones, everything)
-            actual = projected(_inverses(np.repeat(matrices[members], m, 0)), actual).reshape(len(members), m, -1, 2)
-            partner = assigned(_mean_gaps(source_poses.points[sources].astype(np.float64), actual))
-        matched = partner >= 0
-        partners = np.where(matched, np.take_along_axis(follow_ups, partner.clip(0), 1) if m else -1, -1)
-        pairs.append(np.stack([np.repeat(members, n), sources.ravel(), partners.ravel()]))
-        taken = np.zeros((len(members), m), bool)
-        at, _ = np.nonzero(matched)
-        taken[at, partner[matched]] = True
-        alone, which = np.nonzero(~taken)
-        pairs.append(np.stack([members[alone], np.full(len(alone), -1), follow_ups[alone, which]]))
-    rows, source_subjects, follow_up_subjects = np.concatenate(pairs, 1)
-    return rows, source_subjects, follow_up_subjects
-
-
-def _mean_gaps(expected: Floats, actual: Floats) -> Floats:
-    """Mean distance over shared landmarks of subjects (R, n, L, 2) and (R, m, L, 2); huge where none is shared."""
-    gap = expected[:, :, None] - actual[:, None]
-    distance = np.hypot(gap[..., 0], gap[..., 1])
-    both = ~np.isnan(distance)
-    shared = both.sum(-1)
-    return np.where(shared > 0, np.where(both, distance, 0).sum(-1) / np.maximum(shared, 1), 1e12)
-
-
-def assigned(cost: Floats) -> Ints:
-    """The cheapest one-to-one assignment of each cost matrix (R, n, m): for every row its column, or -1."""
-    count, n, m = cost.shape
-    if n > m:
-        columns = assigned(np.swapaxes(cost, 1, 2))
-        partner = np.full((count, n), -1)
-        np.put_along_axis(partner, columns, np.broadcast_to(np.arange(m), columns.shape), 1)
-        return partner
-    if math.perm(m, n) <= 120:  # few enough to try them all, for all rows at once
-        orders = np.array(list(permutations(range(m), n)))
-        return np.asarray(orders[cost[:, np.arange(n), orders].sum(-1).argmin(1)])
-    from scipy.optimize import linear_sum_assignment
-
-    return np.array([linear_sum_assignment(one)[1] for one in cost], np.int64).reshape(count, n)
-
-
-def _length(
-    points: npt.NDArray[np.float32], subjects: Ints, scale: Floats, part: Part, normaliser: str, frames: Floats
-) -> Floats:
-    """What one body length is for each of some subjects: NaN where it has none."""
-
-    def landmarks(indices: tuple[int, ...]) -> Floats:
-        return np.asarray(points[subjects[:, None], indices].astype(np.float64) / scale[:, None])
-
-    if normaliser == "pixels":
-        return np.ones(len(subjects))
-    if normaliser == "image":
-        return np.asarray(np.linalg.norm(frames, axis=-1))
-    if normaliser == "box":
-        own = landmarks(part.landmarks)
-        absent = np.isnan(own)
-        length = np.linalg.norm(np.where(absent, -np.inf, own).max(1) - np.where(absent, np.inf, own).min(1), axis=-1)
-    else:
-        length = np.full(len(subjects), np.nan)
-        for one, other in part.lengths:
-            ends = np.linalg.norm(landmarks(one).mean(1) - landmarks(other).mean(1), axis=-1)
-            length = np.where(np.isnan(length), ends, length)
-    return np.where((length > 0) & np.isfinite(length), length, np.nan)
-
-
-def _invented(pairs: PosePairs) -> Ints:
-    """How many subjects of each follow-up have no counterpart and show any of the chosen landmarks."""
+def _whole(pairs: PosePairs, evidence: Evidence) -> pl.DataFrame:
+    """Verdicts about the whole: who was invented or found twice, and two empty answers."""
+    everybody = len(pairs.follow_ups)
     rows, shown = pairs.invented()
-    return np.bincount(rows[shown.any(1)], minlength=len(pairs.follow_ups))
-
-
-def _whole(invented: Ints, expected: Ints) -> pl.DataFrame:
-    """Verdicts about the whole: what was invented, and the peace of two empty answers."""
-    rows = np.flatnonzero((invented > 0) | (expected == 0))
-    extra = invented[rows] > 0
-    nothing = np.full(len(rows), -1)
+    new = shown.any(1)
+    twice = pairs.twice[pairs.source_subjects < 0][new]
+    scores = pairs.follow_up_poses.scores[pairs.follow_up_subjects[pairs.source_subjects < 0]][new]
+    extra, doubled = np.bincount(rows[new], minlength=everybody), np.bincount(rows[new], twice, everybody)
+    best = [_best(evidence.sources)[pairs.source_of], _best(pairs.follow_ups)]
+    best = [np.where(extra > 0, np.nan, each) for each in best]
+    np.fmax.at(best[1], rows[new], scores)
+    silent = np.bincount(pairs.rows[pairs.source_subjects >= 0], minlength=everybody) == 0
+    at = np.flatnonzero((extra > 0) | silent)
+    strangers, kept = extra[at] > 0, evidence.options["empty"] == "keep"
+    nothing = np.full(len(at), -1)
     return _verdicts(
-        rows,
-        target=_named(["whole"], np.zeros(len(rows), np.int64)),
-        severity=np.where(extra, np.inf, 0.0),
-        kind=_named(["invented"], np.where(extra, 0, -1)),
-        reason=_named([], nothing),
-        compared=np.zeros(len(rows), np.int64),
-        missing=invented[rows],
+        at,
+        target=_named(["whole"], np.zeros(len(at), np.int64)),
+        severity=np.where(strangers, np.inf, 0.0 if kept else np.nan),
+        kind=_named(["invented", "doubled"], np.where(strangers, (doubled >= extra)[at], -1)),
+        reason=_named([NOTHING_FOUND], np.where(strangers | kept, -1, 0)),
+        compared=np.zeros(len(at), np.int64),
+        missing=extra[at],
         worst=_named([], nothing),
-        length=np.full(len(rows), np.nan),
+        length=np.full(len(at), np.nan),
+        source_score=best[0][at],
+        follow_up_score=best[1][at],
     )
 
 
-def _part_verdicts(errors: LandmarkErrors, bones: Skeleton, aggregate: str) -> pl.DataFrame:
-    """One part's verdicts: both empty 0, one empty ∞, else the aggregated distance in body lengths."""
+def _best(rows: pl.DataFrame) -> Floats:
+    """The best score of each answer, whether it counts or not; NaN where there is none."""
+    return rows["scores"].list.max().cast(pl.Float64).fill_null(float("nan")).to_numpy()
+
+
+KINDS = ("lost", "invented", "partly lost", "partly invented", "exchanged")
+
+
+def _part_verdicts(errors: LandmarkErrors, bones: Skeleton, options: Row) -> pl.DataFrame:
+    """One part's verdicts: both empty not judged, one empty ∞, else the aggregated distance in body lengths."""
     part, distance = errors.part, errors.distance
     in_source, in_follow_up = errors.in_source.any(1), errors.in_follow_up.any(1)
-    middle = aggregated(distance, aggregate)
-    severity = np.where(np.isinf(middle), np.inf, middle / errors.length)
-    severity = np.where(in_source ^ in_follow_up, np.inf, np.where(in_source | in_follow_up, severity, 0.0))
+    either, both = in_source | in_follow_up, in_source & in_follow_up
     reach = np.where(np.isnan(distance), -1.0, distance)
-    farthest = reach.max(1)
-    gone = (in_source | in_follow_up) & (farthest < 0)
+    compared, one_sided, farthest = (reach >= 0).sum(1), np.isinf(distance), reach.max(1)
+    middle = aggregated(distance, options["aggregate"])
+    partly = both & (compared > 0) & (one_sided.sum(1) >= options["partly"] * compared) & one_sided.any(1)
+    severity = np.where(np.isinf(middle) | partly, np.inf, middle / errors.length)
+    severity = np.where(in_source ^ in_follow_up, np.inf, np.where(either, severity, 0.0))
+    gone = either & (farthest < 0)
+    staying = (errors.in_source & ~np.isnan(distance)).sum(1)
+    mostly_out = in_source & ~gone & (staying < options["share"] * errors.in_source.sum(1))
+    mostly_out &= options["outside"] == "leave"
+    empty = ~either & (options["empty"] == "leave")
     unsized = ~gone & np.isnan(severity)
-    severity[gone] = np.nan
+    severity[gone | empty | mostly_out | errors.collapsed] = np.nan
     ends = " or ".join(bones.landmarks[end[0]] for end in part.lengths[0]) if part.lengths else "its ends"
-    reasons = ["every landmark was carried out of the frame", f"no body length: {ends} absent, or both at one place"]
+    reasons = [
+        "every landmark was carried out of the frame",
+        f"no body length: {ends} absent, or both at one place",
+        NOTHING_FOUND,
+        f"less than {options['share']:.0%} of its landmarks stayed in the frame",
+        "all landmarks lie in one place, in both images",
+    ]
     label = f"/{part.name}" if len(bones.parts) > 1 else ""
     names = [f"{i}{label}" for i in range(errors.subjects.max(initial=-1) + 1)]
-    kind = np.where(gone | (in_source == in_follow_up), -1, np.where(in_source, 0, 1))
+    more_lost = (one_sided & errors.in_source).sum(1) * 2 >= one_sided.sum(1)
+    infinite = np.isinf(severity)
+    which = [infinite & ~in_follow_up, infinite & ~in_source, infinite & more_lost, infinite, errors.exchanged]
     return _verdicts(
         errors.rows,
         target=_named(names, errors.subjects),
         severity=severity,
-        kind=_named(["lost", "invented"], kind),
-        reason=_named(reasons, np.where(gone, 0, np.where(unsized, 1, -1))),
-        compared=(reach >= 0).sum(1),
-        missing=np.isinf(distance).sum(1),
+        kind=_named(list(KINDS), np.where(np.isnan(severity), -1, np.select(which, range(5), -1))),
+        reason=_named(reasons, np.select([gone, mostly_out, errors.collapsed, unsized, empty], [0, 3, 4, 1, 2], -1)),
+        compared=compared,
+        missing=one_sided.sum(1),
         worst=_named([bones.landmarks[i] for i in errors.landmarks], np.where(farthest >= 0, reach.argmax(1), -1)),
         length=errors.length,
+        source_score=errors.scores[:, 0],
+        follow_up_score=errors.scores[:, 1],
     )
 
 
@@ -407,7 +413,7 @@ def _named(names: list[str], which: Ints) -> pl.Series:
 
 def _verdicts(rows: Ints, **columns: pl.Series | Floats | Ints) -> pl.DataFrame:
     types = {"row": pl.UInt32, "compared": pl.Int32, "missing": pl.Int32}
-    return pl.DataFrame({"row": rows, **columns}).cast(types).with_columns(pl.col("severity", "length").fill_nan(None))  # type: ignore[arg-type]
+    return pl.DataFrame({"row": rows, **columns}).cast(types).with_columns(pl.col(pl.Float64).fill_nan(None))  # type: ignore[arg-type]
 
 
 GRID = (0.01, 0.05, 0.1, 0.2, 0.3, 0.7, 1.0, 2.0, 5.0, 20.0, float("inf"))
@@ -418,19 +424,23 @@ HANDEDNESS = Parameter("handedness", "choice", "auto", choices=("auto", "kept", 
 
 RELATIONS = (
     Relation(
-        "poses", "poses", poses, unit="body lengths", threshold=0.2, grid=GRID, kinds=("lost", "invented"),
+        "poses", "poses", poses, unit="body lengths", threshold=0.2, grid=GRID, kinds=(*KINDS, "doubled"),
         measures=MEASURES, parameters=(HANDEDNESS, *DRAWS),
         options=(
             Parameter("landmarks", "text", "", help="a part, a group, landmarks, or all; empty: the skeleton's own"),
             Parameter("aggregate", "text", "median", help="median, mean, max, min, median+mean, or a quantile: 0.9"),
-            Parameter("normaliser", "choice", "part", choices=("part", "box", "image", "pixels"),
-                      help="what one body length is"),
-            Parameter("confidence", "float", 0, low=0, high=1, help="subjects below this score are not there"),
+            NORMALISER,
+            Parameter("confidence", "float", 0.5, low=0, high=1, help="subjects below this score are not there"),
+            MARGIN,
             Parameter("visibility", "float", 0, low=0, high=1, help="landmarks below this are not there"),
             Parameter("outside", "choice", "leave", choices=("leave", "keep"),
                       help="landmarks whose expected place is outside the frame: leave them out, or keep them"),
             Parameter("space", "choice", "pixels", choices=("pixels", "normalised"),
                       help="pixels of the source frame, or 0–1 coordinates as the original measured"),
+            SHARE,
+            Parameter("partly", "float", 0.2, low=0, high=1, open_low=True,
+                      help="a part of which at least this share of landmarks is in one image only is partly lost: ∞"),
+            EMPTY,
         ),
         against_truth=named_as_truth,
         help="Landmarks move as the image was moved; a reversal of handedness exchanges left and right.",

@@ -53,8 +53,9 @@ def folder(
     warps: Mapping[str, Warp] | None = None,
     **options: object,
 ) -> Run:
-    """A run with these answers by case, follow-up and draw."""
+    """A run with these answers by case, follow-up and draw, judged in shoulder widths: those are easy to count."""
     store = Store(path)
+    options = {"normaliser": "part", **options}
     store.write_manifest(
         manifest_of(rules=rules, options=options, output={"kind": "poses", "skeleton": bones.to_dict()})
     )

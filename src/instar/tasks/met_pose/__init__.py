@@ -9,8 +9,8 @@ TASK = Task(
     "met-pose", __name__, "Pose estimation: shape, image quality and colour (MET-POSE).",
     suites=dict.fromkeys(
         (
-            "met-pose", "met-pose/sub", "met-pose/spatial", "met-pose/quality", "met-pose/colour", "met-pose@paper",
-            "met-pose/sub@paper",
+            "poses", "met-pose", "met-pose/sub", "met-pose/spatial", "met-pose/quality", "met-pose/colour",
+            "met-pose@paper", "met-pose/sub@paper",
         ),
         ".suite:SUITES",
     ),

@@ -1,0 +1,86 @@
+"""Body lengths: what distances between landmarks are divided by, so that near and far subjects compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from instar.skeleton import Length, Part, Skeleton
+from instar.spelling import Parameter
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+BOX_SHARE = 0.25
+"""Of the diagonal of the box around a part: a trunk is about that of a person, so that one who points at the camera, or
+of whom only some landmarks are there, is measured by about the same."""
+FRAME_SHARE = 0.01
+"""Of the image's diagonal: landmarks that all lie in one place have a length too, and are judged."""
+
+# fmt: off
+NORMALISER = Parameter(
+    "normaliser", "choice", "body", choices=("body", "part", "box", "image", "pixels"),
+    help="what one body length is: the longest of the skeleton's lengths and spans (body), the first of its lengths "
+         "that is there (part, as published: shoulders), the diagonal of the box or of the image, or a pixel",
+)
+# fmt: on
+
+
+def body_length(
+    points: npt.NDArray[np.float32],
+    subjects: Ints,
+    scale: Floats,
+    part: Part,
+    bones: Skeleton,
+    normaliser: str,
+    frames: Floats,
+) -> Floats:
+    """What one body length is for each of some subjects. NaN where it has none, which only `part` and `box` know.
+
+    `body` is the longest of the part's lengths and spans; where none of them is there, its longest edge; and at least a
+    share of its box and of the image. It stays about the same when a person turns or a shoulder is missing.
+    """
+
+    def landmarks(indices: tuple[int, ...], some: Ints = subjects, by: Floats = scale) -> Floats:
+        return np.asarray(points[some[:, None], indices].astype(np.float64) / by[:, None])
+
+    def far(length: Length, some: Ints = subjects, by: Floats = scale) -> Floats:
+        one, other = length
+        gap = landmarks(one, some, by).mean(1) - landmarks(other, some, by).mean(1)
+        return np.asarray(np.hypot(gap[:, 0], gap[:, 1]))
+
+    if normaliser == "pixels":
+        return np.ones(len(subjects))
+    if normaliser == "image":
+        return np.asarray(np.linalg.norm(frames, axis=-1))
+    if normaliser == "part":
+        length = np.full(len(subjects), np.nan)
+        for one in part.lengths:
+            length = np.where(np.isnan(length), far(one), length)
+        return _known(length)
+    own = landmarks(part.landmarks)
+    absent = np.isnan(own)
+    box = np.linalg.norm(np.where(absent, -np.inf, own).max(1) - np.where(absent, np.inf, own).min(1), axis=-1)
+    if normaliser == "box":
+        return _known(box)
+    length = _longest((far(one) for one in (*part.lengths, *part.spans)), len(subjects))
+    bare = np.flatnonzero(np.isnan(length))
+    if len(bare):
+        edges = [((a,), (b,)) for a, b in bones.edges if {a, b} <= set(part.landmarks)]
+        length[bare] = _longest((far(one, subjects[bare], scale[bare]) for one in edges), len(bare))
+    floor = np.fmax(BOX_SHARE * np.where(np.isfinite(box), box, 0), FRAME_SHARE * np.linalg.norm(frames, axis=-1))
+    return np.asarray(np.fmax(length, floor))
+
+
+def _longest(lengths: Iterable[Floats], count: int) -> Floats:
+    """The longest of some lengths that are there (each one per subject); NaN where none is."""
+    longest = np.full(count, np.nan)
+    for length in lengths:
+        longest = np.fmax(longest, length)
+    return longest
+
+
+def _known(length: Floats) -> Floats:
+    return np.where((length > 0) & np.isfinite(length), length, np.nan)

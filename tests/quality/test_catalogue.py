@@ -1,0 +1,41 @@
+"""How many faults and flawless systems there are over all kinds of output, counted from the tables of all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sized
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+LEAST = {"FAULTS": 100, "FLAWLESS": 20}
+FOLDERS = {"FAULTS": "quality", "FLAWLESS": "perfect"}
+
+
+def entries(table: str) -> dict[str, list[str]]:
+    """The names in the tables of one kind, by module. A module without such a table is passed over."""
+    names: dict[str, list[str]] = {}
+    for path in sorted((TESTS / FOLDERS[table]).glob("test_*.py")):
+        if path.stem == Path(__file__).stem:
+            continue
+        rows = getattr(import_module(f"tests.{FOLDERS[table]}.{path.stem}"), table, None)
+        if isinstance(rows, Mapping):
+            names[path.stem] = [str(name) for name in rows]
+        elif isinstance(rows, Sized):
+            names[path.stem] = [f"{path.stem} {number}" for number in range(len(rows))]
+    return names
+
+
+@pytest.mark.parametrize("table", LEAST)
+def test_there_are_enough_of_them(table: str) -> None:
+    """One that several tables have, as one suite and another catch it, counts once."""
+    counts = {module: len(names) for module, names in entries(table).items()}
+    different = {name for names in entries(table).values() for name in names}
+    if len(different) < LEAST[table]:
+        pytest.skip(f"{len(different)} of {LEAST[table]} {table} are there yet: {counts}")
+
+
+@pytest.mark.parametrize("table", LEAST)
+def test_every_one_says_what_it_is(table: str) -> None:
+    assert all(len(name) > 3 for names in entries(table).values() for name in names)

@@ -1,0 +1,166 @@
+"""Seeded faults of pose estimators: our own suite `poses` catches each at its defaults, and says what it is.
+
+`caught` are rules that must be violated, `kind` what they must name it; a fault of single landmarks that the median
+over all of them hides is named by these. Rules that a fault has nothing to do with (`spared`) must not be violated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import polars as pl
+import pytest
+
+import instar
+from instar.tasks.met_pose.landmarks import landmark_table
+from tests.perfect.scenes import ZONES, Scene, View, one_person, perfect, system_of, three_people
+from tests.quality import faults as f
+
+RULES = [rule.id for rule in instar.suite("poses").rules]
+SKIN, CLOTHES = "filtered(colour_wheel(90), skin)", "filtered(colour_wheel(90), clothes)"
+LEFT_RIGHT, TOP_BOTTOM, SHIFT = "pad(0.25, sides=left_right)", "pad(0.25, sides=top_bottom)", "shift(0.1, y=0.1)"
+DARK, BRIGHT, BLUR = ("gamma(2.5)",), ("gamma(0.3)",), ("motion(11, 0)", "motion(11, 90)")
+PHOTOMETRIC = (*DARK, *BRIGHT, *BLUR, "noise(16)", "jpeg(10)", "greyscale", SKIN, CLOTHES)
+SPATIAL = tuple(rule for rule in RULES if rule not in PHOTOMETRIC)
+
+
+@dataclass(frozen=True)
+class Fault:
+    answer: Callable[[View], instar.Poses]
+    caught: tuple[str, ...]
+    kind: str | None = None
+    also: tuple[str | None, ...] = ()
+    """Kinds beside it, of other targets."""
+    landmarks: tuple[str, ...] = ()
+    """Those that stray, and no others, where the median over all hides them."""
+    spared: tuple[str, ...] = ("identity",)
+    scene: Callable[[], Scene] = one_person
+    deterministic: bool = True
+
+
+def others(*caught: str) -> tuple[str, ...]:
+    return tuple(rule for rule in RULES if rule not in caught)
+
+
+# fmt: off
+FAULTS = {
+    "never exchanges left and right": Fault(f.never_exchanges, ("mirror(h)",), "exchanged", spared=others("mirror(h)")),
+    "exchanges them for any flip": Fault(
+        f.exchanges_for_any_flip, ("mirror(both)",), "exchanged", spared=others("mirror(both)")),
+    "names them by the picture": Fault(
+        f.names_by_the_picture, ("mirror(both)",), "exchanged", spared=others("mirror(both)")),
+    "exchanges them in the dark": Fault(f.exchanged_in_the_dark, DARK, "exchanged", spared=others(*DARK)),
+    "does not move in a mirror": Fault(f.place_not_mirrored, ("mirror(h)",), "exchanged", spared=others("mirror(h)")),
+    "ankles are not exchanged": Fault(
+        f.ankles_not_exchanged, ("mirror(h)",), landmarks=("left_ankle", "right_ankle"), spared=RULES),
+    "ears are not exchanged": Fault(
+        f.ears_not_exchanged, ("mirror(h)",), landmarks=("left_ear", "right_ear"), spared=RULES),
+    "rotates about another centre": Fault(
+        f.rotates_about_another_centre, ("rotation(25)",), spared=others("rotation(25)")),
+    "x and y exchanged": Fault(f.x_and_y_exchanged, ("mirror(h)", "stretch(1, 0.8)", "mirror(both)"),
+                               spared=PHOTOMETRIC),
+    "answers in its own size": Fault(
+        f.answers_in_its_own_size, ("stretch(1, 0.8)", "resolution(0.2)", LEFT_RIGHT), spared=PHOTOMETRIC),
+    "on a grid of pixels": Fault(f.on_a_grid_of_pixels, ("resolution(0.2)",), spared=PHOTOMETRIC),
+    "wrong when small": Fault(f.wrong_when_small, ("resolution(0.2)",), spared=others("resolution(0.2)")),
+    "leans on the middle": Fault(f.leans_on_the_middle, (SHIFT,), spared=PHOTOMETRIC),
+    "a letterbox of thirty pixels": Fault(
+        f.letterbox_of_thirty_pixels, (LEFT_RIGHT, TOP_BOTTOM, "stretch(1, 0.8)"), spared=PHOTOMETRIC),
+    "the aspect ratio is ignored": Fault(
+        f.aspect_ignored, (LEFT_RIGHT, TOP_BOTTOM, "stretch(1, 0.8)"), spared=PHOTOMETRIC),
+    "a border that is not taken off": Fault(f.border_not_taken_off, (LEFT_RIGHT, TOP_BOTTOM), spared=PHOTOMETRIC),
+    "always in the same place": Fault(
+        f.always_in_the_same_place, ("mirror(both)", "rotation(25)", SHIFT, LEFT_RIGHT, "resolution(0.2)"),
+        spared=PHOTOMETRIC),
+    "the mean pose of the frame": Fault(
+        f.mean_pose_of_the_frame, (SHIFT, TOP_BOTTOM, "rotation(25)"), spared=PHOTOMETRIC),
+    "nobody at the border": Fault(f.nobody_at_the_border, (SHIFT,), "lost", spared=PHOTOMETRIC),
+    "nobody who leans": Fault(f.nobody_who_leans, ("rotation(25)",), "lost", spared=others("rotation(25)")),
+    "drifts with the light": Fault(f.drifts_with_the_light, BRIGHT, spared=SPATIAL),
+    "drawn along a streak": Fault(f.drawn_along_a_streak, BLUR, spared=SPATIAL),
+    "in one place along a streak": Fault(f.in_one_place_along_a_streak, BLUR, spared=SPATIAL),
+    "in one place but along a streak": Fault(f.in_one_place_except_along_a_streak, BLUR, spared=SPATIAL),
+    # the stripes are upright, and outlive blur along them
+    "nobody without fine texture": Fault(
+        f.nobody_without_fine_texture, ("resolution(0.2)", "motion(11, 0)"), "lost", spared=("mirror(h)", *BRIGHT)),
+    "nobody in another shirt": Fault(f.nobody_in_another_shirt, ("greyscale", CLOTHES), "lost", spared=SPATIAL),
+    "nobody of another skin": Fault(f.nobody_of_another_skin, (SKIN,), "lost", spared=SPATIAL),
+    "nobody in grain": Fault(f.nobody_in_grain, ("noise(16)",), "lost", spared=SPATIAL),
+    "a ghost in grain": Fault(f.a_ghost_in_grain, ("noise(16)",), "invented", spared=SPATIAL),
+    "drawn to blocks": Fault(f.drawn_to_blocks, ("jpeg(10)",), spared=SPATIAL),
+    "loses somebody in the dark": Fault(
+        f.loses_somebody_in_the_dark, DARK, "lost", spared=others(*DARK), scene=three_people),
+    "sees a ghost in the light": Fault(
+        f.sees_a_ghost_in_the_light, BRIGHT, "invented", spared=others(*BRIGHT), scene=three_people),
+    "sees double when large": Fault(
+        f.sees_double_when_large, ("stretch(1.25, 1)",), "doubled", spared=others("stretch(1.25, 1)"),
+        scene=three_people),
+    "sees double in the dark": Fault(
+        f.sees_double_in_the_dark, DARK, "doubled", spared=others(*DARK), scene=three_people),
+    "two become one in the dark": Fault(
+        f.two_become_one_in_the_dark, DARK, "lost", (None,), spared=SPATIAL, scene=three_people),
+    "limbs of somebody else in the dark": Fault(
+        f.limbs_of_somebody_else_in_the_dark, DARK, landmarks=f.LIMBS, spared=RULES, scene=three_people),
+    "no legs when small": Fault(
+        f.no_legs_when_small, ("resolution(0.2)",), "partly lost", spared=others("resolution(0.2)")),
+    "no arms without colour": Fault(
+        f.no_arms_without_colour, ("greyscale",), "partly lost", spared=SPATIAL),
+    "legs appear in the light": Fault(f.legs_appear_in_the_light, BRIGHT, "partly invented", spared=SPATIAL),
+    "unsure in the dark": Fault(f.unsure_in_the_dark, DARK, "lost", spared=others(*DARK)),
+    "upside down in the light": Fault(f.upside_down_in_the_light, BRIGHT, None, spared=others(*BRIGHT)),
+}
+# fmt: on
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., instar.Run]:
+    @cache
+    def run_of(answer: Callable[[View], instar.Poses], scene: Callable[[], Scene]) -> instar.Run:
+        made = scene()
+        folder = tmp_path_factory.mktemp("fault") / "run"
+        return instar.run(system_of(made, answer), "poses", made.dataset, out=folder, workers=0, zones=ZONES)
+
+    return run_of
+
+
+def violated(run: instar.Run) -> dict[str, set[str | None]]:
+    """The kinds of what is violated at the default threshold, by rule."""
+    assert run.predictions()["status"].unique().to_list() == ["ok"]
+    kinds: dict[str, set[str | None]] = {}
+    for rule, kind in run.verdicts().filter(pl.col("severity") >= 0.2).select("rule", "kind").iter_rows():
+        kinds.setdefault(rule.partition(" => ")[0], set()).add(kind)
+    return kinds
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_caught_and_named(name: str, runs: Callable[..., instar.Run]) -> None:
+    fault = FAULTS[name]
+    run = runs(fault.answer, fault.scene)
+    kinds = violated(run)
+    assert not kinds.keys() & set(fault.spared), "rules that have nothing to do with it"
+    if not fault.landmarks:
+        assert kinds.keys() >= set(fault.caught)
+        assert {kind for rule in fault.caught for kind in kinds[rule]} == {fault.kind, *fault.also}
+        return
+    table = landmark_table(run, grid=(0.2,))
+    for rule in fault.caught:
+        strayed = table.filter(pl.col("rule") == f"{rule} => poses", pl.col("violated") > 0)["landmark"]
+        assert set(strayed) == set(fault.landmarks)
+
+
+@pytest.mark.parametrize("scene", [one_person, three_people])
+def test_the_perfect_system_violates_nothing(scene: Callable[[], Scene], runs: Callable[..., instar.Run]) -> None:
+    run = runs(perfect, scene)
+    assert violated(run) == {}
+    verdicts = run.verdicts()
+    assert set(verdicts["rule"].str.replace(" => poses", "", literal=True)) == set(RULES)
+    assert verdicts["severity"].null_count() == 0, "everything was judged"
+
+
+def test_every_rule_of_the_suite_is_there_for_some_fault() -> None:
+    """But identity, which shows chance, and the frames that move with others."""
+    caught = {rule for fault in FAULTS.values() for rule in fault.caught}
+    assert set(RULES) - caught <= {"identity", "crop(0.9)", "stretch(1.25, 1)"}
+    assert all(instar.suite("poses").purposes[rule] for rule in RULES)
