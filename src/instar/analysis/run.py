@@ -12,9 +12,20 @@ from typing import Literal, TypeVar, cast
 import polars as pl
 
 from instar.analysis.coverage import coverage, violated_counts
-from instar.analysis.rates import AnyRule, any_rule, by_case, curve, group_rates, noise, rates, worst_pairs
+from instar.analysis.rates import (
+    AnyRule,
+    Judged,
+    any_rule,
+    by_case,
+    curve,
+    group_rates,
+    judged_pairs,
+    noise,
+    rates,
+    worst_pairs,
+)
 from instar.analysis.selection import costs, selected
-from instar.analysis.severities import COLUMNS, Severities, group_of, severities
+from instar.analysis.severities import COLUMNS, Severities, group_of, severities, shown_status
 from instar.analysis.slices import described, slices
 from instar.analysis.subjects import subject_columns
 from instar.engine import DEFAULT, Judging, Outcome, bound_rules, judge, stored_judging
@@ -241,6 +252,10 @@ class Run:
         changing = {rule: limits[rule] for rule in self.changing_rules()}
         return any_rule(self.severities(judging, group=group), changing, alphas=self.alphas(p))
 
+    def judged(self, judging: str = DEFAULT, *, group: str | None = None) -> Judged:
+        """What became of the pairs, without identity: judged, nothing found in either input, not applicable, failed."""
+        return judged_pairs(self.severities(judging, group=group), self.changing_rules())
+
     def curves(
         self,
         relation: str,
@@ -363,11 +378,16 @@ class Run:
         return pl.concat(parts, how="diagonal") if parts else self.store.verdicts(judging)
 
     def unjudged(self, judging: str = DEFAULT) -> pl.DataFrame:
-        """Why pairs have no severity, most frequent first: status, reason, how many pairs and rules, an example."""
+        """Why pairs have no severity, most frequent first: status, reason, how many pairs and rules, an example.
+
+        A pair of which any target was judged is not among them.
+        """
         self._up_to_date(judging)
         columns = ["case", "rule", "severity", "status", "reason"]
         bare = [
-            part.filter(pl.col("severity").is_null() & pl.col("case").is_not_null())
+            part.filter(pl.col("severity").is_null().all().over("case", "rule") & pl.col("case").is_not_null())
+            .with_columns(shown_status())
+            .unique(["case", "rule", "status", "reason"], maintain_order=True)
             for part in self.store.verdict_parts(judging, columns)
         ]
         return (

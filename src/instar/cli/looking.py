@@ -102,6 +102,7 @@ def run_json(
         "run": str(run.folder),
         "system": asdict(run.manifest.system),
         "judging": judging,
+        "judged": run.judged(judging, group=group),
         "any": run.any_rule(threshold, p=p, judging=judging, group=group),
         "rules": run.rates(threshold, p=p, judging=judging, by=by, group=group).to_dicts(),
         "worst": run.worst(worst, judging=judging, group=group).to_dicts(),

@@ -18,7 +18,7 @@ from instar.report.page import RelationPage, Report, RunPage, make_report, page
 from instar.report.panels import PanelContent
 from instar.report.sentences import headline, slice_words
 from instar.report.tables import markdown_lines
-from instar.report.words import count_of, interval, p_text, percent, severity_text
+from instar.report.words import count_of, interval, kinds_text, p_text, percent, severity_text
 from instar.spelling import unknown
 
 FORMATS = ("html", "md", "svg", "png")
@@ -140,7 +140,7 @@ def _tables(panel: PanelContent) -> Iterator[str]:
         yield from (f"{_escaped(table.caption)}:", "", *_table(table.heads, table.rows))
 
 
-_COMPARED = ("rule", "run", "cases", "first", "other", "first_only", "other_only")
+_COMPARED = ("rule", "run", "cases", "first", "other", "first_only", "other_only", "first_empty", "other_empty")
 
 
 def _differences(one: Comparison, first: str) -> list[str]:
@@ -149,7 +149,10 @@ def _differences(one: Comparison, first: str) -> list[str]:
         f"At a threshold of {one.section.with_unit(one.section.grid[one.section.start])}:",
         "",
         *_table(
-            ["rule", "run", "cases", first, "this run", f"only {first}", "only this run", "corrected p"],
+            [
+                *("rule", "run", "cases", first, "this run", f"only {first}", "only this run"),
+                *(f"nothing found: {first}", "nothing found: this run", "corrected p"),
+            ],
             [[*(row[name] for name in _COMPARED), p_text(row["p_corrected"])] for row in table.iter_rows(named=True)],
         ),
     ]
@@ -169,7 +172,11 @@ def _run(run: RunPage, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
         yield from ("### Rules over many cases", "", *_table(["rule", "severity", "unit", "threshold"], rows))
     if len(run.unjudged):
         unjudged = run.unjudged.select("status", pl.col("reason").replace("", "–").fill_null("–"), "pairs", "rules")
-        yield from ("### Not applicable and failed", "", *_table(unjudged.columns, unjudged.rows()))
+        yield from (
+            "### Not judged: nothing found, not applicable, failed",
+            "",
+            *_table(unjudged.columns, unjudged.rows()),
+        )
     yield from ("### How to reproduce this", "", *(f"    {' '.join(line.splitlines())}" for line in run.commands), "")
 
 
@@ -180,7 +187,18 @@ def _relation(part: RelationPage, figure: Callable[[Chart], list[str]]) -> Itera
     for chart in part.charts:
         yield from figure(chart)
     yield from _table(
-        ["rule", "violated", "rate", "95 % interval", "median", "worst", "not applicable", "failed"],
+        [
+            "rule",
+            "violated",
+            "rate",
+            "95 % interval",
+            "median",
+            "worst",
+            "kinds",
+            "nothing found in either",
+            "not applicable",
+            "failed",
+        ],
         [
             [
                 row["name"],
@@ -189,6 +207,8 @@ def _relation(part: RelationPage, figure: Callable[[Chart], list[str]]) -> Itera
                 interval(row["low"], row["high"]) if row["judged"] else "–",
                 severity_text(row["median"]),
                 severity_text(row["worst"]),
+                kinds_text(row["kinds"]),
+                row["nothing_found"],
                 row["not_applicable"],
                 row["failed"],
             ]

@@ -23,7 +23,17 @@ from instar.report.marks import roles_of
 from instar.report.panels import PanelContent, panels_of_relation, panels_of_run, panels_of_runs
 from instar.report.section import Section, make_section
 from instar.report.sentences import headline, over_cases_text, slice_words
-from instar.report.words import ONE_SIDED, count_of, interval, of_total, p_text, percent, points, severity_text
+from instar.report.words import (
+    ONE_SIDED,
+    count_of,
+    interval,
+    kinds_text,
+    of_total,
+    p_text,
+    percent,
+    points,
+    severity_text,
+)
 from instar.spelling import spell_value
 from instar.store import Row
 
@@ -218,7 +228,7 @@ def page(report: Report) -> str:
     environment.globals.update(
         percent=percent, interval=interval, severity_text=severity_text, headline=headline,
         over_cases_text=over_cases_text, roles_of=roles_of, slice_words=slice_words, points=points, p_text=p_text,
-        count_of=count_of, of_total=of_total, one_sided=ONE_SIDED,
+        count_of=count_of, kinds_text=kinds_text, of_total=of_total, one_sided=ONE_SIDED,
     )
     # fmt: on
     styles = "".join((STATIC / name).read_text("utf-8") for name in ("base.css", "report.css"))

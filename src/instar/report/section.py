@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from instar.analysis import ANY, Run, Severities, costs, coverage, curve, rates, selected, slices
+from instar.analysis import ANY, Run, Severities, costs, coverage, curve, judged_pairs, rates, selected, slices
+from instar.analysis.rates import Judged
 from instar.engine import DEFAULT
 from instar.relations import rule
 from instar.report.words import threshold_text
@@ -26,7 +27,8 @@ class Section:
 
     `rates` has a row per rule and threshold, with `order`, its place among the most violated ones there; identity is in
     it, and nowhere else but in `curves`. `names` has what each rule is called, `strayed` counts the pairs with a
-    severity above 0. `coverage` is between rules, or between families where `by_family`.
+    severity above 0, `judged` says what became of all pairs. `coverage` is between rules, or between
+    families where `by_family`.
     """
 
     relation: str
@@ -36,6 +38,7 @@ class Section:
     names: Mapping[str, str]
     families: Mapping[str, Sequence[str]]
     strayed: int
+    judged: Judged
     noise: Row | None
     rates: pl.DataFrame
     curves: pl.DataFrame
@@ -106,6 +109,7 @@ def make_section(run: Run, relation: str, *, threshold: float | None = None, jud
         dict(known.select("rule", "name").iter_rows()),
         families,
         int((cases.severity > 0).sum()),
+        judged_pairs(cases, changing),
         noise.row(0, named=True) if len(noise) else None,
         rates_per_threshold(severities, known, grid),
         _curves(run, relation, grid, judging, bool(changing)),

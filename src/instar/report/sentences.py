@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import polars as pl
 
+from instar.analysis import kind_counts
+from instar.analysis.rates import Judged
 from instar.report.section import Section
-from instar.report.words import SPACE, count_of, interval, of_total, percent, severity_text
+from instar.report.words import SPACE, count_of, interval, kinds_text, of_total, percent, severity_text
 from instar.store import Row
 
 
 def headline(section: Section, t: int) -> list[str]:
-    """What a relation's rules found at a threshold: the finding first, then the extremes, the gaps and the noise."""
-    whole, table = section.whole(t), section.at(t)
+    """What a relation's rules found at a threshold: how much was judged where that is little, the finding, the
+    extremes, the gaps and the noise."""
+    whole, table, unjudged = section.whole(t), section.at(t), unjudged_words(section.judged)
     at = f"At a threshold of {section.with_unit(section.grid[t])}"
     if table.is_empty():
         return ["The suite has no rule of this relation but identity.", *_noise(section, t)]
     if not whole["judged"]:
         return [
-            f"{at}, nothing was judged: no case has a severity under this relation.",
-            *_gaps(table),
+            *(unjudged or [f"{at}, nothing was judged: no case has a severity under this relation."]),
+            *_gaps(section.judged),
             *_noise(section, t),
         ]
     rules = "the only rule" if table.height == 1 else f"at least one of {table.height} rules"
     return [
+        *unjudged,
         f"{at}, {_violating(whole)} {rules} "
         f"({percent(whole['rate'])}, 95{SPACE}% interval {interval(whole['low'], whole['high'])}).",
         *_extremes(table),
-        *_gaps(table),
+        *_kinds(table),
+        *_gaps(section.judged),
         *_noise(section, t),
     ]
 
@@ -50,11 +55,34 @@ def _extremes(table: pl.DataFrame) -> list[str]:
     return [most, f"The least violated rule is {best['name']}: {_violating(best)} it."]
 
 
-def _gaps(table: pl.DataFrame) -> list[str]:
-    missing, failed = int(table["not_applicable"].sum()), int(table["failed"].sum())
-    if not missing and not failed:
+def unjudged_words(judged: Judged) -> list[str]:
+    """What comes before everything else where nothing, or less than half of the pairs, was judged."""
+    if not judged["pairs"] or 2 * judged["judged"] >= judged["pairs"]:
+        return []
+    empty = of_total(judged["empty"], judged["cases"], "source image")
+    if not judged["judged"]:
+        words = f"The system found nothing in {empty}, so that nothing could be judged."
+        return [words] if judged["nothing_found"] else []
+    share = f" ({percent(judged['judged'] / judged['pairs'])})"
+    return [
+        *([f"The system found nothing in {empty}."] if 2 * judged["empty"] >= judged["cases"] else []),
+        f"Only {of_total(judged['judged'], judged['pairs'], 'pair')} {'was' if judged['pairs'] == 1 else 'were'} "
+        f"judged{share}, and rates are over these alone.",
+    ]
+
+
+def _kinds(table: pl.DataFrame) -> list[str]:
+    kinds = [{"kind": name, "count": count} for name, count in kind_counts(table).items()]
+    hits = int(table["violated"].sum())
+    return [f"Of the {count_of(hits, 'violation')}, by kind: {kinds_text(kinds)}."] if kinds else []
+
+
+def _gaps(judged: Judged) -> list[str]:
+    nothing, missing, failed = judged["nothing_found"], judged["not_applicable"], judged["failed"]
+    if judged["judged"] == judged["pairs"]:
         return ["Every pair was judged."]
     return [
+        *([f"In {count_of(nothing, 'pair')} nothing was found in either image."] if nothing else []),
         *([f"{count_of(missing, 'pair')} {'was' if missing == 1 else 'were'} not applicable."] if missing else []),
         *([f"{count_of(failed, 'pair')} failed."] if failed else []),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 SPACE = "\u00a0"
 ONE_SIDED = "found in only one of the two images"
@@ -80,6 +80,15 @@ def of_total(number: int, total: int, word: str) -> str:
     ('3 of 1,200 cases', '1 of 1 case')
     """
     return f"{number:,} of {total:,} {word}{'' if total == 1 else 's'}"
+
+
+def kinds_text(kinds: Sequence[Mapping[str, object]]) -> str:
+    """How many violations are of each kind.
+
+    >>> kinds_text([{"kind": "lost", "count": 1200}, {"kind": "doubled", "count": 3}])
+    '1,200 lost, 3 doubled'
+    """
+    return ", ".join(f"{each['count']:,} {each['kind']}" for each in kinds)
 
 
 def severity_text(severity: float | None) -> str:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.analysis import Run, Severities, noise, rates
-from instar.analysis.severities import Numbers
+from instar.analysis.severities import Numbers, shown_status
 from instar.engine import DEFAULT, bound_rules, judge, make_plan
 from instar.relations import Rule
 from instar.report.words import severity_text
@@ -24,9 +24,9 @@ Codes = npt.NDArray[np.int32]
 COLUMNS = ("case", "target", "rule", "severity", "kind", "status", "reason")
 DRAW = "draw"
 """Of several follow-ups the one that shows the verdict, where its relation names one."""
-STATUSES = ("ok", "not applicable", "error", "timeout", "crashed")
-OK, NOT_APPLICABLE = 0, 1
-FAILED = STATUSES[2:]
+STATUSES = ("ok", "nothing found", "not applicable", "error", "timeout", "crashed")
+OK, NOTHING_FOUND, NOT_APPLICABLE = range(3)
+FAILED = STATUSES[3:]
 MOST_VALUES = 20
 """A column with more different texts is a name, not a slice."""
 _SHOWN = ("case", "path", "hash", "width", "height", "status", "message", "attributes", "properties")
@@ -122,7 +122,9 @@ class Index:
         rows = self.verdicts
         if name:
             of_group = np.array([target.rpartition("/")[2] == name for target in self.targets] or [False])
-            members = of_group[rows.target]
+            whole = np.array([target == "whole" for target in self.targets] or [False])
+            # where nobody was found, no part was
+            members = of_group[rows.target] | (whole[rows.target] & (rows.status == NOTHING_FOUND))
             if self.group().pairs is rows:  # one target each: the order of all of them is that of some of them
                 order = self.group().by_severity
                 return Group(rows.at(members), (np.cumsum(members) - 1)[order[members[order]]])
@@ -144,7 +146,7 @@ class Index:
         status, kind = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
         at = pairs.rule, pairs.case
         severity[at], kind[at] = pairs.severity, pairs.kind
-        status[at] = np.minimum(pairs.status, 2) + 1  # 0 is absent; whatever failed, failed
+        status[at] = np.minimum(pairs.status, 3) + 1  # 0 is absent; whatever failed, failed
         return Severities(tuple(rule.id for rule in self.rules), self.cases, severity, status, kind, tuple(self.kinds))
 
     def thresholds(self, threshold: float | None = None) -> dict[str, float]:
@@ -261,6 +263,7 @@ def _digest(*what: object) -> str:
 def _coded(part: pl.DataFrame, numbers: Mapping[str, Numbers]) -> Pairs:
     """Verdicts of cases in numbers; those over many cases have no case, and are left out."""
     part = part.filter(pl.col("case").is_not_null()) if part["case"].null_count() else part
+    part = part.with_columns(shown_status()) if "reason" in part.columns else part
     none = np.zeros(len(part), np.int32)
     columns = {
         name: numbers[name](part[name].fill_null("")).astype(np.int32) if name in part.columns else none
@@ -291,11 +294,12 @@ def _keys(case: Codes, rule: Codes) -> npt.NDArray[np.int64]:
 
 
 def _worst(rows: Pairs) -> Pairs:
-    """The first among the worst of each pair; what has no severity comes last."""
+    """The first among the worst of each pair; what has no severity comes last, and nothing found after all else."""
     keys = _keys(rows.case, rows.rule)
     if not len(keys) or (np.diff(keys) > 0).all():
         return rows
-    order = np.lexsort((np.where(np.isnan(rows.severity), 1.0, -rows.severity), keys))
+    bare = np.where(rows.status == NOTHING_FOUND, 2.0, 1.0)
+    order = np.lexsort((np.where(np.isnan(rows.severity), bare, -rows.severity), keys))
     return rows.at(order[np.concatenate([[True], np.diff(keys[order]) > 0])])
 
 

@@ -12,9 +12,10 @@ import numpy.typing as npt
 import polars as pl
 from starlette.exceptions import HTTPException
 
-from instar.analysis import any_rule, group_rates
+from instar.analysis import any_rule, group_rates, judged_pairs
 from instar.engine import DEFAULT
 from instar.report.marks import marked_pairs
+from instar.report.sentences import unjudged_words
 from instar.report.words import distinct_names, severity_text
 from instar.store import Row, Store
 from instar.viewer import charts
@@ -209,7 +210,7 @@ def _form(index: Index) -> dict[str, object]:
         "judgings": index.judgings,
         "grid": grid_of(index),
         "sorts": SORTS,
-        "statuses": [*STATES, *index.statuses[2:]],
+        "statuses": [*STATES, *index.statuses[3:]],
     }
 
 
@@ -382,6 +383,7 @@ def _run_card(viewer: Viewer, filters: Filters) -> Row:
         "rows": _rate_rows(index, filters, {row["relation"]: row["floor"] for row in noise}),
         "noise": noise,
         "whole": any_rule(index.matrix(), limits),
+        "unjudged": unjudged_words(judged_pairs(index.matrix(), list(limits))),
         "over_cases": index.over_cases.to_dicts(),
         "curves": charts.curves(index),
         "cases": index.facts.height,
