@@ -24,6 +24,8 @@ from instar.analysis.rates import (
     rates,
     worst_pairs,
 )
+from instar.analysis.rejections import COLUMNS as TESTED
+from instar.analysis.rejections import LEVEL, rejections
 from instar.analysis.selection import costs, selected
 from instar.analysis.severities import COLUMNS, Severities, group_of, severities, shown_status
 from instar.analysis.slices import described, slices
@@ -255,6 +257,22 @@ class Run:
     def judged(self, judging: str = DEFAULT, *, group: str | None = None) -> Judged:
         """What became of the pairs, without identity: judged, nothing found in either input, not applicable, failed."""
         return judged_pairs(self.severities(judging, group=group), self.changing_rules())
+
+    def tests(self, level: float = LEVEL, *, judging: str = DEFAULT, relation: str | None = None) -> pl.DataFrame:
+        """Of relations that are tests, how many tests reject at this level, beside how many would by chance.
+
+        Per rule, per family (`rule` is null) and all together; no row where no relation of the run is a test. The
+        tests of all relations, or of one.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level is above 0 and below 1, got {level}")
+        self._up_to_date(judging)
+        bound = ((one.id, one.relation.relation) for one in self.bound_rules())
+        relations = {name: own for name, own in bound if own.tests and relation in (None, own.name)}
+        families = dict(self.rules().select("rule", "family").iter_rows())
+        exact = [name for name, own in relations.items() if "p_least" in own.measures]
+        parts = self.store.verdict_parts(judging, TESTED) if relations else ()
+        return rejections(parts, {name: families[name] for name in relations}, exact, level)
 
     def curves(
         self,

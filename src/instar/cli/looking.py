@@ -98,6 +98,8 @@ def run_json(
     group: str | None = None,
 ) -> dict[str, object]:
     """What `show_run` prints, for programs."""
+    from instar.analysis.rejections import LEVEL
+
     return {
         "run": str(run.folder),
         "system": asdict(run.manifest.system),
@@ -108,6 +110,7 @@ def run_json(
         "worst": run.worst(worst, judging=judging, group=group).to_dicts(),
         "families": run.family_rates(threshold, p=p, judging=judging, group=group).to_dicts(),
         "noise": run.noise(judging).to_dicts(),
+        "tests": {"level": p or LEVEL, "rows": run.tests(p or LEVEL, judging=judging).to_dicts()},
     }
 
 

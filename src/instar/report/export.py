@@ -16,6 +16,7 @@ from instar.report.chart import Chart, Spec, printed
 from instar.report.compared import Comparison
 from instar.report.page import RelationPage, Report, RunPage, make_report, page
 from instar.report.panels import PanelContent
+from instar.report.section import Section
 from instar.report.sentences import headline, slice_words
 from instar.report.tables import markdown_lines
 from instar.report.words import count_of, interval, kinds_text, p_text, percent, severity_text
@@ -180,6 +181,20 @@ def _run(run: RunPage, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
     yield from ("### How to reproduce this", "", *(f"    {' '.join(line.splitlines())}" for line in run.commands), "")
 
 
+def _tested(section: Section) -> list[str]:
+    rows = [
+        [
+            section.names[row["rule"]] if row["rule"] else f"family {row['family']}" if row["family"] else "all rules",
+            f"{row['rejected']}/{row['tests']}",
+            percent(row["share"]),
+            row["powerless"],
+            "–" if row["p_corrected"] is None else p_text(row["p_corrected"]),
+        ]
+        for row in section.tests.iter_rows(named=True)
+    ]
+    return _table(["rules", "rejected", "share", "cannot reject", "corrected p"], rows)
+
+
 def _relation(part: RelationPage, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
     section = part.section
     words = _escaped(" ".join(headline(section, section.start)))
@@ -215,6 +230,8 @@ def _relation(part: RelationPage, figure: Callable[[Chart], list[str]]) -> Itera
             for row in section.rates.filter(t=section.start).iter_rows(named=True)
         ],
     )
+    if section.tests.height:
+        yield from ("#### How many tests reject", "", *_tested(section))
     sure = [row for row in section.slices[section.start].iter_rows(named=True) if row["p_corrected"] <= 0.05]
     if sure:
         rows = [[slice_words(row), p_text(row["p_corrected"])] for row in sure]

@@ -13,6 +13,7 @@ import polars as pl
 
 from instar import __version__
 from instar.analysis import Run
+from instar.analysis.rejections import LEVEL
 from instar.engine import DEFAULT, stored_judging
 from instar.report.chart import PAGE_FONT, STATIC, Chart, columns, config
 from instar.report.compared import Comparison, common_cases, compare, run_names
@@ -228,7 +229,7 @@ def page(report: Report) -> str:
     environment.globals.update(
         percent=percent, interval=interval, severity_text=severity_text, headline=headline,
         over_cases_text=over_cases_text, roles_of=roles_of, slice_words=slice_words, points=points, p_text=p_text,
-        count_of=count_of, kinds_text=kinds_text, of_total=of_total, one_sided=ONE_SIDED,
+        level=LEVEL, count_of=count_of, kinds_text=kinds_text, of_total=of_total, one_sided=ONE_SIDED,
     )
     # fmt: on
     styles = "".join((STATIC / name).read_text("utf-8") for name in ("base.css", "report.css"))

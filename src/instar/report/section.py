@@ -27,7 +27,8 @@ class Section:
 
     `rates` has a row per rule and threshold, with `order`, its place among the most violated ones there; identity is in
     it, and nowhere else but in `curves`. `names` has what each rule is called, `strayed` counts the pairs with a
-    severity above 0, `judged` says what became of all pairs. `coverage` is between rules, or between
+    severity above 0, `judged` says what became of all pairs, `tests` how many of its tests
+    reject where it is one. `coverage` is between rules, or between
     families where `by_family`.
     """
 
@@ -39,6 +40,7 @@ class Section:
     families: Mapping[str, Sequence[str]]
     strayed: int
     judged: Judged
+    tests: pl.DataFrame
     noise: Row | None
     rates: pl.DataFrame
     curves: pl.DataFrame
@@ -110,6 +112,7 @@ def make_section(run: Run, relation: str, *, threshold: float | None = None, jud
         families,
         int((cases.severity > 0).sum()),
         judged_pairs(cases, changing),
+        run.tests(judging=judging, relation=relation),
         noise.row(0, named=True) if len(noise) else None,
         rates_per_threshold(severities, known, grid),
         _curves(run, relation, grid, judging, bool(changing)),

@@ -6,8 +6,9 @@ import polars as pl
 
 from instar.analysis import kind_counts
 from instar.analysis.rates import Judged
+from instar.analysis.rejections import LEVEL
 from instar.report.section import Section
-from instar.report.words import SPACE, count_of, interval, kinds_text, of_total, percent, severity_text
+from instar.report.words import SPACE, count_of, interval, kinds_text, of_total, p_words, percent, severity_text
 from instar.store import Row
 
 
@@ -29,6 +30,7 @@ def headline(section: Section, t: int) -> list[str]:
         *unjudged,
         f"{at}, {_violating(whole)} {rules} "
         f"({percent(whole['rate'])}, 95{SPACE}% interval {interval(whole['low'], whole['high'])}).",
+        *rejection_words(section.tests),
         *_extremes(table),
         *_kinds(table),
         *_gaps(section.judged),
@@ -107,6 +109,46 @@ def _noise(section: Section, t: int) -> list[str]:
     if t in section.below_noise:
         words.append("This threshold is not above that noise floor, so rates here say little about the rules.")
     return words
+
+
+def rejection_words(tests: pl.DataFrame, level: float = LEVEL) -> list[str]:
+    """What a run's statistical tests say together: of all, and of each family where there are several."""
+    together = pl.col("rule").is_null() & pl.col("family").is_null()
+    if tests.filter(together).is_empty():
+        return []
+    whole = tests.filter(together).row(0, named=True)
+    words = []
+    if whole["tests"]:
+        chance = f"{percent(level)} would be chance"
+        words.append(f"Statistical tests: {_rejected(whole)}, {chance} ({_corrected(whole)}).")
+        families = tests.filter(pl.col("rule").is_null() & pl.col("family").is_not_null() & (pl.col("tests") > 0))
+        if families.height > 1:
+            rows = families.sort("share", descending=True, maintain_order=True).iter_rows(named=True)
+            shares = [
+                f"{row['family']} {percent(row['share'])} of {row['tests']:,} ({_corrected(row)})" for row in rows
+            ]
+            words.append(f"By family they reject: {', '.join(shares)}.")
+    if whole["powerless"]:
+        every = "The tests" if not whole["tests"] else count_of(whole["powerless"], "further test")
+        words.append(
+            f"{every} cannot reject with so few samples: the least p that is possible is "
+            f"{tests.filter(pl.col('powerless') > 0)['p_least'].min():.2g}, above the level of {level:g}. "
+            "It takes more predictions of each input."
+        )
+    noisy = tests.filter((pl.col("family") == "identity") & (pl.col("p_corrected") <= level))
+    return words + [
+        f"Where nothing was changed the tests reject too: {_rejected(row)} ({p_words(row['p_corrected'])}). The "
+        "system does not answer the same input from one distribution, so that the tests say little about the rules."
+        for row in noisy.iter_rows(named=True)
+    ]
+
+
+def _rejected(row: Row) -> str:
+    return f"rejected in {percent(row['share'])} of {count_of(row['tests'], 'test')}"
+
+
+def _corrected(row: Row) -> str:
+    return f"corrected {p_words(row['p_corrected'])}"
 
 
 _LESS_AND_MORE = {

@@ -13,10 +13,11 @@ from rich.text import Text
 
 from instar.analysis import ANY, Run, kind_counts
 from instar.analysis.rates import AnyRule
+from instar.analysis.rejections import LEVEL
 from instar.engine import DEFAULT, Outcome
 from instar.relations import MarkedPair
 from instar.report.marks import marked_pairs
-from instar.report.sentences import over_cases_text, unjudged_words
+from instar.report.sentences import over_cases_text, rejection_words, unjudged_words
 from instar.report.words import (
     ONE_SIDED,
     count_of,
@@ -85,6 +86,8 @@ def show_run(
     _rates(console, rates.join(over_cases, on="rule", how="anti"), names, limit)
     changing = rates.filter(pl.col("rule").is_in(run.changing_rules()))
     _whole(console, run.any_rule(threshold, p=p, judging=judging, group=group), run.units(), changing)
+    for sentence in rejection_words(run.tests(p or LEVEL, judging=judging), p or LEVEL):
+        console.print(sentence, highlight=False)
     _families(console, run.family_rates(threshold, p=p, judging=judging, group=group))
     _noise(console, run.noise(judging), rates)
     for row in over_cases.filter(pl.col("severity").is_not_null()).iter_rows(named=True):

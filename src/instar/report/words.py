@@ -64,6 +64,18 @@ def p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.2g}"
 
 
+def p_words(p: float) -> str:
+    """A p value in a sentence; a small one by its order of magnitude.
+
+    >>> p_words(0.031), p_words(0.0004), p_words(3e-6), p_words(0.0)
+    ('p = 0.031', 'p < 0.001', 'p < 1e-5', 'p < 1e-9')
+    """
+    if p >= 0.001:
+        return f"p = {p:.2g}"
+    order = min(9, int(-math.log10(p))) if p > 0 else 9
+    return f"p < {'0.001' if order == 3 else f'1e-{order}'}"
+
+
 def count_of(number: int, word: str) -> str:
     """A number with its noun.
 

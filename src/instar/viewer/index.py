@@ -103,6 +103,7 @@ class Index:
     slices: Mapping[str, Slice]
     described: pl.DataFrame
     over_cases: pl.DataFrame
+    tests: pl.DataFrame
     predictions: Mapping[str, int]
     planned: int
     judgings: tuple[str, ...]
@@ -226,6 +227,7 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
         slices=dict(_slices(described, cases)),
         described=described,
         over_cases=_over_cases(store, judging, rules),
+        tests=run.tests(judging=judging),
         predictions=dict(counted.iter_rows()),
         planned=len(keys) * facts.filter(pl.col("status") == "ok").height,
         judgings=tuple(store.judgings()),

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from instar.analysis import any_rule, group_rates, judged_pairs
 from instar.engine import DEFAULT
 from instar.report.marks import marked_pairs
-from instar.report.sentences import unjudged_words
+from instar.report.sentences import rejection_words, unjudged_words
 from instar.report.words import distinct_names, severity_text
 from instar.store import Row, Store
 from instar.viewer import charts
@@ -383,6 +383,8 @@ def _run_card(viewer: Viewer, filters: Filters) -> Row:
         "rows": _rate_rows(index, filters, {row["relation"]: row["floor"] for row in noise}),
         "noise": noise,
         "whole": any_rule(index.matrix(), limits),
+        "tests": rejection_words(index.tests),
+        "tested": _tested(index),
         "unjudged": unjudged_words(judged_pairs(index.matrix(), list(limits))),
         "over_cases": index.over_cases.to_dicts(),
         "curves": charts.curves(index),
@@ -423,6 +425,13 @@ def _rate_rows(index: Index, filters: Filters, floors: Mapping[str, float | None
             }
         )
     return rows
+
+
+def _tested(index: Index) -> list[Row]:
+    """The tests of each rule, those that reject most often first."""
+    names = {rule.id: rule.name for rule in index.rules}
+    table = index.tests.filter(pl.col("rule").is_not_null()).sort("share", descending=True, nulls_last=True)
+    return [{**row, "name": names[row["rule"]]} for row in table.iter_rows(named=True)]
 
 
 def _families(index: Index, filters: Filters, limits: Mapping[str, float]) -> list[Row]:
