@@ -12,6 +12,8 @@ from typing import Literal, TypeVar, cast
 import polars as pl
 
 from instar.analysis.coverage import coverage, violated_counts
+from instar.analysis.parts import SCHEMA as STRAYING
+from instar.analysis.parts import PartMatrix, part_matrix, straying_parts
 from instar.analysis.rates import (
     AnyRule,
     Judged,
@@ -257,6 +259,20 @@ class Run:
     def judged(self, judging: str = DEFAULT, *, group: str | None = None) -> Judged:
         """What became of the pairs, without identity: judged, nothing found in either input, not applicable, failed."""
         return judged_pairs(self.severities(judging, group=group), self.changing_rules())
+
+    def part_matrix(self, relation: str, judging: str = DEFAULT) -> PartMatrix | None:
+        """Severities of the parts that a relation's verdicts are made of; None where they have none."""
+        return self.cached(("parts", relation, judging), lambda: part_matrix(self, relation, judging))
+
+    def straying_parts(self, threshold: float | None = None, *, judging: str = DEFAULT) -> pl.DataFrame:
+        """Parts (landmarks) that stray surely more often than the pairs they belong to are violated, most first.
+
+        What the median over landmarks hides: reflected ankles, a face whose sides are not exchanged, lost legs.
+        """
+        matrices = (self.part_matrix(relation, judging) for relation in self.grids())
+        limits = self.thresholds(threshold)
+        tables = [straying_parts(matrix, limits) for matrix in matrices if matrix is not None]
+        return pl.concat([pl.DataFrame(schema=STRAYING), *tables])
 
     def tests(self, level: float = LEVEL, *, judging: str = DEFAULT, relation: str | None = None) -> pl.DataFrame:
         """Of relations that are tests, how many tests reject at this level, beside how many would by chance.

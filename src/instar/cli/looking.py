@@ -110,6 +110,7 @@ def run_json(
         "worst": run.worst(worst, judging=judging, group=group).to_dicts(),
         "families": run.family_rates(threshold, p=p, judging=judging, group=group).to_dicts(),
         "noise": run.noise(judging).to_dicts(),
+        "straying": run.straying_parts(threshold, judging=judging).to_dicts(),
         "tests": {"level": p or LEVEL, "rows": run.tests(p or LEVEL, judging=judging).to_dicts()},
     }
 

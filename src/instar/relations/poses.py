@@ -14,6 +14,7 @@ import polars as pl
 from instar.outputs import Row
 from instar.outputs.poses import PoseBatch, Poses
 from instar.relations.pairing import DRAWS, aggregated, matrices_of, over_draws, paired, projected
+from instar.relations.parts import PartSeverities, hidden
 from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
 from instar.skeleton import Part, Skeleton
 from instar.spelling import Parameter
@@ -168,6 +169,30 @@ def pose_pairs(evidence: Evidence) -> PosePairs:
         swaps,
         *_matches(source_poses, follow_up_poses, source_of, matrices, swaps, bones),
     )
+
+
+def landmark_severities(evidence: Evidence) -> Iterator[PartSeverities]:
+    """Every landmark's own severity. One that is missing where the change touched the image is not judged."""
+    pairs = pose_pairs(evidence)
+    follow_ups = pairs.follow_ups
+    sources = pairs.source_subjects[pairs.source_subjects >= 0]
+    keys = follow_ups.select("case", "follow_up", "draw", "repeat")
+    at = 0
+    for errors in pairs.errors():
+        source = sources[at : at + len(errors.rows)]
+        at = (at + len(errors.rows)) % len(sources)  # every part in turn has all pairs
+        severity = errors.severity
+        if "regions" in follow_ups.columns:
+            points = pairs.source_poses.points[source][:, errors.landmarks].astype(np.float64)
+            covered = hidden(projected(pairs.matrices[errors.rows], points), follow_ups["regions"][errors.rows])
+            severity = np.where(covered & ~errors.in_follow_up, np.nan, severity)
+        subjects = pl.Series("target", errors.subjects).cast(pl.String)
+        names, twins = (tuple(pairs.bones.landmarks[i] for i in each) for each in _and_twins(errors.landmarks, pairs))
+        yield PartSeverities(names, twins, keys[errors.rows].with_columns(subjects), severity)
+
+
+def _and_twins(landmarks: Ints, pairs: PosePairs) -> tuple[Ints, Ints]:
+    return landmarks, np.asarray(pairs.bones.swap)[landmarks]
 
 
 def named_as_truth(evidence: Evidence) -> Evidence:
@@ -433,6 +458,7 @@ RELATIONS = (
                       help="pixels of the source frame, or 0–1 coordinates as the original measured"),
         ),
         against_truth=named_as_truth,
+        parts=landmark_severities,
         help="Landmarks move as the image was moved; a reversal of handedness exchanges left and right.",
     ),
 )

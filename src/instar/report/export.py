@@ -232,6 +232,20 @@ def _relation(part: RelationPage, figure: Callable[[Chart], list[str]]) -> Itera
     )
     if section.tests.height:
         yield from ("#### How many tests reject", "", *_tested(section))
+    straying = section.straying[section.start]
+    if straying.height:
+        shown = [
+            [
+                row["part"],
+                section.names[row["rule"]],
+                percent(row["rate"]),
+                percent(row["whole"]),
+                p_text(row["p_corrected"]),
+            ]
+            for row in straying.iter_rows(named=True)
+        ]
+        heads = ["part", "rule", "strays in", "pairs violated", "corrected p"]
+        yield from ("#### What the whole hides", "", *_table(heads, shown))
     sure = [row for row in section.slices[section.start].iter_rows(named=True) if row["p_corrected"] <= 0.05]
     if sure:
         rows = [[slice_words(row), p_text(row["p_corrected"])] for row in sure]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from instar.analysis import kind_counts
 from instar.analysis.rates import Judged
 from instar.analysis.rejections import LEVEL
 from instar.report.section import Section
-from instar.report.words import SPACE, count_of, interval, kinds_text, of_total, p_words, percent, severity_text
+from instar.report.words import SPACE, count_of, interval, kinds_text, listed, of_total, p_words, percent, severity_text
 from instar.store import Row
 
 
@@ -31,6 +33,7 @@ def headline(section: Section, t: int) -> list[str]:
         f"{at}, {_violating(whole)} {rules} "
         f"({percent(whole['rate'])}, 95{SPACE}% interval {interval(whole['low'], whole['high'])}).",
         *rejection_words(section.tests),
+        *straying_words(section.straying[t], section.names),
         *_extremes(table),
         *_kinds(table),
         *_gaps(section.judged),
@@ -108,6 +111,29 @@ def _noise(section: Section, t: int) -> list[str]:
     ]
     if t in section.below_noise:
         words.append("This threshold is not above that noise floor, so rates here say little about the rules.")
+    return words
+
+
+SHOWN_RULES = 3
+"""Rules of which the straying parts are told in sentences; the table has all."""
+
+
+def straying_words(table: pl.DataFrame, names: Mapping[str, str]) -> list[str]:
+    """Which parts stray beyond the threshold more often than their pairs violate the rule, by name."""
+    words = []
+    by_rule = list(table.group_by("rule", maintain_order=True))
+    for (rule,), part in by_rule[:SHOWN_RULES]:
+        rates = sorted({percent(rate) for rate in part["rate"].sort()}, key=lambda text: float(text.strip("<>%\xa0")))
+        shares = rates[0] if len(rates) == 1 else f"{rates[0]} to {rates[-1]}"
+        whole = float(part["whole"].max())  # type: ignore[arg-type]
+        words.append(
+            f"{listed(part['part'].sort().to_list())} stray{'s' if len(part) == 1 else ''} beyond the threshold in "
+            f"{shares} of the judged pairs under {names.get(str(rule), str(rule))}, although "
+            + (f"only {percent(whole)} of them violate it." if whole else "none of them violates it.")
+        )
+    if len(by_rule) > SHOWN_RULES:
+        more = len(by_rule) - SHOWN_RULES
+        words.append(f"Under {count_of(more, 'more rule')} single parts stray more often than the whole, too.")
     return words
 
 

@@ -17,7 +17,7 @@ from instar.analysis.rejections import LEVEL
 from instar.engine import DEFAULT, Outcome
 from instar.relations import MarkedPair
 from instar.report.marks import marked_pairs
-from instar.report.sentences import over_cases_text, rejection_words, unjudged_words
+from instar.report.sentences import over_cases_text, rejection_words, straying_words, unjudged_words
 from instar.report.words import (
     ONE_SIDED,
     count_of,
@@ -86,6 +86,8 @@ def show_run(
     _rates(console, rates.join(over_cases, on="rule", how="anti"), names, limit)
     changing = rates.filter(pl.col("rule").is_in(run.changing_rules()))
     _whole(console, run.any_rule(threshold, p=p, judging=judging, group=group), run.units(), changing)
+    for sentence in straying_words(run.straying_parts(threshold, judging=judging), names):
+        console.print(sentence, style="bold", highlight=False)
     for sentence in rejection_words(run.tests(p or LEVEL, judging=judging), p or LEVEL):
         console.print(sentence, highlight=False)
     _families(console, run.family_rates(threshold, p=p, judging=judging, group=group))

@@ -103,6 +103,16 @@ def kinds_text(kinds: Sequence[Mapping[str, object]]) -> str:
     return ", ".join(f"{each['count']:,} {each['kind']}" for each in kinds)
 
 
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Names in a sentence; of many the first.
+
+    >>> listed(["left_ankle", "right_ankle"]), listed(["a", "b", "c"], 2)
+    ('left_ankle and right_ankle', 'a, b and 1 more')
+    """
+    shown = [*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])]
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+
+
 def severity_text(severity: float | None) -> str:
     """A severity as people read it."""
     if severity is None:

@@ -12,6 +12,8 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.analysis import Run, Severities, noise, rates
+from instar.analysis.parts import SCHEMA as STRAYING
+from instar.analysis.parts import PartMatrix, straying_parts
 from instar.analysis.severities import Numbers, shown_status
 from instar.engine import DEFAULT, bound_rules, judge, make_plan
 from instar.relations import Rule
@@ -104,6 +106,7 @@ class Index:
     described: pl.DataFrame
     over_cases: pl.DataFrame
     tests: pl.DataFrame
+    part_matrices: tuple[PartMatrix, ...]
     predictions: Mapping[str, int]
     planned: int
     judgings: tuple[str, ...]
@@ -161,6 +164,11 @@ class Index:
         limits = self.thresholds(threshold)
         limits = {name: limits[name] for name in self.rule_ids("case")}
         return rates(self.matrix(group), limits)
+
+    def straying(self, threshold: float | None = None) -> pl.DataFrame:
+        """Parts that stray surely more often than their pairs violate the rule, as `Run.straying_parts` has them."""
+        limits = self.thresholds(threshold)
+        return pl.concat([pl.DataFrame(schema=STRAYING), *(straying_parts(one, limits) for one in self.part_matrices)])
 
     def noise(self) -> pl.DataFrame:
         identity = {rule.relation: rule.id for rule in self.rules if rule.family == "identity"}
@@ -228,6 +236,7 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
         described=described,
         over_cases=_over_cases(store, judging, rules),
         tests=run.tests(judging=judging),
+        part_matrices=tuple(filter(None, (run.part_matrix(relation, judging) for relation in run.grids()))),
         predictions=dict(counted.iter_rows()),
         planned=len(keys) * facts.filter(pl.col("status") == "ok").height,
         judgings=tuple(store.judgings()),

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from instar.analysis import any_rule, group_rates, judged_pairs
 from instar.engine import DEFAULT
 from instar.report.marks import marked_pairs
-from instar.report.sentences import rejection_words, unjudged_words
+from instar.report.sentences import rejection_words, straying_words, unjudged_words
 from instar.report.words import distinct_names, severity_text
 from instar.store import Row, Store
 from instar.viewer import charts
@@ -384,6 +384,7 @@ def _run_card(viewer: Viewer, filters: Filters) -> Row:
         "noise": noise,
         "whole": any_rule(index.matrix(), limits),
         "tests": rejection_words(index.tests),
+        "straying": straying_words(index.straying(filters.threshold), {rule.id: rule.name for rule in index.rules}),
         "tested": _tested(index),
         "unjudged": unjudged_words(judged_pairs(index.matrix(), list(limits))),
         "over_cases": index.over_cases.to_dicts(),
