@@ -181,6 +181,29 @@ def _run(run: RunPage, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
     yield from ("### How to reproduce this", "", *(f"    {' '.join(line.splitlines())}" for line in run.commands), "")
 
 
+_RATES = ("rule", "violated", "rate", "95 % interval", "median", "worst", "kinds")
+_UNJUDGED = ("nothing found in either", "not applicable", "failed")
+
+
+def _rates(section: Section) -> list[str]:
+    rows = [
+        [
+            row["name"],
+            f"{row['violated']}/{row['judged']}",
+            percent(row["rate"]),
+            interval(row["low"], row["high"]) if row["judged"] else "–",
+            severity_text(row["median"]),
+            severity_text(row["worst"]),
+            kinds_text(row["kinds"]),
+            row["nothing_found"],
+            row["not_applicable"],
+            row["failed"],
+        ]
+        for row in section.rates.filter(t=section.start).iter_rows(named=True)
+    ]
+    return _table([*_RATES, *_UNJUDGED], rows)
+
+
 def _tested(section: Section) -> list[str]:
     rows = [
         [
@@ -192,7 +215,23 @@ def _tested(section: Section) -> list[str]:
         ]
         for row in section.tests.iter_rows(named=True)
     ]
-    return _table(["rules", "rejected", "share", "cannot reject", "corrected p"], rows)
+    table = _table(["rules", "rejected", "share", "cannot reject", "corrected p"], rows)
+    return ["#### How many tests reject", "", *table] if rows else []
+
+
+def _straying(section: Section) -> list[str]:
+    rows = [
+        [
+            row["part"],
+            section.names[row["rule"]],
+            percent(row["rate"]),
+            percent(row["whole"]),
+            p_text(row["p_corrected"]),
+        ]
+        for row in section.straying[section.start].iter_rows(named=True)
+    ]
+    table = _table(["part", "rule", "strays in", "pairs violated", "corrected p"], rows)
+    return ["#### What the whole hides", "", *table] if rows else []
 
 
 def _relation(part: RelationPage, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
@@ -201,51 +240,9 @@ def _relation(part: RelationPage, figure: Callable[[Chart], list[str]]) -> Itera
     yield from (f"### Relation {section.relation}, in {section.unit}", "", words, "")
     for chart in part.charts:
         yield from figure(chart)
-    yield from _table(
-        [
-            "rule",
-            "violated",
-            "rate",
-            "95 % interval",
-            "median",
-            "worst",
-            "kinds",
-            "nothing found in either",
-            "not applicable",
-            "failed",
-        ],
-        [
-            [
-                row["name"],
-                f"{row['violated']}/{row['judged']}",
-                percent(row["rate"]),
-                interval(row["low"], row["high"]) if row["judged"] else "–",
-                severity_text(row["median"]),
-                severity_text(row["worst"]),
-                kinds_text(row["kinds"]),
-                row["nothing_found"],
-                row["not_applicable"],
-                row["failed"],
-            ]
-            for row in section.rates.filter(t=section.start).iter_rows(named=True)
-        ],
-    )
-    if section.tests.height:
-        yield from ("#### How many tests reject", "", *_tested(section))
-    straying = section.straying[section.start]
-    if straying.height:
-        shown = [
-            [
-                row["part"],
-                section.names[row["rule"]],
-                percent(row["rate"]),
-                percent(row["whole"]),
-                p_text(row["p_corrected"]),
-            ]
-            for row in straying.iter_rows(named=True)
-        ]
-        heads = ["part", "rule", "strays in", "pairs violated", "corrected p"]
-        yield from ("#### What the whole hides", "", *_table(heads, shown))
+    yield from _rates(section)
+    yield from _tested(section)
+    yield from _straying(section)
     sure = [row for row in section.slices[section.start].iter_rows(named=True) if row["p_corrected"] <= 0.05]
     if sure:
         rows = [[slice_words(row), p_text(row["p_corrected"])] for row in sure]

@@ -33,6 +33,7 @@ from instar.report.words import (
     p_text,
     percent,
     points,
+    scores_text,
     severity_text,
 )
 from instar.spelling import spell_value
@@ -229,7 +230,8 @@ def page(report: Report) -> str:
     environment.globals.update(
         percent=percent, interval=interval, severity_text=severity_text, headline=headline,
         over_cases_text=over_cases_text, roles_of=roles_of, slice_words=slice_words, points=points, p_text=p_text,
-        level=LEVEL, count_of=count_of, kinds_text=kinds_text, of_total=of_total, one_sided=ONE_SIDED,
+        level=LEVEL, count_of=count_of, kinds_text=kinds_text, scores_text=scores_text, of_total=of_total,
+        one_sided=ONE_SIDED,
     )
     # fmt: on
     styles = "".join((STATIC / name).read_text("utf-8") for name in ("base.css", "report.css"))

@@ -27,6 +27,7 @@ from instar.report.words import (
     of_total,
     p_text,
     percent,
+    scores_text,
     severity_text,
 )
 
@@ -166,6 +167,7 @@ def _worst(console: Console, run: Run, worst: pl.DataFrame, names: Mapping[str, 
             Text(names.get(row["rule"], row["rule"])),
             row["kind"] or "",
             f"target {row['target']}",
+            scores_text(row),
         )
     console.print(table)
     for pair in filter(None, marked_pairs(run.store, worst.head(5).to_dicts(), judging)):

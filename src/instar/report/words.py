@@ -113,6 +113,18 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
 
 
+def scores_text(verdict: Mapping[str, object]) -> str:
+    """How sure the system was of what a verdict is about, in the source and in the follow-up; empty where not known.
+
+    >>> scores_text({"source_score": 0.62, "follow_up_score": None})
+    'scores 0.62 → none'
+    """
+    scores = verdict.get("source_score"), verdict.get("follow_up_score")
+    if scores == (None, None):
+        return ""
+    return "scores " + " → ".join("none" if score is None else f"{score:.2f}" for score in scores)
+
+
 def severity_text(severity: float | None) -> str:
     """A severity as people read it."""
     if severity is None:

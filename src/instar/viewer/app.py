@@ -237,6 +237,7 @@ _ENVIRONMENT.filters.update(
     bracketed=lambda row: f"({_interval(row)})" if row["judged"] else "",
     points=words.points,
     kinds=words.kinds_text,
+    scores=words.scores_text,
     p=words.p_text,
     count=lambda number: f"{number:,}",
 )

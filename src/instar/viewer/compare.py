@@ -71,6 +71,7 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
     return {
         **here,
         "rows": rows,
+        "judged": bool(both.any()),
         "pairs": _pairs(viewer, filters, numbers, indexes, first, second, limits),
         "everything": address("/compare", {name: value for name, value in shared.items() if name != "rule"}),
         "swapped": address("/compare", {**shared, "a": numbers[1], "b": numbers[0]}),

@@ -26,6 +26,8 @@ Codes = npt.NDArray[np.int32]
 COLUMNS = ("case", "target", "rule", "severity", "kind", "status", "reason")
 DRAW = "draw"
 """Of several follow-ups the one that shows the verdict, where its relation names one."""
+SCORES = ("source_score", "follow_up_score")
+"""How sure the system was in both images, where the relation measures it."""
 STATUSES = ("ok", "nothing found", "not applicable", "error", "timeout", "crashed")
 OK, NOTHING_FOUND, NOT_APPLICABLE = range(3)
 FAILED = STATUSES[3:]
@@ -69,6 +71,8 @@ class Pairs:
     status: Codes
     reason: Codes
     draw: Codes
+    source_score: npt.NDArray[np.float64]
+    follow_up_score: npt.NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.case)
@@ -203,15 +207,9 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
     rules = _rule_facts(run, bound)
     facts = store.cases()
     facts = facts.select(name for name in _SHOWN if name in facts.columns)
-    numbers = {
-        "case": Numbers(),
-        "rule": Numbers([rule.id for rule in rules]),
-        "target": Numbers(),
-        "kind": Numbers([""]),
-        "status": Numbers(STATUSES),
-        "reason": Numbers([""]),
-    }
-    parts = [_coded(part, numbers) for part in store.verdict_parts(judging, (*COLUMNS, DRAW))]
+    known = {"rule": [rule.id for rule in rules], "kind": [""], "status": STATUSES, "reason": [""]}
+    numbers = {name: Numbers(known.get(name, ())) for name in COLUMNS if name != "severity"}
+    parts = [_coded(part, numbers) for part in store.verdict_parts(judging, (*COLUMNS, DRAW, *SCORES))]
     texts = {name: [text or "" for text in one.known] for name, one in numbers.items()}
     cases, rows = _sorted_cases(texts["case"], facts["case"], parts)
     described = run.described() if facts.height else pl.DataFrame({"case": pl.Series([], dtype=pl.String)})
@@ -282,7 +280,13 @@ def _coded(part: pl.DataFrame, numbers: Mapping[str, Numbers]) -> Pairs:
         if name != "severity"
     }
     columns[DRAW] = part[DRAW].fill_null(0).to_numpy().astype(np.int32) if DRAW in part.columns else none
-    return Pairs(severity=part["severity"].fill_null(np.nan).to_numpy().astype(np.float64), **columns)
+    floats = {
+        name: part[name].fill_null(np.nan).to_numpy().astype(np.float64)
+        if name in part.columns
+        else np.full(len(part), np.nan)
+        for name in ("severity", *SCORES)
+    }
+    return Pairs(**floats, **columns)
 
 
 def _sorted_cases(known: Sequence[str], stored: pl.Series, parts: list[Pairs]) -> tuple[pl.Series, Pairs]:
@@ -292,10 +296,10 @@ def _sorted_cases(known: Sequence[str], stored: pl.Series, parts: list[Pairs]) -
     place = cases.search_sorted(judged).to_numpy() if len(judged) else np.empty(0, np.int64)
     rows = {
         name: np.concatenate([getattr(part, name) for part in parts] or [np.empty(0, np.int32)])
-        for name in (*COLUMNS, DRAW)
+        for name in (*COLUMNS, DRAW, *SCORES)
     }
     rows["case"] = place.astype(np.int32)[rows["case"]]
-    rows["severity"] = rows["severity"].astype(np.float64)
+    rows |= {name: rows[name].astype(np.float64) for name in ("severity", *SCORES)}
     order = np.argsort(_keys(rows["case"], rows["rule"]), kind="stable")
     return cases, Pairs(**rows).at(order)
 

@@ -111,17 +111,22 @@ def _verdict(index: Index, group: str, number: int, rule: RuleFacts) -> Row | No
 
 def _verdict_at(index: Index, pairs: Pairs, at: int) -> Row:
     """A verdict in words."""
-    severity = float(pairs.severity[at])
     return {
         "case": index.cases[int(pairs.case[at])],
         "rule": index.rules[int(pairs.rule[at])].id,
         "target": index.targets[int(pairs.target[at])],
-        "severity": None if np.isnan(severity) else severity,
+        "severity": _known(pairs.severity[at]),
         "kind": index.kinds[int(pairs.kind[at])],
         "status": index.statuses[int(pairs.status[at])],
         "reason": index.reasons[int(pairs.reason[at])],
         "draw": int(pairs.draw[at]),
+        "source_score": _known(pairs.source_score[at]),
+        "follow_up_score": _known(pairs.follow_up_score[at]),
     }
+
+
+def _known(number: np.float64) -> float | None:
+    return None if np.isnan(number) else float(number)
 
 
 def card(index: Index, filters: Filters, pairs: Pairs, at: int, *, width: int = 480) -> Row:
