@@ -12,7 +12,7 @@ from tests.perfect.figures import PLACE, perfect, points_of, pose, run_of
 
 
 def jitter(scale: np.ndarray | float, seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).normal(0, 1, (17, 2)) * np.reshape(scale, (-1, 1))
+    return np.asarray(np.random.default_rng(seed).normal(0, 1, (17, 2)) * np.reshape(scale, (-1, 1)))
 
 
 @declare(kind="poses", deterministic=False)

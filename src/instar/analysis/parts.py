@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.engine import chunks, evidence
-from instar.outputs import Schema, output_kind
+from instar.outputs import Row, Schema, output_kind
 from instar.relations import BoundRule, PartSeverities
 from instar.stats import binomial_excess, holm, wilson
 from instar.store import KEY
@@ -133,13 +133,13 @@ def straying_parts(matrix: PartMatrix, thresholds: Mapping[str, float]) -> pl.Da
     hit = (matrix.severity >= limits[:, None, None]) & (matrix.severity > 0)
     violated = (matrix.whole >= limits[:, None]) & (matrix.whole > 0)
     there = ~np.isnan(matrix.severity) & ~np.isnan(matrix.whole)[..., None]
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for number, rule in enumerate(matrix.rules):
         if number == matrix.identity:
             continue
         own = None if matrix.identity is None else _either(matrix, there[matrix.identity], hit[matrix.identity])
         rows += _asked_of(rule, matrix.names, there[number], hit[number], violated[number], own)
-    corrected = holm([float(str(row["p"])) for row in rows])
+    corrected = holm([row["p"] for row in rows])
     table = pl.DataFrame([{**row, "p_corrected": p} for row, p in zip(rows, corrected, strict=True)], schema=SCHEMA)
     beyond = pl.max_horizontal("whole", pl.col("unchanged").fill_null(0.0)) + LEAST_EXCESS
     sure = table.filter((pl.col("p_corrected") <= SURE) & (pl.col("rate") >= beyond))
@@ -154,9 +154,9 @@ def _either(matrix: PartMatrix, there: Bools, hit: Bools) -> tuple[Bools, Bools]
 
 def _asked_of(
     rule: str, names: Sequence[str], there: Bools, hit: Bools, violated: Bools, own: tuple[Bools, Bools] | None
-) -> list[dict[str, object]]:
+) -> list[Row]:
     """One row per part (cases, names) of a rule for which an answer can be sure."""
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     p, different = _more_often(hit, violated[:, None], there)
     unchanged: list[float | None] = [None] * len(names)
     if own is not None:
@@ -164,7 +164,7 @@ def _asked_of(
         p = np.maximum(p, _more_often(hit, own[1], both)[0])
         shares = (own[1] & both).sum(0) / np.maximum(both.sum(0), 1)
         unchanged = [float(share) for share in shares]
-    for number in np.flatnonzero(different >= LEAST_DIFFERENT):
+    for number in np.flatnonzero(different >= LEAST_DIFFERENT).tolist():
         count, hits = int(there[:, number].sum()), int((hit & there)[:, number].sum())
         low, high = wilson(hits, count)
         rows.append(

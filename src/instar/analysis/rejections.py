@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
-from instar.outputs import Schema
+from instar.outputs import Row, Schema
 from instar.stats import binomial_excess, holm, wilson
 
 LEVEL = 0.05
@@ -79,7 +79,7 @@ def _per_case(verdicts: Iterable[pl.DataFrame], rules: Mapping[str, str], exact:
     return pl.concat(frames)
 
 
-def _row(rule: str, family: str, tests: pl.DataFrame, level: float) -> dict[str, object]:
+def _row(rule: str, family: str, tests: pl.DataFrame, level: float) -> Row:
     able = tests.filter(pl.col("p_least").is_null() | (pl.col("p_least") <= level))
     count, hits = able.height, able.filter(pl.col("p") <= level).height
     chance = float(binomial_excess(hits, count, level)) if count else None
@@ -95,12 +95,12 @@ def _row(rule: str, family: str, tests: pl.DataFrame, level: float) -> dict[str,
     }
 
 
-def _shared(hits: int, count: int) -> dict[str, object]:
+def _shared(hits: int, count: int) -> Row:
     low, high = wilson(hits, count)
     return {"tests": count, "rejected": hits, "share": hits / count if count else None, "low": low, "high": high}
 
 
-def _pooled(rows: Sequence[Mapping[str, object]], family: str | None) -> dict[str, object]:
+def _pooled(rows: Sequence[Row], family: str | None) -> Row:
     """All tests of some rules; the surest of them speaks for them."""
     table = pl.DataFrame(rows, schema=dict(SCHEMA))
     least = table.select(pl.col("p_least", "p", "p_corrected").min()).row(0, named=True)

@@ -122,13 +122,13 @@ def straying_words(table: pl.DataFrame, names: Mapping[str, str]) -> list[str]:
     """Which parts stray beyond the threshold more often than their pairs violate the rule, by name."""
     words = []
     by_rule = list(table.group_by("rule", maintain_order=True))
-    for (rule,), part in by_rule[:SHOWN_RULES]:
+    for _, part in by_rule[:SHOWN_RULES]:
         rates = sorted({percent(rate) for rate in part["rate"].sort()}, key=lambda text: float(text.strip("<>%\xa0")))
         shares = rates[0] if len(rates) == 1 else f"{rates[0]} to {rates[-1]}"
         whole = float(part["whole"].max())  # type: ignore[arg-type]
         words.append(
             f"{listed(part['part'].sort().to_list())} stray{'s' if len(part) == 1 else ''} beyond the threshold in "
-            f"{shares} of the judged pairs under {names.get(str(rule), str(rule))}, although "
+            f"{shares} of the judged pairs under {names[part['rule'][0]]}, although "
             + (f"only {percent(whole)} of them violate it." if whole else "none of them violates it.")
         )
     if len(by_rule) > SHOWN_RULES:
@@ -155,10 +155,11 @@ def rejection_words(tests: pl.DataFrame, level: float = LEVEL) -> list[str]:
             ]
             words.append(f"By family they reject: {', '.join(shares)}.")
     if whole["powerless"]:
+        least = tests.filter(pl.col("powerless") > 0).select(pl.col("p_least").min()).item()
         every = "The tests" if not whole["tests"] else count_of(whole["powerless"], "further test")
         words.append(
             f"{every} cannot reject with so few samples: the least p that is possible is "
-            f"{tests.filter(pl.col('powerless') > 0)['p_least'].min():.2g}, above the level of {level:g}. "
+            f"{least:.2g}, above the level of {level:g}. "
             "It takes more predictions of each input."
         )
     noisy = tests.filter((pl.col("family") == "identity") & (pl.col("p_corrected") <= level))

@@ -280,13 +280,12 @@ def _coded(part: pl.DataFrame, numbers: Mapping[str, Numbers]) -> Pairs:
         if name != "severity"
     }
     columns[DRAW] = part[DRAW].fill_null(0).to_numpy().astype(np.int32) if DRAW in part.columns else none
-    floats = {
-        name: part[name].fill_null(np.nan).to_numpy().astype(np.float64)
-        if name in part.columns
-        else np.full(len(part), np.nan)
+    absent = np.full(len(part), np.nan)
+    severity, *scores = (
+        part[name].fill_null(np.nan).to_numpy().astype(np.float64) if name in part.columns else absent
         for name in ("severity", *SCORES)
-    }
-    return Pairs(**floats, **columns)
+    )
+    return Pairs(severity=severity, source_score=scores[0], follow_up_score=scores[1], **columns)
 
 
 def _sorted_cases(known: Sequence[str], stored: pl.Series, parts: list[Pairs]) -> tuple[pl.Series, Pairs]:
