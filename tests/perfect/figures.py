@@ -16,7 +16,6 @@ Answer = Callable[[np.ndarray], Poses]
 
 NAMES = skeleton("coco-17").landmarks
 PLACE = {name: number for number, name in enumerate(NAMES)}
-LEGS = [PLACE[name] for name in NAMES if name.endswith(("knee", "ankle", "hip"))]
 RULES = ("identity", "mirror(h)", "gamma(0.4)", "greyscale", "rotation(3)")
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float32]
 Bools = npt.NDArray[np.bool_]
 
-MOST_PAIRS = 40_000
+MOST_PAIRS = 20_000
 """Pairs of a relation that are looked at, of cases at even steps: more would cost seconds and name the same parts."""
 LEAST_EXCESS = 0.05
 """A part is named only where it strays in so much more of the pairs, however sure a smaller difference is."""

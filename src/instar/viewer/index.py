@@ -117,6 +117,7 @@ class Index:
     verdicts: Pairs
     _groups: dict[str, Group] = field(default_factory=dict)
     _matrices: dict[str, Severities] = field(default_factory=dict)
+    _straying: dict[float | None, pl.DataFrame] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock)
 
     def group(self, name: str = "") -> Group:
@@ -171,8 +172,12 @@ class Index:
 
     def straying(self, threshold: float | None = None) -> pl.DataFrame:
         """Parts that stray surely more often than their pairs violate the rule, as `Run.straying_parts` has them."""
-        limits = self.thresholds(threshold)
-        return pl.concat([pl.DataFrame(schema=STRAYING), *(straying_parts(one, limits) for one in self.part_matrices)])
+        with self._lock:
+            if threshold not in self._straying:
+                limits = self.thresholds(threshold)
+                tables = [straying_parts(one, limits) for one in self.part_matrices]
+                self._straying[threshold] = pl.concat([pl.DataFrame(schema=STRAYING), *tables])
+            return self._straying[threshold]
 
     def noise(self) -> pl.DataFrame:
         identity = {rule.relation: rule.id for rule in self.rules if rule.family == "identity"}
@@ -243,6 +248,7 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
     if store.judging_info(judging) != judged:  # what was read may lack some
         raise OSError(f"{store.folder}: judged anew while it was read")
     made.matrix()  # here, where nobody waits for it
+    made.straying()
     for name in made.groups:
         made.group(name)
     return made
