@@ -278,6 +278,20 @@ def fisher(a: int, b: int, c: int, d: int) -> float:
     return float(fisher_exact(np.array([[a, b], [c, d]])).pvalue)
 
 
+def binomial_excess(hits: npt.ArrayLike, trials: npt.ArrayLike, share: float) -> Floats:
+    """How likely so many hits or more are by chance, where each of the trials is a hit with this probability.
+
+    >>> binomial_excess([0, 2, 4], 4, 0.5).tolist()
+    [1.0, 0.6875, 0.0625]
+    """
+    from scipy.special import betainc
+
+    some, every = np.broadcast_arrays(np.asarray(hits, np.float64), np.asarray(trials, np.float64))
+    if ((some < 0) | (some > every)).any():
+        raise ValueError("hits must be between 0 and trials")
+    return np.asarray(np.where(some > 0, betainc(np.maximum(some, 1), every - some + 1, share), 1.0))
+
+
 def holm(p: Sequence[float]) -> list[float]:
     """p values corrected for how many there are, after Holm: each is what the whole family of questions allows.
 

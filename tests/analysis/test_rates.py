@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from instar.analysis import any_rule, by_case, curve, rates, worst_pairs
+from instar.analysis import any_rule, by_case, curve, judged_pairs, kind_counts, rates, severities, worst_pairs
+from instar.relations import NOTHING_FOUND
 from tests.analysis.frames import table, verdicts
 
 INF = float("inf")
+PARTS = (("a", "body", None), ("a", "hand", None), ("b", "body", 0.1), ("b", "hand", None))
 
 
 def test_a_case_is_as_bad_as_its_worst_target() -> None:
@@ -43,8 +47,63 @@ def test_rates_of_targets_and_of_kinds() -> None:
     assert rates(frame, {"r": 0.2})["judged"].item() == 2
     assert rates(frame, {"r": 0.2}, by="target")["judged"].item() == 3
     lost = frame.with_columns(kind=pl.when(pl.col("severity") > 0).then(pl.lit("lost")))
-    assert rates(lost, {"r": 0.2}).select("lost", "invented").row(0) == (1, 0)
-    assert rates(lost, {"r": 2.0})["lost"].item() == 0
+    assert rates(lost, {"r": 0.2})["kinds"].to_list() == [[{"kind": "lost", "count": 1}]]
+    assert rates(lost, {"r": 2.0})["kinds"].to_list() == [[]], "what is not violated has no kind to count"
+
+
+def test_kinds_are_counted_whatever_they_are_called() -> None:
+    kinds = ["partly lost", "doubled", "doubled", None]
+    frame = table({"r": [1.0] * 4}).with_columns(kind=pl.Series(kinds))
+    counted = rates(frame, {"r": 0.2})
+    assert counted["kinds"].to_list() == [[{"kind": "doubled", "count": 2}, {"kind": "partly lost", "count": 1}]]
+    assert kind_counts(pl.concat([counted, counted])) == {"doubled": 4, "partly lost": 2}
+
+
+def nothing_found(frame: pl.DataFrame, cases: Sequence[str]) -> pl.DataFrame:
+    """The same verdicts, with nothing found in either image of these cases where there is no severity."""
+    empty = pl.col("severity").is_null() & pl.col("case").is_in(list(cases))
+    return frame.with_columns(reason=pl.when(empty).then(pl.lit(NOTHING_FOUND)))
+
+
+def test_nothing_found_in_either_image_is_no_success_and_counted_for_itself() -> None:
+    frame = nothing_found(table({"r": [0.5, 0.0, None, None, None]}), ["c2", "c3"])
+    counted = rates(frame, {"r": 0.2}).row(0, named=True)
+    assert (counted["judged"], counted["violated"], counted["rate"]) == (2, 1, 0.5)
+    assert (counted["nothing_found"], counted["not_applicable"], counted["failed"]) == (2, 1, 0)
+    whole = any_rule(frame, {"r": 0.2})
+    assert (whole["judged"], whole["nothing_found"]) == (2, 2)
+    assert judged_pairs(frame, ["r"]) == {
+        "pairs": 5,
+        "judged": 2,
+        "nothing_found": 2,
+        "not_applicable": 1,
+        "failed": 0,
+        "cases": 5,
+        "empty": 2,
+    }
+
+
+def test_a_case_is_empty_only_where_nothing_of_it_was_judged() -> None:
+    frame = nothing_found(table({"r": [None, None], "s": [1.0, None]}), ["c0", "c1"])
+    counted = judged_pairs(frame, ["r", "s"])
+    assert (counted["nothing_found"], counted["empty"]) == (3, 1), "in c0 something was invented under s"
+
+
+def test_a_pair_is_empty_only_where_all_its_targets_are() -> None:
+    rows = [
+        ("a", "0/body", "r", None),
+        ("a", "0/hand", "r", None),
+        ("b", "0/body", "r", 0.1),
+        ("b", "0/hand", "r", None),
+    ]
+    frame = verdicts(rows).with_columns(
+        reason=pl.when(pl.col("target") == "0/hand").then(pl.lit(NOTHING_FOUND)).otherwise(pl.lit("out of the frame"))
+    )
+    for some in (frame, frame.reverse()):
+        counted = rates(some, {"r": 0.2}).row(0, named=True)
+        assert (counted["judged"], counted["nothing_found"], counted["not_applicable"]) == (1, 0, 1)
+        assert by_case(some).filter(case="a")["target"].item() == "0/body"
+    assert rates(severities(frame, group="hand"), {"r": 0.2})["nothing_found"].item() == 2
 
 
 def test_failed_pairs_are_counted_apart() -> None:
@@ -63,6 +122,7 @@ def test_each_rule_has_its_own_threshold() -> None:
         "rate": 2 / 3,
         "low": 0,
         "high": 1,
+        "nothing_found": 0,
     }
     assert any_rule(frame, {"s": 0.3})["violated"] == 1, "rules without a threshold take no part"
     assert any_rule(frame.clear(), {"r": 0.2})["rate"] is None

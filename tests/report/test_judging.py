@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import shlex
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
+from rich.console import Console
+from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 import instar
@@ -14,10 +19,12 @@ from instar.cli import app
 from instar.engine import stored_judging
 from instar.outputs.detections import Detections
 from instar.relations import relations
-from instar.report import load_pair, load_source
-from instar.report.page import make_report
+from instar.report import load_pair, load_source, show_run
+from instar.report.page import make_report, page
+from instar.viewer import application
 from instar.viewer.index import build
 from instar.viewer.pictures import Pictures
+from tests.missing import module
 from tests.toys import rectangles, write_scenes
 
 
@@ -42,8 +49,9 @@ def test_another_confidence_draws_another_set_of_boxes(finished: instar.Run) -> 
     case, rule = str(finished.cases()["case"][0]), "mirror(h) => detections"
     verdict = {"case": case, "rule": rule, "target": "whole", "severity": 0.0}
     counts = []
-    for judging in ("default", finished.judge(confidence=0.7)):
-        confidence = stored_judging(finished.store, judging).of(relations()["detections"])["confidence"]
+    for judging in ("default", finished.judge(confidence=0.85)):
+        options = stored_judging(finished.store, judging).of(relations()["detections"])
+        confidence = options["confidence"] - options.get("margin", 0)
         pair = load_pair(finished, verdict, judging=judging)
         scores = unsure(pair.source.image.pixels).scores
         counts.append(int((scores >= confidence).sum()))
@@ -55,7 +63,7 @@ def test_another_confidence_draws_another_set_of_boxes(finished: instar.Run) -> 
 
 def test_the_viewer_draws_what_its_judging_notices(finished: instar.Run) -> None:
     pictures, case, drawn = Pictures(), str(finished.cases()["case"][0]), []
-    for judging in ("default", finished.judge(confidence=0.7)):
+    for judging in ("default", finished.judge(confidence=0.85)):
         index = build(finished.store, judging)
         picture = pictures.picture(
             finished.store, index.manifest, index.version, case=case, side="source", width=240, judging=judging
@@ -79,3 +87,32 @@ def test_the_command_line_reads_the_commands_of_a_page(finished: instar.Run) -> 
     result = CliRunner().invoke(app, ["judge", str(finished.folder), *judge[3:]])
     assert result.exit_code == 0, result.output
     assert f"judging {judging}" in result.output
+
+
+def test_scores_of_both_sides_are_shown_wherever_a_pair_is(tmp_path: Path) -> None:
+    suite = instar.Suite("looks", tuple(map(instar.rule, ("identity", "gamma(0.1)"))))
+    run = instar.run(rectangles, suite, write_scenes(tmp_path / "images", 2), out=tmp_path / "run", workers=0)
+    info = run.store.judging_info("default")
+    assert info is not None
+    scored = [
+        part.with_columns(
+            source_score=pl.lit(0.62),
+            follow_up_score=pl.lit(None, pl.Float64),
+            severity=pl.lit(1.0),
+            kind=pl.lit("lost"),
+        )
+        for part in run.store.verdict_parts("default")
+    ]
+    run.store.replace_verdicts("default", iter(scored), info)
+    words = "scores 0.62 → none"
+    printed = io.StringIO()
+    show_run(Console(file=printed, width=200), run)
+    assert words in printed.getvalue()
+    assert words in load_pair(run, run.worst(1).row(0, named=True)).facts
+    module("vl_convert")
+    assert words in page(make_report([run], images=2))
+    site = application([run.folder], port=8000)
+    for one in site.state.viewer.runs:
+        one.look()
+    client = TestClient(site, base_url="http://127.0.0.1:8000")
+    assert words in client.get("/gallery?run=0").text

@@ -196,7 +196,11 @@ def never(pixels: np.ndarray) -> instar.Poses:
 ODD: dict[str, tuple[Any, tuple[str, ...], str]] = {
     "nothing judged": (never, ("identity", "mirror(h)"), "nothing was judged"),
     "nothing applies": (steady, ("filtered(gamma(0.5), skin)",), "nothing was judged"),
-    "nothing found": (nobody, ("identity", "mirror(h)"), "has no severity|nothing was judged|0 of"),
+    "nothing found": (
+        nobody,
+        ("identity", "mirror(h)"),
+        "has no severity|nothing was judged|nothing could be judged|0 of",
+    ),
     "no identity": (wobbly, ("mirror(h)", "rotation(5)"), "no rule identity"),
     "only identity": (wobbly, ("identity",), "no rule of this relation but identity"),
     "one rule": (wobbly, ("rotation(5)",), "violates? the only rule"),

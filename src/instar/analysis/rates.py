@@ -9,29 +9,62 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.analysis.severities import FAILED, NOT_APPLICABLE, Verdicts, severities
+from instar.analysis.severities import (
+    ABSENT,
+    FAILED,
+    NOT_APPLICABLE,
+    NOTHING_FOUND,
+    OK,
+    Verdicts,
+    has_nothing,
+    severities,
+)
 from instar.stats import wilson
 
 NOISE_SHARE = 0.95
 """The noise floor: this share of the cases stay at or below it when nothing was changed."""
 
+KIND = pl.Struct({"kind": pl.String, "count": pl.Int64})
+
 
 class AnyRule(TypedDict):
-    """How many cases violate at least one rule, and their share with its interval; None where none was judged."""
+    """How many cases violate at least one rule, and their share with its interval; None where none was judged.
+
+    `nothing_found` counts the cases that were not judged because nothing was found in either input.
+    """
 
     judged: int
     violated: int
     rate: float | None
     low: float
     high: float
+    nothing_found: int
+
+
+class Judged(TypedDict):
+    """What became of the pairs of some rules, and of the cases they are about.
+
+    `empty` counts the cases in which the system found nothing: nothing of theirs was judged, and under at least one
+    rule nothing was found in either input.
+    """
+
+    pairs: int
+    judged: int
+    nothing_found: int
+    not_applicable: int
+    failed: int
+    cases: int
+    empty: int
 
 
 def by_case(verdicts: pl.DataFrame) -> pl.DataFrame:
     """One row per case and rule: the maximum over its targets, with the target it comes from.
 
-    A pair counts as not applicable or failed only where none of its targets has a severity.
+    A pair counts as not applicable or failed only where none of its targets has a severity, and as nothing found only
+    where nothing was found of any of them.
     """
-    ranked = verdicts.sort("severity", descending=True, nulls_last=True, maintain_order=True)
+    order = [pl.col("severity"), ~has_nothing()]
+    ranked = verdicts.sort(order, descending=True, nulls_last=True, maintain_order=True)
     return ranked.unique(["case", "rule"], keep="first", maintain_order=True)
 
 
@@ -46,13 +79,13 @@ def rates(
     """Per rule: how many pairs were judged and violated, the rate with its Wilson interval, and what was not judged.
 
     `thresholds` gives each rule's threshold; a rule in `alphas` is violated where its test's p is at most that.
-    Not applicable and failed pairs count in no rate. `by` says what of a frame counts as one; a matrix is counted
-    by its columns.
+    Rates are over what was judged. Pairs in which nothing was found in either input, pairs that are not applicable and
+    pairs that failed are counted for themselves. `kinds` lists how many of the violations are of each kind, most
+    frequent first. `by` says what of a frame counts as one; a matrix is counted by its columns.
     """
     matrix = severities(verdicts, by=by).only(list(thresholds))
     hit = matrix.violated(thresholds, alphas)
     judged = ~np.isnan(matrix.severity)
-    kinds = {name: number for number, name in enumerate(matrix.kinds)}
     middle = [
         float(np.median(row[there])) if there.any() else None
         for row, there in zip(matrix.severity, judged, strict=True)
@@ -65,7 +98,10 @@ def rates(
             "violated": hit.sum(1),
             "median": pl.Series(middle, dtype=pl.Float64),
             "worst": np.where(judged, matrix.severity, -1.0).max(1, initial=-1.0),
-            **{name: (hit & (matrix.kind == kinds.get(name, -1))).sum(1) for name in ("lost", "invented")},
+            "kinds": pl.Series(
+                [_counted(row, matrix.kinds) for row in np.where(hit, matrix.kind, 0)], dtype=pl.List(KIND)
+            ),
+            "nothing_found": (matrix.status == NOTHING_FOUND).sum(1),
             "not_applicable": (matrix.status == NOT_APPLICABLE).sum(1),
             "failed": (matrix.status == FAILED).sum(1),
         }
@@ -73,6 +109,37 @@ def rates(
     first = ("rule", "threshold", "judged", "violated", "rate", "low", "high")
     rated = _with_rate(table, confidence).with_columns(worst=pl.when(pl.col("judged") > 0).then("worst"))
     return rated.select(*first, pl.exclude(first))
+
+
+def _counted(kind: npt.NDArray[np.uint8], names: Sequence[str]) -> list[dict[str, object]]:
+    """How often each kind occurs, most frequent first; 0 is no kind."""
+    counts = np.bincount(kind, minlength=len(names))
+    counts[0] = 0
+    order = np.argsort(-counts, kind="stable")
+    return [{"kind": names[i], "count": int(counts[i])} for i in order if counts[i]]
+
+
+def kind_counts(rates: pl.DataFrame) -> dict[str, int]:
+    """How many violations of all rules of a table are of each kind, most frequent first."""
+    every = rates.select(pl.col("kinds").explode().struct.unnest()).drop_nulls()
+    table = every.group_by("kind").agg(pl.col("count").sum()).sort("count", "kind", descending=[True, False])
+    return dict(table.iter_rows())
+
+
+def judged_pairs(verdicts: Verdicts, rules: Sequence[str]) -> Judged:
+    """What became of the pairs of these rules: judged, nothing found in either input, not applicable, failed."""
+    matrix = severities(verdicts).only(rules)
+    status = matrix.status[:, matrix.cases.is_not_null().to_numpy()]
+    judged, nothing = status == OK, status == NOTHING_FOUND
+    return {
+        "pairs": int((status != ABSENT).sum()),
+        "judged": int(judged.sum()),
+        "nothing_found": int(nothing.sum()),
+        "not_applicable": int((status == NOT_APPLICABLE).sum()),
+        "failed": int((status == FAILED).sum()),
+        "cases": int((status != ABSENT).any(0).sum()),
+        "empty": int((nothing.any(0) & ~judged.any(0)).sum()),
+    }
 
 
 def _with_rate(table: pl.DataFrame, confidence: float = 0.95) -> pl.DataFrame:
@@ -94,14 +161,17 @@ def any_rule(
     alphas: Mapping[str, float] | None = None,
 ) -> AnyRule:
     """The share of cases that violate at least one rule."""
-    matrix = severities(verdicts).only(list(thresholds)).per_case()
-    return rated(int(matrix.violated(thresholds, alphas).any(0).sum()), len(matrix.cases), confidence)
+    chosen = severities(verdicts).only(list(thresholds))
+    matrix = chosen.per_case()
+    empty = judged_pairs(chosen, chosen.rules)["empty"]
+    return rated(int(matrix.violated(thresholds, alphas).any(0).sum()), len(matrix.cases), confidence, empty)
 
 
-def rated(hits: int, count: int, confidence: float = 0.95) -> AnyRule:
-    """A share of the judged cases with its interval."""
+def rated(hits: int, count: int, confidence: float = 0.95, empty: int = 0) -> AnyRule:
+    """A share of the judged cases with its interval, and how many cases were not judged for want of any answer."""
     low, high = wilson(hits, count, confidence)
-    return {"judged": count, "violated": hits, "rate": hits / count if count else None, "low": low, "high": high}
+    rate = hits / count if count else None
+    return {"judged": count, "violated": hits, "rate": rate, "low": low, "high": high, "nothing_found": empty}
 
 
 def group_rates(
@@ -123,7 +193,7 @@ def group_rates(
     ]
     counts = dict.fromkeys(("rules", "judged", "violated"), pl.Int64)
     shares = dict.fromkeys(("rate", "low", "high"), pl.Float64)
-    return pl.DataFrame(rows, schema={"group": pl.String, **counts, **shares})
+    return pl.DataFrame(rows, schema={"group": pl.String, **counts, **shares, "nothing_found": pl.Int64})
 
 
 def curve(verdicts: Verdicts, grid: Sequence[float]) -> pl.DataFrame:

@@ -12,9 +12,24 @@ from typing import Literal, TypeVar, cast
 import polars as pl
 
 from instar.analysis.coverage import coverage, violated_counts
-from instar.analysis.rates import AnyRule, any_rule, by_case, curve, group_rates, noise, rates, worst_pairs
+from instar.analysis.parts import SCHEMA as STRAYING
+from instar.analysis.parts import PartMatrix, part_matrix, straying_parts
+from instar.analysis.rates import (
+    AnyRule,
+    Judged,
+    any_rule,
+    by_case,
+    curve,
+    group_rates,
+    judged_pairs,
+    noise,
+    rates,
+    worst_pairs,
+)
+from instar.analysis.rejections import COLUMNS as TESTED
+from instar.analysis.rejections import LEVEL, rejections
 from instar.analysis.selection import costs, selected
-from instar.analysis.severities import COLUMNS, Severities, group_of, severities
+from instar.analysis.severities import COLUMNS, Severities, group_of, severities, shown_status
 from instar.analysis.slices import described, slices
 from instar.analysis.subjects import subject_columns
 from instar.engine import DEFAULT, Judging, Outcome, bound_rules, judge, stored_judging
@@ -241,6 +256,40 @@ class Run:
         changing = {rule: limits[rule] for rule in self.changing_rules()}
         return any_rule(self.severities(judging, group=group), changing, alphas=self.alphas(p))
 
+    def judged(self, judging: str = DEFAULT, *, group: str | None = None) -> Judged:
+        """What became of the pairs, without identity: judged, nothing found in either input, not applicable, failed."""
+        return judged_pairs(self.severities(judging, group=group), self.changing_rules())
+
+    def part_matrix(self, relation: str, judging: str = DEFAULT) -> PartMatrix | None:
+        """Severities of the parts that a relation's verdicts are made of; None where they have none."""
+        return self.cached(("parts", relation, judging), lambda: part_matrix(self, relation, judging))
+
+    def straying_parts(self, threshold: float | None = None, *, judging: str = DEFAULT) -> pl.DataFrame:
+        """Parts (landmarks) that stray surely more often than the pairs they belong to are violated, most first.
+
+        What the median over landmarks hides: reflected ankles, a face whose sides are not exchanged, lost legs.
+        """
+        matrices = (self.part_matrix(relation, judging) for relation in self.grids())
+        limits = self.thresholds(threshold)
+        tables = [straying_parts(matrix, limits) for matrix in matrices if matrix is not None]
+        return pl.concat([pl.DataFrame(schema=STRAYING), *tables])
+
+    def tests(self, level: float = LEVEL, *, judging: str = DEFAULT, relation: str | None = None) -> pl.DataFrame:
+        """Of relations that are tests, how many tests reject at this level, beside how many would by chance.
+
+        Per rule, per family (`rule` is null) and all together; no row where no relation of the run is a test. The
+        tests of all relations, or of one.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level is above 0 and below 1, got {level}")
+        self._up_to_date(judging)
+        bound = ((one.id, one.relation.relation) for one in self.bound_rules())
+        relations = {name: own for name, own in bound if own.tests and relation in (None, own.name)}
+        families = dict(self.rules().select("rule", "family").iter_rows())
+        exact = [name for name, own in relations.items() if "p_least" in own.measures]
+        parts = self.store.verdict_parts(judging, TESTED) if relations else ()
+        return rejections(parts, {name: families[name] for name in relations}, exact, level)
+
     def curves(
         self,
         relation: str,
@@ -363,11 +412,16 @@ class Run:
         return pl.concat(parts, how="diagonal") if parts else self.store.verdicts(judging)
 
     def unjudged(self, judging: str = DEFAULT) -> pl.DataFrame:
-        """Why pairs have no severity, most frequent first: status, reason, how many pairs and rules, an example."""
+        """Why pairs have no severity, most frequent first: status, reason, how many pairs and rules, an example.
+
+        A pair of which any target was judged is not among them.
+        """
         self._up_to_date(judging)
         columns = ["case", "rule", "severity", "status", "reason"]
         bare = [
-            part.filter(pl.col("severity").is_null() & pl.col("case").is_not_null())
+            part.filter(pl.col("severity").is_null().all().over("case", "rule") & pl.col("case").is_not_null())
+            .with_columns(shown_status())
+            .unique(["case", "rule", "status", "reason"], maintain_order=True)
             for part in self.store.verdict_parts(judging, columns)
         ]
         return (

@@ -10,29 +10,45 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from instar.relations import NOTHING_FOUND as NOTHING_FOUND_REASON
+
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Cells = tuple[npt.NDArray[np.generic], ...]
 
-COLUMNS = ("case", "target", "rule", "severity", "kind", "status", "p")
+COLUMNS = ("case", "target", "rule", "severity", "kind", "status", "reason", "p")
 """What is read of verdicts."""
 _DEFAULTS = {
     "target": pl.lit("whole").alias("target"),
     "kind": pl.lit(None, pl.String).alias("kind"),
+    "reason": pl.lit(None, pl.String).alias("reason"),
     "p": pl.lit(None, pl.Float64).alias("p"),
     "status": pl.when(pl.col("severity").is_not_null())
     .then(pl.lit("ok"))
     .otherwise(pl.lit("not applicable"))
     .alias("status"),
 }
-ABSENT, OK, NOT_APPLICABLE, FAILED = range(4)
+ABSENT, OK, NOTHING_FOUND, NOT_APPLICABLE, FAILED = range(5)
+"""What became of a pair. Of several targets without a severity the last of these speaks for the pair."""
+
+
+def has_nothing() -> pl.Expr:
+    """Which verdicts have no severity because nothing was found in either input."""
+    return (pl.col("reason") == NOTHING_FOUND_REASON).fill_null(False)
+
+
+def shown_status() -> pl.Expr:
+    """The status of verdicts, with *nothing found* for those in which there was nothing to compare."""
+    empty = (pl.col("status") == "not applicable") & has_nothing()
+    return pl.when(empty).then(pl.lit("nothing found")).otherwise("status").alias("status")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Severities:
     """Verdicts of a judging, one cell per rule and case: the worst over the case's targets.
 
-    `severity` (rules, cases) is NaN where there is none; `status` says why (ok, not applicable, failed, absent).
+    `severity` (rules, cases) is NaN where there is none; `status` says why (nothing found in either
+    input, not applicable, failed, absent).
     `kind` indexes `kinds` and is 0 for no kind; `p` is that of the relation's test, NaN where there is none.
     A million cells take ten megabytes.
     """
@@ -109,24 +125,17 @@ def severities(
     for frame in frames:
         kept = frame.with_columns(default for name, default in _DEFAULTS.items() if name not in frame.columns)
         kept = kept if rules is None else kept.filter(pl.col("rule").is_in(list(rules)))
-        kept = kept if group is None else kept.filter((group_of() == group) | pl.col("case").is_null())
+        if group is not None:  # where nobody was found, no part was
+            nobody = (pl.col("target") == "whole") & has_nothing()
+            kept = kept.filter((group_of() == group) | nobody | pl.col("case").is_null())
         key = kept["case"] if by == "case" else (kept["case"] + "\0" + kept["target"])
         row, column = names(kept["rule"]), columns(key)
         severity = kept["severity"].fill_null(np.nan).to_numpy().astype(np.float64)
         p = kept["p"].fill_null(np.nan).to_numpy().astype(np.float64)
         tested |= not bool(np.isnan(p).all())
-        status = (
-            kept.select(
-                pl.when(pl.col("status") == "ok")
-                .then(OK)
-                .when(pl.col("status") == "not applicable")
-                .then(NOT_APPLICABLE)
-                .otherwise(FAILED)
-                .cast(pl.UInt8)
-            )
-            .to_series()
-            .to_numpy()
-        )
+        codes = {"ok": OK, "nothing found": NOTHING_FOUND, "not applicable": NOT_APPLICABLE}
+        coded = kept.select(shown_status().replace_strict(codes, default=FAILED, return_dtype=pl.UInt8))
+        status = coded.to_series().to_numpy()
         cells.append(_worst(row, column, severity, status, kinds(kept["kind"].fill_null("")).astype(np.uint8), p))
     return _filled(names.known, columns.known, kinds.known, cells, tested)
 
@@ -164,7 +173,8 @@ def _worst(
     order = np.argsort(place, kind="stable")
     if not (np.diff(place[order]) == 0).any():
         return cells
-    rank = np.where(np.isnan(severity), 1.0, -severity)  # what has no severity comes last; severities are ≥ 0
+    # what has no severity comes last, and what was found in neither image after all else; severities are ≥ 0
+    rank = np.where(np.isnan(severity), 1.0 + FAILED - status, -severity)
     order = np.lexsort((rank, place))
     first = order[np.concatenate([[True], np.diff(place[order]) != 0])]
     return tuple(values[first] for values in cells)
@@ -179,7 +189,8 @@ def _filled(
     while cells:
         row, column, worst, state, sort, tests = cells.pop(0)
         present = severity[row, column]
-        better = (status[row, column] == ABSENT) | (~np.isnan(worst) & ~(worst <= present))
+        bare = np.isnan(worst)
+        better = np.where(bare, np.isnan(present) & (state > status[row, column]), ~(worst <= present))
         at = row[better], column[better]
         severity[at], status[at], kind[at] = worst[better], state[better], sort[better]
         if p is not None:

@@ -98,15 +98,20 @@ def run_json(
     group: str | None = None,
 ) -> dict[str, object]:
     """What `show_run` prints, for programs."""
+    from instar.analysis.rejections import LEVEL
+
     return {
         "run": str(run.folder),
         "system": asdict(run.manifest.system),
         "judging": judging,
+        "judged": run.judged(judging, group=group),
         "any": run.any_rule(threshold, p=p, judging=judging, group=group),
         "rules": run.rates(threshold, p=p, judging=judging, by=by, group=group).to_dicts(),
         "worst": run.worst(worst, judging=judging, group=group).to_dicts(),
         "families": run.family_rates(threshold, p=p, judging=judging, group=group).to_dicts(),
         "noise": run.noise(judging).to_dicts(),
+        "straying": run.straying_parts(threshold, judging=judging).to_dicts(),
+        "tests": {"level": p or LEVEL, "rows": run.tests(p or LEVEL, judging=judging).to_dicts()},
     }
 
 

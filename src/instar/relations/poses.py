@@ -25,6 +25,7 @@ from instar.relations.pairing import (
     projected,
     touched,
 )
+from instar.relations.parts import PartSeverities
 from instar.relations.relation import EMPTY, NOTHING_FOUND, VERDICT_COLUMNS, Evidence, Relation
 from instar.skeleton import Part, Skeleton
 from instar.spelling import Parameter
@@ -251,6 +252,19 @@ def pose_pairs(evidence: Evidence) -> PosePairs:
     )
 
 
+def landmark_severities(evidence: Evidence) -> Iterator[PartSeverities]:
+    """Every landmark's own severity."""
+    pairs = pose_pairs(evidence)
+    keys = pairs.follow_ups.select("case", "follow_up", "draw", "repeat")
+    swap = np.asarray(pairs.bones.swap)
+    for errors in pairs.errors():
+        names, twins = (
+            tuple(pairs.bones.landmarks[i] for i in each) for each in (errors.landmarks, swap[errors.landmarks])
+        )
+        subjects = pl.Series("target", errors.subjects).cast(pl.String)
+        yield PartSeverities(names, twins, keys[errors.rows].with_columns(subjects), errors.severity)
+
+
 def named_as_truth(evidence: Evidence) -> Evidence:
     """The same evidence, whose sources are annotated poses, with the follow-ups' landmarks named as the annotation's.
 
@@ -443,6 +457,7 @@ RELATIONS = (
             EMPTY,
         ),
         against_truth=named_as_truth,
+        parts=landmark_severities,
         help="Landmarks move as the image was moved; a reversal of handedness exchanges left and right.",
     ),
 )

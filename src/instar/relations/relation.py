@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,6 +10,7 @@ import polars as pl
 
 from instar.outputs import Row, Schema
 from instar.relations.marks import MarkedPair
+from instar.relations.parts import PartSeverities
 from instar.spelling import Parameter, Value, spell
 
 # fmt: off
@@ -84,6 +85,8 @@ class Relation:
     answers by it; None where it cannot."""
     made_of: Mapping[str, str] = field(default_factory=dict)
     """Over many cases: which relation's verdicts a measure is taken from, where that is not the output kind's own."""
+    parts: Callable[[Evidence], Iterator[PartSeverities]] | None = None
+    """Severities of the named parts that verdicts are made of, each for itself; None where verdicts have none."""
     marked: Callable[[Row, Row, Row], MarkedPair] | None = None
     """Marks the words of two answers: of a stored source and a stored follow-up, with the judging's options."""
     roles: Mapping[str, str] = field(default_factory=dict)

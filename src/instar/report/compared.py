@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from instar.analysis import Run, Severities, curve
+from instar.analysis.severities import NOTHING_FOUND
 from instar.engine import DEFAULT
 from instar.report.section import Section, rates_per_threshold, start_of
 from instar.report.words import distinct_names
@@ -111,7 +112,8 @@ def _aligned(severities: Severities, rules: Sequence[str], cases: Sequence[str])
 # fmt: off
 _SCHEMA: Schema = {
     "rule": pl.String, "run": pl.String, "cases": pl.Int64, "first": pl.Int64, "other": pl.Int64,
-    "first_only": pl.Int64, "other_only": pl.Int64, "difference": pl.Float64, "p": pl.Float64,
+    "first_only": pl.Int64, "other_only": pl.Int64, "first_empty": pl.Int64, "other_empty": pl.Int64,
+    "difference": pl.Float64, "p": pl.Float64,
     "p_corrected": pl.Float64,
 }
 # fmt: on
@@ -121,6 +123,8 @@ def _differences(
     runs: Sequence[Severities], names: Sequence[str], spelled: Mapping[str, str], threshold: float
 ) -> pl.DataFrame:
     """Rule by rule, the first run against the others, on the cases judged in both.
+
+    `first_empty` and `other_empty` count the pairs of each run in which nothing was found in either input.
 
     p is that of Wilcoxon's signed-rank test on violated or not, which for such pairs is McNemar's, two-sided;
     `p_corrected` takes into account how many questions were asked (Holm).
@@ -142,6 +146,8 @@ def _differences(
                     "other": int(b.sum()),
                     "first_only": int((a & ~b).sum()),
                     "other_only": int((b & ~a).sum()),
+                    "first_empty": int((runs[0].status[number] == NOTHING_FOUND).sum()),
+                    "other_empty": int((runs[other].status[number] == NOTHING_FOUND).sum()),
                     "difference": (int(b.sum()) - int(a.sum())) / int(there.sum()) if there.any() else None,
                     "p": p,
                 }

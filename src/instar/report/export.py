@@ -16,9 +16,10 @@ from instar.report.chart import Chart, Spec, printed
 from instar.report.compared import Comparison
 from instar.report.page import RelationPage, Report, RunPage, make_report, page
 from instar.report.panels import PanelContent
+from instar.report.section import Section
 from instar.report.sentences import headline, slice_words
 from instar.report.tables import markdown_lines
-from instar.report.words import count_of, interval, p_text, percent, severity_text
+from instar.report.words import count_of, interval, kinds_text, p_text, percent, severity_text
 from instar.spelling import unknown
 
 FORMATS = ("html", "md", "svg", "png")
@@ -140,7 +141,7 @@ def _tables(panel: PanelContent) -> Iterator[str]:
         yield from (f"{_escaped(table.caption)}:", "", *_table(table.heads, table.rows))
 
 
-_COMPARED = ("rule", "run", "cases", "first", "other", "first_only", "other_only")
+_COMPARED = ("rule", "run", "cases", "first", "other", "first_only", "other_only", "first_empty", "other_empty")
 
 
 def _differences(one: Comparison, first: str) -> list[str]:
@@ -149,7 +150,10 @@ def _differences(one: Comparison, first: str) -> list[str]:
         f"At a threshold of {one.section.with_unit(one.section.grid[one.section.start])}:",
         "",
         *_table(
-            ["rule", "run", "cases", first, "this run", f"only {first}", "only this run", "corrected p"],
+            [
+                *("rule", "run", "cases", first, "this run", f"only {first}", "only this run"),
+                *(f"nothing found: {first}", "nothing found: this run", "corrected p"),
+            ],
             [[*(row[name] for name in _COMPARED), p_text(row["p_corrected"])] for row in table.iter_rows(named=True)],
         ),
     ]
@@ -169,8 +173,65 @@ def _run(run: RunPage, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
         yield from ("### Rules over many cases", "", *_table(["rule", "severity", "unit", "threshold"], rows))
     if len(run.unjudged):
         unjudged = run.unjudged.select("status", pl.col("reason").replace("", "–").fill_null("–"), "pairs", "rules")
-        yield from ("### Not applicable and failed", "", *_table(unjudged.columns, unjudged.rows()))
+        yield from (
+            "### Not judged: nothing found, not applicable, failed",
+            "",
+            *_table(unjudged.columns, unjudged.rows()),
+        )
     yield from ("### How to reproduce this", "", *(f"    {' '.join(line.splitlines())}" for line in run.commands), "")
+
+
+_RATES = ("rule", "violated", "rate", "95 % interval", "median", "worst", "kinds")
+_UNJUDGED = ("nothing found in either", "not applicable", "failed")
+
+
+def _rates(section: Section) -> list[str]:
+    rows = [
+        [
+            row["name"],
+            f"{row['violated']}/{row['judged']}",
+            percent(row["rate"]),
+            interval(row["low"], row["high"]) if row["judged"] else "–",
+            severity_text(row["median"]),
+            severity_text(row["worst"]),
+            kinds_text(row["kinds"]),
+            row["nothing_found"],
+            row["not_applicable"],
+            row["failed"],
+        ]
+        for row in section.rates.filter(t=section.start).iter_rows(named=True)
+    ]
+    return _table([*_RATES, *_UNJUDGED], rows)
+
+
+def _tested(section: Section) -> list[str]:
+    rows = [
+        [
+            section.names[row["rule"]] if row["rule"] else f"family {row['family']}" if row["family"] else "all rules",
+            f"{row['rejected']}/{row['tests']}",
+            percent(row["share"]),
+            row["powerless"],
+            "–" if row["p_corrected"] is None else p_text(row["p_corrected"]),
+        ]
+        for row in section.tests.iter_rows(named=True)
+    ]
+    table = _table(["rules", "rejected", "share", "cannot reject", "corrected p"], rows)
+    return ["#### How many tests reject", "", *table] if rows else []
+
+
+def _straying(section: Section) -> list[str]:
+    rows = [
+        [
+            row["part"],
+            section.names[row["rule"]],
+            percent(row["rate"]),
+            percent(row["whole"]),
+            p_text(row["p_corrected"]),
+        ]
+        for row in section.straying[section.start].iter_rows(named=True)
+    ]
+    table = _table(["part", "rule", "strays in", "pairs violated", "corrected p"], rows)
+    return ["#### What the whole hides", "", *table] if rows else []
 
 
 def _relation(part: RelationPage, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
@@ -179,22 +240,9 @@ def _relation(part: RelationPage, figure: Callable[[Chart], list[str]]) -> Itera
     yield from (f"### Relation {section.relation}, in {section.unit}", "", words, "")
     for chart in part.charts:
         yield from figure(chart)
-    yield from _table(
-        ["rule", "violated", "rate", "95 % interval", "median", "worst", "not applicable", "failed"],
-        [
-            [
-                row["name"],
-                f"{row['violated']}/{row['judged']}",
-                percent(row["rate"]),
-                interval(row["low"], row["high"]) if row["judged"] else "–",
-                severity_text(row["median"]),
-                severity_text(row["worst"]),
-                row["not_applicable"],
-                row["failed"],
-            ]
-            for row in section.rates.filter(t=section.start).iter_rows(named=True)
-        ],
-    )
+    yield from _rates(section)
+    yield from _tested(section)
+    yield from _straying(section)
     sure = [row for row in section.slices[section.start].iter_rows(named=True) if row["p_corrected"] <= 0.05]
     if sure:
         rows = [[slice_words(row), p_text(row["p_corrected"])] for row in sure]

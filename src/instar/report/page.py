@@ -13,6 +13,7 @@ import polars as pl
 
 from instar import __version__
 from instar.analysis import Run
+from instar.analysis.rejections import LEVEL
 from instar.engine import DEFAULT, stored_judging
 from instar.report.chart import PAGE_FONT, STATIC, Chart, columns, config
 from instar.report.compared import Comparison, common_cases, compare, run_names
@@ -23,7 +24,18 @@ from instar.report.marks import roles_of
 from instar.report.panels import PanelContent, panels_of_relation, panels_of_run, panels_of_runs
 from instar.report.section import Section, make_section
 from instar.report.sentences import headline, over_cases_text, slice_words
-from instar.report.words import ONE_SIDED, count_of, interval, of_total, p_text, percent, points, severity_text
+from instar.report.words import (
+    ONE_SIDED,
+    count_of,
+    interval,
+    kinds_text,
+    of_total,
+    p_text,
+    percent,
+    points,
+    scores_text,
+    severity_text,
+)
 from instar.spelling import spell_value
 from instar.store import Row
 
@@ -218,7 +230,8 @@ def page(report: Report) -> str:
     environment.globals.update(
         percent=percent, interval=interval, severity_text=severity_text, headline=headline,
         over_cases_text=over_cases_text, roles_of=roles_of, slice_words=slice_words, points=points, p_text=p_text,
-        count_of=count_of, of_total=of_total, one_sided=ONE_SIDED,
+        level=LEVEL, count_of=count_of, kinds_text=kinds_text, scores_text=scores_text, of_total=of_total,
+        one_sided=ONE_SIDED,
     )
     # fmt: on
     styles = "".join((STATIC / name).read_text("utf-8") for name in ("base.css", "report.css"))

@@ -18,7 +18,7 @@ from instar.image import Crop, Image, Unreadable
 from instar.outputs import Output, output_kind
 from instar.relations import Relation, Row, own_equivariance, rule
 from instar.report.picture import Annotated, pair_picture, write_png
-from instar.report.words import measured
+from instar.report.words import measured, scores_text
 from instar.scene import Track
 from instar.shapes import Shape
 from instar.store import Manifest, Store
@@ -85,7 +85,8 @@ def load_source(run: Run, case: str, *, judging: str = DEFAULT, dataset: str | P
 def load_pair(run: Run, verdict: Row, *, judging: str = DEFAULT, dataset: str | Path | None = None) -> Pair:
     """A verdict's pair; its follow-up is made anew from the rule. Raises one of `CannotDraw`.
 
-    A verdict has `case`, `rule`, `target` and `severity`, and may have `kind`, `worst` and the `draw` that shows it.
+    A verdict has `case`, `rule`, `target` and `severity`, and may have `kind`, `worst`,
+    both scores and the `draw` that shows it.
     Of the answers only that is shown which the judging takes notice of.
     """
     store, manifest = run.store, run.manifest
@@ -106,6 +107,7 @@ def load_pair(run: Run, verdict: Row, *, judging: str = DEFAULT, dataset: str | 
         f"{verdict['case']}   target {verdict['target']}"
         + (f"   {verdict['kind']}" if verdict.get("kind") else "")
         + (f"   worst: {verdict['worst']}" if verdict.get("worst") else "")
+        + f"   {scores_text(verdict)}".rstrip()
     )
     return Pair(
         _annotated(source, first.shapes(target)),
@@ -117,8 +119,9 @@ def load_pair(run: Run, verdict: Row, *, judging: str = DEFAULT, dataset: str | 
 
 
 def _confidence(store: Store, judging: str, relation: Relation) -> float:
-    """Below which score a judging takes no notice of an answer."""
-    return float(stored_judging(store, judging).of(relation).get("confidence", 0.0))
+    """Below which score a judging takes no notice of an answer: its confidence, less the margin where it has one."""
+    options = stored_judging(store, judging).of(relation)
+    return float(options.get("confidence", 0.0)) - float(options.get("margin", 0.0))
 
 
 def _answer(store: Store, manifest: Manifest, case: str, follow_up: str, draw: int) -> Output:

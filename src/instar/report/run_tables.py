@@ -26,11 +26,12 @@ def _groups(table: pl.DataFrame, what: str) -> list[Table]:
             str(row["rules"]),
             f"{row['violated']}/{row['judged']}",
             rate_text(row["rate"], row["low"], row["high"], digits=1),
+            str(row["nothing_found"]),
         ]
         for row in table.sort("rate", descending=True, nulls_last=True).iter_rows(named=True)
     ]
-    caption = f"Cases that violate at least one rule of the {what}, with the 95 % interval"
-    return [Table(caption, [what, "rules", "cases", "share"], rows)]
+    caption = f"Cases that violate at least one rule of the {what}, with the 95 % interval; cases with nothing found"
+    return [Table(caption, [what, "rules", "cases", "share", "nothing found"], rows)]
 
 
 def _counts(run: Run, threshold: float | None, judging: str) -> list[Table]:

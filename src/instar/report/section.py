@@ -8,7 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from instar.analysis import ANY, Run, Severities, costs, coverage, curve, rates, selected, slices
+from instar.analysis import ANY, Run, Severities, costs, coverage, curve, judged_pairs, rates, selected, slices
+from instar.analysis.parts import SCHEMA as STRAYING
+from instar.analysis.parts import straying_parts
+from instar.analysis.rates import Judged
 from instar.engine import DEFAULT
 from instar.relations import rule
 from instar.report.words import threshold_text
@@ -26,7 +29,9 @@ class Section:
 
     `rates` has a row per rule and threshold, with `order`, its place among the most violated ones there; identity is in
     it, and nowhere else but in `curves`. `names` has what each rule is called, `strayed` counts the pairs with a
-    severity above 0. `coverage` is between rules, or between families where `by_family`.
+    severity above 0, `judged` says what became of all pairs, `tests` how many of its tests
+    reject where it is one, `straying` which parts stray more often than the whole, at each threshold.
+    `coverage` is between rules, or between families where `by_family`.
     """
 
     relation: str
@@ -36,6 +41,9 @@ class Section:
     names: Mapping[str, str]
     families: Mapping[str, Sequence[str]]
     strayed: int
+    judged: Judged
+    tests: pl.DataFrame
+    straying: Sequence[pl.DataFrame]
     noise: Row | None
     rates: pl.DataFrame
     curves: pl.DataFrame
@@ -60,6 +68,11 @@ class Section:
         """Which thresholds are not above the system's own noise."""
         floor = self.noise["floor"] if self.noise else None
         return [t for t, value in enumerate(self.grid) if floor and value <= floor]
+
+    @property
+    def hides_parts(self) -> bool:
+        """Whether parts stray more often than the whole, at any threshold."""
+        return any(table.height for table in self.straying)
 
     def at(self, t: int) -> pl.DataFrame:
         """The rates at a threshold, most violated first, without identity."""
@@ -106,6 +119,9 @@ def make_section(run: Run, relation: str, *, threshold: float | None = None, jud
         dict(known.select("rule", "name").iter_rows()),
         families,
         int((cases.severity > 0).sum()),
+        judged_pairs(cases, changing),
+        run.tests(judging=judging, relation=relation),
+        _straying(run, relation, grid, start, judging),
         noise.row(0, named=True) if len(noise) else None,
         rates_per_threshold(severities, known, grid),
         _curves(run, relation, grid, judging, bool(changing)),
@@ -178,6 +194,15 @@ def _coverage(severities: Severities, known: pl.DataFrame, grid: Sequence[float]
     table = _with_t([coverage(severities, dict.fromkeys(severities.rules, value)) for value in grid])
     names = dict(known.select("rule", "name").iter_rows())
     return table.with_columns(pl.col("of", "by").replace(names))
+
+
+def _straying(run: Run, relation: str, grid: Sequence[float], start: int, judging: str) -> list[pl.DataFrame]:
+    """Parts that stray more often than the whole; below the usual threshold it would be everybody's noise."""
+    matrix = run.part_matrix(relation, judging)
+    if matrix is None:
+        return [pl.DataFrame(schema=STRAYING)] * len(grid)
+    tables = [straying_parts(matrix, dict.fromkeys(matrix.rules, value)) for value in grid]
+    return [table if t >= start else table.clear() for t, table in enumerate(tables)]
 
 
 def _slices(run: Run, severities: Severities, grid: Sequence[float]) -> list[pl.DataFrame]:

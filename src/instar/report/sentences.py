@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
+from instar.analysis import kind_counts
+from instar.analysis.rates import Judged
+from instar.analysis.rejections import LEVEL
 from instar.report.section import Section
-from instar.report.words import SPACE, count_of, interval, of_total, percent, severity_text
+from instar.report.words import SPACE, count_of, interval, kinds_text, listed, of_total, p_words, percent, severity_text
 from instar.store import Row
 
 
 def headline(section: Section, t: int) -> list[str]:
-    """What a relation's rules found at a threshold: the finding first, then the extremes, the gaps and the noise."""
-    whole, table = section.whole(t), section.at(t)
+    """What a relation's rules found at a threshold: how much was judged where that is little, the finding, the
+    extremes, the gaps and the noise."""
+    whole, table, unjudged = section.whole(t), section.at(t), unjudged_words(section.judged)
     at = f"At a threshold of {section.with_unit(section.grid[t])}"
     if table.is_empty():
         return ["The suite has no rule of this relation but identity.", *_noise(section, t)]
     if not whole["judged"]:
         return [
-            f"{at}, nothing was judged: no case has a severity under this relation.",
-            *_gaps(table),
+            *(unjudged or [f"{at}, nothing was judged: no case has a severity under this relation."]),
+            *_gaps(section.judged),
             *_noise(section, t),
         ]
     rules = "the only rule" if table.height == 1 else f"at least one of {table.height} rules"
     return [
+        *unjudged,
         f"{at}, {_violating(whole)} {rules} "
         f"({percent(whole['rate'])}, 95{SPACE}% interval {interval(whole['low'], whole['high'])}).",
+        *rejection_words(section.tests),
+        *straying_words(section.straying[t], section.names),
         *_extremes(table),
-        *_gaps(table),
+        *_kinds(table),
+        *_gaps(section.judged),
         *_noise(section, t),
     ]
 
@@ -50,11 +60,34 @@ def _extremes(table: pl.DataFrame) -> list[str]:
     return [most, f"The least violated rule is {best['name']}: {_violating(best)} it."]
 
 
-def _gaps(table: pl.DataFrame) -> list[str]:
-    missing, failed = int(table["not_applicable"].sum()), int(table["failed"].sum())
-    if not missing and not failed:
+def unjudged_words(judged: Judged) -> list[str]:
+    """What comes before everything else where nothing, or less than half of the pairs, was judged."""
+    if not judged["pairs"] or 2 * judged["judged"] >= judged["pairs"]:
+        return []
+    empty = of_total(judged["empty"], judged["cases"], "source image")
+    if not judged["judged"]:
+        words = f"The system found nothing in {empty}, so that nothing could be judged."
+        return [words] if judged["nothing_found"] else []
+    share = f" ({percent(judged['judged'] / judged['pairs'])})"
+    return [
+        *([f"The system found nothing in {empty}."] if 2 * judged["empty"] >= judged["cases"] else []),
+        f"Only {of_total(judged['judged'], judged['pairs'], 'pair')} {'was' if judged['pairs'] == 1 else 'were'} "
+        f"judged{share}, and rates are over these alone.",
+    ]
+
+
+def _kinds(table: pl.DataFrame) -> list[str]:
+    kinds = [{"kind": name, "count": count} for name, count in kind_counts(table).items()]
+    hits = int(table["violated"].sum())
+    return [f"Of the {count_of(hits, 'violation')}, by kind: {kinds_text(kinds)}."] if kinds else []
+
+
+def _gaps(judged: Judged) -> list[str]:
+    nothing, missing, failed = judged["nothing_found"], judged["not_applicable"], judged["failed"]
+    if judged["judged"] == judged["pairs"]:
         return ["Every pair was judged."]
     return [
+        *([f"In {count_of(nothing, 'pair')} nothing was found in either image."] if nothing else []),
         *([f"{count_of(missing, 'pair')} {'was' if missing == 1 else 'were'} not applicable."] if missing else []),
         *([f"{count_of(failed, 'pair')} failed."] if failed else []),
     ]
@@ -79,6 +112,70 @@ def _noise(section: Section, t: int) -> list[str]:
     if t in section.below_noise:
         words.append("This threshold is not above that noise floor, so rates here say little about the rules.")
     return words
+
+
+SHOWN_RULES = 3
+"""Rules of which the straying parts are told in sentences; the table has all."""
+
+
+def straying_words(table: pl.DataFrame, names: Mapping[str, str]) -> list[str]:
+    """Which parts stray beyond the threshold more often than their pairs violate the rule, by name."""
+    words = []
+    by_rule = list(table.group_by("rule", maintain_order=True))
+    for _, part in by_rule[:SHOWN_RULES]:
+        rates = sorted({percent(rate) for rate in part["rate"].sort()}, key=lambda text: float(text.strip("<>%\xa0")))
+        shares = rates[0] if len(rates) == 1 else f"{rates[0]} to {rates[-1]}"
+        whole = float(part["whole"].max())  # type: ignore[arg-type]
+        words.append(
+            f"{listed(part['part'].sort().to_list())} stray{'s' if len(part) == 1 else ''} beyond the threshold in "
+            f"{shares} of the judged pairs under {names[part['rule'][0]]}, although "
+            + (f"only {percent(whole)} of them violate it." if whole else "none of them violates it.")
+        )
+    if len(by_rule) > SHOWN_RULES:
+        more = len(by_rule) - SHOWN_RULES
+        words.append(f"Under {count_of(more, 'more rule')} single parts stray more often than the whole, too.")
+    return words
+
+
+def rejection_words(tests: pl.DataFrame, level: float = LEVEL) -> list[str]:
+    """What a run's statistical tests say together: of all, and of each family where there are several."""
+    together = pl.col("rule").is_null() & pl.col("family").is_null()
+    if tests.filter(together).is_empty():
+        return []
+    whole = tests.filter(together).row(0, named=True)
+    words = []
+    if whole["tests"]:
+        chance = f"{percent(level)} would be chance"
+        words.append(f"Statistical tests: {_rejected(whole)}, {chance} ({_corrected(whole)}).")
+        families = tests.filter(pl.col("rule").is_null() & pl.col("family").is_not_null() & (pl.col("tests") > 0))
+        if families.height > 1:
+            rows = families.sort("share", descending=True, maintain_order=True).iter_rows(named=True)
+            shares = [
+                f"{row['family']} {percent(row['share'])} of {row['tests']:,} ({_corrected(row)})" for row in rows
+            ]
+            words.append(f"By family they reject: {', '.join(shares)}.")
+    if whole["powerless"]:
+        least = tests.filter(pl.col("powerless") > 0).select(pl.col("p_least").min()).item()
+        every = "The tests" if not whole["tests"] else count_of(whole["powerless"], "further test")
+        words.append(
+            f"{every} cannot reject with so few samples: the least p that is possible is "
+            f"{least:.2g}, above the level of {level:g}. "
+            "It takes more predictions of each input."
+        )
+    noisy = tests.filter((pl.col("family") == "identity") & (pl.col("p_corrected") <= level))
+    return words + [
+        f"Where nothing was changed the tests reject too: {_rejected(row)} ({p_words(row['p_corrected'])}). The "
+        "system does not answer the same input from one distribution, so that the tests say little about the rules."
+        for row in noisy.iter_rows(named=True)
+    ]
+
+
+def _rejected(row: Row) -> str:
+    return f"rejected in {percent(row['share'])} of {count_of(row['tests'], 'test')}"
+
+
+def _corrected(row: Row) -> str:
+    return f"corrected {p_words(row['p_corrected'])}"
 
 
 _LESS_AND_MORE = {

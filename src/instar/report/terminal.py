@@ -11,15 +11,27 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from instar.analysis import ANY, Run
+from instar.analysis import ANY, Run, kind_counts
 from instar.analysis.rates import AnyRule
+from instar.analysis.rejections import LEVEL
 from instar.engine import DEFAULT, Outcome
 from instar.relations import MarkedPair
 from instar.report.marks import marked_pairs
-from instar.report.sentences import over_cases_text
-from instar.report.words import ONE_SIDED, count_of, duration, interval, of_total, p_text, percent, severity_text
+from instar.report.sentences import over_cases_text, rejection_words, straying_words, unjudged_words
+from instar.report.words import (
+    ONE_SIDED,
+    count_of,
+    duration,
+    interval,
+    kinds_text,
+    of_total,
+    p_text,
+    percent,
+    scores_text,
+    severity_text,
+)
 
-_HEADS = {"not_applicable": "n/a", "failed": "failed"}
+_HEADS = {"nothing_found": "nothing found", "not_applicable": "n/a", "failed": "failed"}
 FAILURES = ("error", "timeout", "crashed")
 
 
@@ -70,9 +82,15 @@ def show_run(
     console.print(
         f"[bold]{manifest.system.name}[/] · {', '.join(manifest.suites)} · judging {judging}", highlight=False
     )
+    for sentence in unjudged_words(run.judged(judging, group=group)):
+        console.print(sentence, style="bold yellow", highlight=False)
     _rates(console, rates.join(over_cases, on="rule", how="anti"), names, limit)
-    one_sided = rates.select((pl.col("worst") == math.inf).any()).item()
-    _whole(console, run.any_rule(threshold, p=p, judging=judging, group=group), run.units(), one_sided=one_sided)
+    changing = rates.filter(pl.col("rule").is_in(run.changing_rules()))
+    _whole(console, run.any_rule(threshold, p=p, judging=judging, group=group), run.units(), changing)
+    for sentence in straying_words(run.straying_parts(threshold, judging=judging), names):
+        console.print(sentence, style="bold", highlight=False)
+    for sentence in rejection_words(run.tests(p or LEVEL, judging=judging), p or LEVEL):
+        console.print(sentence, highlight=False)
     _families(console, run.family_rates(threshold, p=p, judging=judging, group=group))
     _noise(console, run.noise(judging), rates)
     for row in over_cases.filter(pl.col("severity").is_not_null()).iter_rows(named=True):
@@ -89,7 +107,7 @@ def _rates(console: Console, rates: pl.DataFrame, names: Mapping[str, str], limi
     ranked = rates.sort(["rate", "median"], descending=True, nulls_last=True)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("rule", overflow="fold", min_width=30)
-    extra = [name for name in ("not_applicable", "failed") if ranked[name].sum()]
+    extra = [name for name in _HEADS if ranked[name].sum()]
     for name in ("violated", "rate", "95 % int.", "median", "worst", *(_HEADS[name] for name in extra)):
         table.add_column(name, justify="right", no_wrap=True)
     for row in ranked.head(limit or ranked.height).iter_rows(named=True):
@@ -111,9 +129,11 @@ def _rates(console: Console, rates: pl.DataFrame, names: Mapping[str, str], limi
         )
 
 
-def _whole(console: Console, whole: AnyRule, units: Mapping[str, str], *, one_sided: bool) -> None:
+def _whole(console: Console, whole: AnyRule, units: Mapping[str, str], rates: pl.DataFrame) -> None:
     if not whole["judged"]:
         return
+    one_sided = rates.select((pl.col("worst") == math.inf).any()).item()
+    kinds = [{"kind": name, "count": count} for name, count in kind_counts(rates).items()]
     unit = "; ".join(units.values() if len(units) == 1 else (f"{unit} ({name})" for name, unit in units.items()))
     console.print(
         f"[bold]{of_total(whole['violated'], whole['judged'], 'case')}[/] "
@@ -122,6 +142,8 @@ def _whole(console: Console, whole: AnyRule, units: Mapping[str, str], *, one_si
         f"Severity is in {unit}." + (f" ∞: {ONE_SIDED}." if one_sided else ""),
         highlight=False,
     )
+    if kinds:
+        console.print(f"violations by kind: {kinds_text(kinds)}", style="dim", highlight=False)
 
 
 def _families(console: Console, families: pl.DataFrame) -> None:
@@ -145,6 +167,7 @@ def _worst(console: Console, run: Run, worst: pl.DataFrame, names: Mapping[str, 
             Text(names.get(row["rule"], row["rule"])),
             row["kind"] or "",
             f"target {row['target']}",
+            scores_text(row),
         )
     console.print(table)
     for pair in filter(None, marked_pairs(run.store, worst.head(5).to_dicts(), judging)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 SPACE = "\u00a0"
 ONE_SIDED = "found in only one of the two images"
@@ -64,6 +64,18 @@ def p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.2g}"
 
 
+def p_words(p: float) -> str:
+    """A p value in a sentence; a small one by its order of magnitude.
+
+    >>> p_words(0.031), p_words(0.0004), p_words(3e-6), p_words(0.0)
+    ('p = 0.031', 'p < 0.001', 'p < 1e-5', 'p < 1e-9')
+    """
+    if p >= 0.001:
+        return f"p = {p:.2g}"
+    order = min(9, int(-math.log10(p))) if p > 0 else 9
+    return f"p < {'0.001' if order == 3 else f'1e-{order}'}"
+
+
 def count_of(number: int, word: str) -> str:
     """A number with its noun.
 
@@ -80,6 +92,37 @@ def of_total(number: int, total: int, word: str) -> str:
     ('3 of 1,200 cases', '1 of 1 case')
     """
     return f"{number:,} of {total:,} {word}{'' if total == 1 else 's'}"
+
+
+def kinds_text(kinds: Sequence[Mapping[str, object]]) -> str:
+    """How many violations are of each kind.
+
+    >>> kinds_text([{"kind": "lost", "count": 1200}, {"kind": "doubled", "count": 3}])
+    '1,200 lost, 3 doubled'
+    """
+    return ", ".join(f"{each['count']:,} {each['kind']}" for each in kinds)
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Names in a sentence; of many the first.
+
+    >>> listed(["left_ankle", "right_ankle"]), listed(["a", "b", "c"], 2)
+    ('left_ankle and right_ankle', 'a, b and 1 more')
+    """
+    shown = [*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])]
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+
+
+def scores_text(verdict: Mapping[str, object]) -> str:
+    """How sure the system was of what a verdict is about, in the source and in the follow-up; empty where not known.
+
+    >>> scores_text({"source_score": 0.62, "follow_up_score": None})
+    'scores 0.62 → none'
+    """
+    scores = verdict.get("source_score"), verdict.get("follow_up_score")
+    if scores == (None, None):
+        return ""
+    return "scores " + " → ".join("none" if score is None else f"{score:.2f}" for score in scores)
 
 
 def severity_text(severity: float | None) -> str:

@@ -236,6 +236,8 @@ _ENVIRONMENT.filters.update(
     interval=_interval,
     bracketed=lambda row: f"({_interval(row)})" if row["judged"] else "",
     points=words.points,
+    kinds=words.kinds_text,
+    scores=words.scores_text,
     p=words.p_text,
     count=lambda number: f"{number:,}",
 )

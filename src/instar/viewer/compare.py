@@ -9,6 +9,7 @@ import polars as pl
 
 from instar.analysis import Severities
 from instar.analysis.rates import rated
+from instar.analysis.severities import NOTHING_FOUND
 from instar.engine import DEFAULT
 from instar.store import Row
 from instar.viewer.index import Index
@@ -56,8 +57,8 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
                 "rule": rule,
                 "name": names[rule].name,
                 "judged": count,
-                "a": rated(int(a.sum()), count),
-                "b": rated(int(b.sum()), count),
+                "a": rated(int(a.sum()), count, empty=int((first.status[number] == NOTHING_FOUND).sum())),
+                "b": rated(int(b.sum()), count, empty=int((second.status[number] == NOTHING_FOUND).sum())),
                 "only_a": int((a & ~b).sum()),
                 "only_b": int((b & ~a).sum()),
                 "both": int((a & b).sum()),
@@ -70,6 +71,7 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
     return {
         **here,
         "rows": rows,
+        "judged": bool(both.any()),
         "pairs": _pairs(viewer, filters, numbers, indexes, first, second, limits),
         "everything": address("/compare", {name: value for name, value in shared.items() if name != "rule"}),
         "swapped": address("/compare", {**shared, "a": numbers[1], "b": numbers[0]}),

@@ -12,7 +12,9 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.analysis import Run, Severities, noise, rates
-from instar.analysis.severities import Numbers
+from instar.analysis.parts import SCHEMA as STRAYING
+from instar.analysis.parts import PartMatrix, straying_parts
+from instar.analysis.severities import Numbers, shown_status
 from instar.engine import DEFAULT, bound_rules, judge, make_plan
 from instar.relations import Rule
 from instar.report.words import severity_text
@@ -24,9 +26,11 @@ Codes = npt.NDArray[np.int32]
 COLUMNS = ("case", "target", "rule", "severity", "kind", "status", "reason")
 DRAW = "draw"
 """Of several follow-ups the one that shows the verdict, where its relation names one."""
-STATUSES = ("ok", "not applicable", "error", "timeout", "crashed")
-OK, NOT_APPLICABLE = 0, 1
-FAILED = STATUSES[2:]
+SCORES = ("source_score", "follow_up_score")
+"""How sure the system was in both images, where the relation measures it."""
+STATUSES = ("ok", "nothing found", "not applicable", "error", "timeout", "crashed")
+OK, NOTHING_FOUND, NOT_APPLICABLE = range(3)
+FAILED = STATUSES[3:]
 MOST_VALUES = 20
 """A column with more different texts is a name, not a slice."""
 _SHOWN = ("case", "path", "hash", "width", "height", "status", "message", "attributes", "properties")
@@ -67,6 +71,8 @@ class Pairs:
     status: Codes
     reason: Codes
     draw: Codes
+    source_score: npt.NDArray[np.float64]
+    follow_up_score: npt.NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.case)
@@ -103,12 +109,15 @@ class Index:
     slices: Mapping[str, Slice]
     described: pl.DataFrame
     over_cases: pl.DataFrame
+    tests: pl.DataFrame
+    part_matrices: tuple[PartMatrix, ...]
     predictions: Mapping[str, int]
     planned: int
     judgings: tuple[str, ...]
     verdicts: Pairs
     _groups: dict[str, Group] = field(default_factory=dict)
     _matrices: dict[str, Severities] = field(default_factory=dict)
+    _straying: dict[float | None, pl.DataFrame] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock)
 
     def group(self, name: str = "") -> Group:
@@ -122,7 +131,9 @@ class Index:
         rows = self.verdicts
         if name:
             of_group = np.array([target.rpartition("/")[2] == name for target in self.targets] or [False])
-            members = of_group[rows.target]
+            whole = np.array([target == "whole" for target in self.targets] or [False])
+            # where nobody was found, no part was
+            members = of_group[rows.target] | (whole[rows.target] & (rows.status == NOTHING_FOUND))
             if self.group().pairs is rows:  # one target each: the order of all of them is that of some of them
                 order = self.group().by_severity
                 return Group(rows.at(members), (np.cumsum(members) - 1)[order[members[order]]])
@@ -144,7 +155,7 @@ class Index:
         status, kind = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
         at = pairs.rule, pairs.case
         severity[at], kind[at] = pairs.severity, pairs.kind
-        status[at] = np.minimum(pairs.status, 2) + 1  # 0 is absent; whatever failed, failed
+        status[at] = np.minimum(pairs.status, 3) + 1  # 0 is absent; whatever failed, failed
         return Severities(tuple(rule.id for rule in self.rules), self.cases, severity, status, kind, tuple(self.kinds))
 
     def thresholds(self, threshold: float | None = None) -> dict[str, float]:
@@ -158,6 +169,15 @@ class Index:
         limits = self.thresholds(threshold)
         limits = {name: limits[name] for name in self.rule_ids("case")}
         return rates(self.matrix(group), limits)
+
+    def straying(self, threshold: float | None = None) -> pl.DataFrame:
+        """Parts that stray surely more often than their pairs violate the rule, as `Run.straying_parts` has them."""
+        with self._lock:
+            if threshold not in self._straying:
+                limits = self.thresholds(threshold)
+                tables = [straying_parts(one, limits) for one in self.part_matrices]
+                self._straying[threshold] = pl.concat([pl.DataFrame(schema=STRAYING), *tables])
+            return self._straying[threshold]
 
     def noise(self) -> pl.DataFrame:
         identity = {rule.relation: rule.id for rule in self.rules if rule.family == "identity"}
@@ -192,15 +212,9 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
     rules = _rule_facts(run, bound)
     facts = store.cases()
     facts = facts.select(name for name in _SHOWN if name in facts.columns)
-    numbers = {
-        "case": Numbers(),
-        "rule": Numbers([rule.id for rule in rules]),
-        "target": Numbers(),
-        "kind": Numbers([""]),
-        "status": Numbers(STATUSES),
-        "reason": Numbers([""]),
-    }
-    parts = [_coded(part, numbers) for part in store.verdict_parts(judging, (*COLUMNS, DRAW))]
+    known = {"rule": [rule.id for rule in rules], "kind": [""], "status": STATUSES, "reason": [""]}
+    numbers = {name: Numbers(known.get(name, ())) for name in COLUMNS if name != "severity"}
+    parts = [_coded(part, numbers) for part in store.verdict_parts(judging, (*COLUMNS, DRAW, *SCORES))]
     texts = {name: [text or "" for text in one.known] for name, one in numbers.items()}
     cases, rows = _sorted_cases(texts["case"], facts["case"], parts)
     described = run.described() if facts.height else pl.DataFrame({"case": pl.Series([], dtype=pl.String)})
@@ -224,6 +238,8 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
         slices=dict(_slices(described, cases)),
         described=described,
         over_cases=_over_cases(store, judging, rules),
+        tests=run.tests(judging=judging),
+        part_matrices=tuple(filter(None, (run.part_matrix(relation, judging) for relation in run.grids()))),
         predictions=dict(counted.iter_rows()),
         planned=len(keys) * facts.filter(pl.col("status") == "ok").height,
         judgings=tuple(store.judgings()),
@@ -232,6 +248,7 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
     if store.judging_info(judging) != judged:  # what was read may lack some
         raise OSError(f"{store.folder}: judged anew while it was read")
     made.matrix()  # here, where nobody waits for it
+    made.straying()
     for name in made.groups:
         made.group(name)
     return made
@@ -261,6 +278,7 @@ def _digest(*what: object) -> str:
 def _coded(part: pl.DataFrame, numbers: Mapping[str, Numbers]) -> Pairs:
     """Verdicts of cases in numbers; those over many cases have no case, and are left out."""
     part = part.filter(pl.col("case").is_not_null()) if part["case"].null_count() else part
+    part = part.with_columns(shown_status()) if "reason" in part.columns else part
     none = np.zeros(len(part), np.int32)
     columns = {
         name: numbers[name](part[name].fill_null("")).astype(np.int32) if name in part.columns else none
@@ -268,7 +286,12 @@ def _coded(part: pl.DataFrame, numbers: Mapping[str, Numbers]) -> Pairs:
         if name != "severity"
     }
     columns[DRAW] = part[DRAW].fill_null(0).to_numpy().astype(np.int32) if DRAW in part.columns else none
-    return Pairs(severity=part["severity"].fill_null(np.nan).to_numpy().astype(np.float64), **columns)
+    absent = np.full(len(part), np.nan)
+    severity, *scores = (
+        part[name].fill_null(np.nan).to_numpy().astype(np.float64) if name in part.columns else absent
+        for name in ("severity", *SCORES)
+    )
+    return Pairs(severity=severity, source_score=scores[0], follow_up_score=scores[1], **columns)
 
 
 def _sorted_cases(known: Sequence[str], stored: pl.Series, parts: list[Pairs]) -> tuple[pl.Series, Pairs]:
@@ -278,10 +301,10 @@ def _sorted_cases(known: Sequence[str], stored: pl.Series, parts: list[Pairs]) -
     place = cases.search_sorted(judged).to_numpy() if len(judged) else np.empty(0, np.int64)
     rows = {
         name: np.concatenate([getattr(part, name) for part in parts] or [np.empty(0, np.int32)])
-        for name in (*COLUMNS, DRAW)
+        for name in (*COLUMNS, DRAW, *SCORES)
     }
     rows["case"] = place.astype(np.int32)[rows["case"]]
-    rows["severity"] = rows["severity"].astype(np.float64)
+    rows |= {name: rows[name].astype(np.float64) for name in ("severity", *SCORES)}
     order = np.argsort(_keys(rows["case"], rows["rule"]), kind="stable")
     return cases, Pairs(**rows).at(order)
 
@@ -291,11 +314,12 @@ def _keys(case: Codes, rule: Codes) -> npt.NDArray[np.int64]:
 
 
 def _worst(rows: Pairs) -> Pairs:
-    """The first among the worst of each pair; what has no severity comes last."""
+    """The first among the worst of each pair; what has no severity comes last, and nothing found after all else."""
     keys = _keys(rows.case, rows.rule)
     if not len(keys) or (np.diff(keys) > 0).all():
         return rows
-    order = np.lexsort((np.where(np.isnan(rows.severity), 1.0, -rows.severity), keys))
+    bare = np.where(rows.status == NOTHING_FOUND, 2.0, 1.0)
+    order = np.lexsort((np.where(np.isnan(rows.severity), bare, -rows.severity), keys))
     return rows.at(order[np.concatenate([[True], np.diff(keys[order]) > 0])])
 
 

@@ -12,9 +12,10 @@ import numpy.typing as npt
 import polars as pl
 from starlette.exceptions import HTTPException
 
-from instar.analysis import any_rule, group_rates
+from instar.analysis import any_rule, group_rates, judged_pairs
 from instar.engine import DEFAULT
 from instar.report.marks import marked_pairs
+from instar.report.sentences import rejection_words, straying_words, unjudged_words
 from instar.report.words import distinct_names, severity_text
 from instar.store import Row, Store
 from instar.viewer import charts
@@ -110,17 +111,22 @@ def _verdict(index: Index, group: str, number: int, rule: RuleFacts) -> Row | No
 
 def _verdict_at(index: Index, pairs: Pairs, at: int) -> Row:
     """A verdict in words."""
-    severity = float(pairs.severity[at])
     return {
         "case": index.cases[int(pairs.case[at])],
         "rule": index.rules[int(pairs.rule[at])].id,
         "target": index.targets[int(pairs.target[at])],
-        "severity": None if np.isnan(severity) else severity,
+        "severity": _known(pairs.severity[at]),
         "kind": index.kinds[int(pairs.kind[at])],
         "status": index.statuses[int(pairs.status[at])],
         "reason": index.reasons[int(pairs.reason[at])],
         "draw": int(pairs.draw[at]),
+        "source_score": _known(pairs.source_score[at]),
+        "follow_up_score": _known(pairs.follow_up_score[at]),
     }
+
+
+def _known(number: np.float64) -> float | None:
+    return None if np.isnan(number) else float(number)
 
 
 def card(index: Index, filters: Filters, pairs: Pairs, at: int, *, width: int = 480) -> Row:
@@ -209,7 +215,7 @@ def _form(index: Index) -> dict[str, object]:
         "judgings": index.judgings,
         "grid": grid_of(index),
         "sorts": SORTS,
-        "statuses": [*STATES, *index.statuses[2:]],
+        "statuses": [*STATES, *index.statuses[3:]],
     }
 
 
@@ -382,6 +388,10 @@ def _run_card(viewer: Viewer, filters: Filters) -> Row:
         "rows": _rate_rows(index, filters, {row["relation"]: row["floor"] for row in noise}),
         "noise": noise,
         "whole": any_rule(index.matrix(), limits),
+        "tests": rejection_words(index.tests),
+        "straying": straying_words(index.straying(filters.threshold), {rule.id: rule.name for rule in index.rules}),
+        "tested": _tested(index),
+        "unjudged": unjudged_words(judged_pairs(index.matrix(), list(limits))),
         "over_cases": index.over_cases.to_dicts(),
         "curves": charts.curves(index),
         "cases": index.facts.height,
@@ -421,6 +431,13 @@ def _rate_rows(index: Index, filters: Filters, floors: Mapping[str, float | None
             }
         )
     return rows
+
+
+def _tested(index: Index) -> list[Row]:
+    """The tests of each rule, those that reject most often first."""
+    names = {rule.id: rule.name for rule in index.rules}
+    table = index.tests.filter(pl.col("rule").is_not_null()).sort("share", descending=True, nulls_last=True)
+    return [{**row, "name": names[row["rule"]]} for row in table.iter_rows(named=True)]
 
 
 def _families(index: Index, filters: Filters, limits: Mapping[str, float]) -> list[Row]:

@@ -13,9 +13,9 @@ import polars as pl
 
 from instar.engine import DEFAULT
 from instar.store import Row
-from instar.viewer.index import FAILED, NOT_APPLICABLE, OK, Bools, Index, Pairs
+from instar.viewer.index import FAILED, NOT_APPLICABLE, NOTHING_FOUND, OK, Bools, Index, Pairs
 
-STATES = ("violated", "kept", "not applicable", "failed")
+STATES = ("violated", "kept", "nothing found", "not applicable", "failed")
 SORTS = {"": "severity, worst first", "least": "severity, least first", "case": "case", "rule": "rule"}
 FILTERING = ("rule", "family", "relation", "group", "status", "kind", "slice", "q")
 """The filters that narrow what matches, as their chips name them."""
@@ -128,12 +128,13 @@ def matches(index: Index, filters: Filters) -> Matches:
 
 
 def state_masks(index: Index, pairs: Pairs, threshold: float | None) -> dict[str, Bools]:
-    """Which pairs are violated, kept, not applicable, failed."""
+    """Which pairs are violated, kept, with nothing found in either image, not applicable, failed."""
     limits = np.array(list(index.thresholds(threshold).values()) or [0.0])
     hit = (pairs.severity >= limits[pairs.rule]) & (pairs.severity > 0)
     return {
         "violated": hit,
         "kept": (pairs.status == OK) & ~hit,
+        "nothing found": pairs.status == NOTHING_FOUND,
         "not applicable": pairs.status == NOT_APPLICABLE,
         "failed": pairs.status > NOT_APPLICABLE,
     }
