@@ -178,7 +178,7 @@ class PosePairs:
 
     def _covered(self, row: Ints, follow_up: Ints, places: Floats, in_follow_up: Flags) -> Flags:
         """Landmarks that somebody who was found may leave out: they lie where the change touched the image."""
-        if "partly" not in self.options or "regions" not in self.follow_ups.columns:
+        if "share" not in self.options or "regions" not in self.follow_ups.columns:
             return np.zeros(in_follow_up.shape, bool)
         covered = touched(places, self.follow_ups["regions"][row])
         return np.asarray(covered & ~in_follow_up & (follow_up >= 0)[:, None])
@@ -283,7 +283,8 @@ def named_as_truth(evidence: Evidence) -> Evidence:
         evidence,
         header=evidence.truth,
         follow_ups=evidence.follow_ups.drop(list(Poses.columns)).hstack(renamed),
-        options={**evidence.options, "landmarks": ", ".join(bones.landmarks[i] for i in counted)},
+        # who annotates leaves out what is hidden, and a system that does not has invented nothing
+        options={**evidence.options, "partly": 1.0, "landmarks": ", ".join(bones.landmarks[i] for i in counted)},
     )
 
 
