@@ -52,7 +52,7 @@ def folder(
         manifest_of(
             output=header,
             rules=("gamma(0.5) => poses",),
-            options=options,
+            options={"normaliser": "part", **options},  # shoulder widths are easy to count
             truth={"kind": "poses", "skeleton": skeleton("flic-11").to_dict()},
         )
     )
@@ -172,3 +172,12 @@ def test_classic_and_metamorphic_side_by_side() -> None:
     assert all(found[f"{name}_low"][1] < 2 / 3 < found[f"{name}_high"][1] for name in ("precision", "recall"))
     silent = classic_vs_metamorphic(table({"truth": [0.0]}), table({"r": [0.0]}), (0.2,))
     assert silent["precision"].item() is None and silent["recall"].item() is None
+
+
+def test_landmarks_that_nobody_annotated_are_not_invented(tmp_path: Path) -> None:
+    """Annotators leave out what is hidden; by default a fifth of landmarks on one side only would be ∞."""
+    truth = annotated()
+    truth[:4] = np.nan
+    truth[0] = annotated()[0]
+    run = folder(tmp_path, {"a": [found(0)]}, {"a": [truth]}, normaliser="body")
+    assert classic(run)["severity"].item() == 0

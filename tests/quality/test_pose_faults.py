@@ -18,7 +18,7 @@ from instar.tasks.met_pose.landmarks import landmark_table
 from tests.perfect.scenes import ZONES, Scene, View, one_person, perfect, system_of, three_people
 from tests.quality import faults as f
 
-RULES = [rule.id for rule in instar.suite("poses").rules]
+RULES = tuple(rule.id for rule in instar.suite("poses").rules)
 SKIN, CLOTHES = "filtered(colour_wheel(90), skin)", "filtered(colour_wheel(90), clothes)"
 LEFT_RIGHT, TOP_BOTTOM, SHIFT = "pad(0.25, sides=left_right)", "pad(0.25, sides=top_bottom)", "shift(0.1, y=0.1)"
 DARK, BRIGHT, BLUR = ("gamma(2.5)",), ("gamma(0.3)",), ("motion(11, 0)", "motion(11, 90)")

