@@ -42,6 +42,7 @@ class Walker:
     mirrors_map_only: bool = False
     shift: float = 0.0
     gives_map: bool = True
+    mixes_up_ground: bool = False
 
     def __call__(self, scene: Scene, seed: int) -> Forecast:
         width, height = scene.size
@@ -49,7 +50,7 @@ class Walker:
             return self._turned(scene, seed)
         if self.mirrors_map_only and scene.past[-1, 0] < scene.past[0, 0]:
             scene = replace(scene, classes=scene.classes[:, ::-1])
-        paths, weights = self.fan(scene)
+        paths, weights = _remembered(self, scene)
         rng = np.random.default_rng(seed)
         futures = paths[rng.choice(len(paths), FUTURES, p=weights)]
         if not self.gives_map:
@@ -84,7 +85,8 @@ class Walker:
         ahead = _velocity(scene)
         across = np.array([-ahead[1], ahead[0]])
         sides = 0.5 * np.array([[0.0, 0], ahead, -ahead, across, -across])
-        names = [COST.get(name, 1.0) for name in scene.names]
+        cost = {**COST, "road": COST["pavement"], "pavement": COST["road"]} if self.mixes_up_ground else COST
+        names = [cost.get(name, 1.0) for name in scene.names]
         ground = np.array([*names, 1.0])[_classes(scene, places[..., None, :] + sides)]
         ground = np.where(np.isinf(ground).any(-1), np.inf, ground[..., 0])
         if not self.stops_at_obstacles:
@@ -97,6 +99,19 @@ class Walker:
         answer = replace(self, turns_portrait_wrongly=False)(lying, seed)
         wrong = Warp.rotate90(lying.size, 1)
         return Forecast.accept(answer, lying).warped(wrong)
+
+
+_FANS: dict[tuple[Walker, str], tuple[Floats, Floats]] = {}
+
+
+def _remembered(walker: Walker, scene: Scene) -> tuple[Floats, Floats]:
+    """The fan of a scene, which does not depend on the seed: worked out once."""
+    key = (walker, scene.content_hash())
+    if key not in _FANS:
+        if len(_FANS) > 100:
+            _FANS.clear()
+        _FANS[key] = walker.fan(scene)
+    return _FANS[key]
 
 
 def _classes(scene: Scene, places: Floats) -> npt.NDArray[np.int64]:

@@ -136,11 +136,19 @@ def test_rounding_is_no_difference() -> None:
 
 def test_what_never_varies_has_no_test() -> None:
     """Any difference would be significant, however small; severity says how large it is."""
-    for far, severity in ((0.03, 0), (3.0, 3 / 0.1)):
+    for far, severity in ((0.03, 0), (3.0, 3 / 0.1 - 1)):
         found = verdict("wvc", at(0, 0, 0), at(far, far))
         assert (found["p"], found["p_least"]) == (None, None)
-        assert found["severity"] == pytest.approx(severity, abs=0.31)
+        assert found["severity"] == pytest.approx(severity)
     assert verdict("wvc", at(0, 0, 0), at(0, 5))["p"] is not None, "its follow-up varies"
+
+
+def test_futures_that_are_always_the_same_are_one_sample() -> None:
+    """A deterministic system that draws its futures once is as far from another draw as its own halves are apart."""
+    assert verdict("wvc", [crowd(20, 1)], [crowd(20, 2)])["severity"] < 0.5
+    assert verdict("wvc", [crowd(20, 1)] * 3, [crowd(20, 2)] * 2)["severity"] < 0.5
+    moved = Forecast.from_array(crowd(20, 1).futures + 30)
+    assert verdict("wvc", [crowd(20, 1)], [moved])["severity"] > 3
 
 
 @pytest.mark.parametrize(

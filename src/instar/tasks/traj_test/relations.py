@@ -63,8 +63,8 @@ def wvc(evidence: Evidence) -> pl.DataFrame:
     Runs are compared by the exact Wasserstein distance W2 of their sets of futures, the follow-up's carried back;
     distances are root-mean-square pixels per position. With several follow-up runs the severity is half the
     statistic (2·between − within the source − within the follow-up) over the source's own, which also sees a
-    spread that changed; with one it is between over own, less 1. A system that differs from itself by less than what
-    counts as a difference has no p.
+    spread that changed; with one, and for a system that never varies, it is between over own, less 1. A system that
+    differs from itself by less than what counts as a difference has no p.
     """
     source_paths, follow_up_paths = Paths.of(evidence.sources), Paths.of(evidence.follow_ups)
     runs_of = _rows_by(evidence.sources, "case")
@@ -74,7 +74,7 @@ def wvc(evidence: Evidence) -> pl.DataFrame:
     published = evidence.parameters["test"] == "z"
     judged = _against_each if published else _against_all
     verdicts: list[Row] = []
-    previous, own, fan = None, np.zeros((0, 0)), 0.0
+    previous, own, fan, alike = None, np.zeros((0, 0)), 0.0, 0.0
     for (case, follow_up), rows in _rows_by(evidence.follow_ups, "case", "follow_up").items():
         if (case,) not in runs_of:
             continue
@@ -82,6 +82,7 @@ def wvc(evidence: Evidence) -> pl.DataFrame:
         if case != previous:
             previous, own = case, _distances(_even(sources), None, not published)
             fan = float(np.mean([without_rounding(run.std(0)).mean() for run in sources]))
+            alike = 0.0 if own.any() else _between_halves(sources[0])
         base = {"case": case, "follow_up": follow_up, "target": "whole", "sources": len(sources), "runs": len(rows)}
         base |= {"fan": fan, "futures": len(sources[0])}
         runs, matrices = [follow_up_paths[row] for row in rows], [warps[row] for row in rows]
@@ -90,7 +91,7 @@ def wvc(evidence: Evidence) -> pl.DataFrame:
         if not published and past is not None and _out_of_frame(past, sources[0].shape[1], warp):
             verdicts.append({**base, "reason": OUT_OF_FRAME})
             continue
-        least = _least(past, None if published else warp)
+        least = _least(past, None) if published else max(_least(past, warp), alike)
         verdicts += [{**base, **verdict} for verdict in judged(sources, runs, matrices, own, least)]
     return pl.DataFrame(verdicts, schema={**VERDICT_COLUMNS, **WVC_MEASURES}, orient="row")
 
@@ -132,6 +133,17 @@ def _least(past: Floats | None, warp: Warp | None) -> float:
     length = 0.0 if past is None else float(np.linalg.norm(np.diff(past, axis=0), axis=1).sum())
     cell = 0.0 if warp is None else _new_cell(warp.matrix[:2, :2])
     return max(LEAST_PIXELS, LEAST_SHARE * length, cell)
+
+
+def _between_halves(run: Floats) -> float:
+    """How far two halves of the futures are apart, on average over ten ways to halve them; 0 for one future.
+
+    A system that always draws the same futures is known by one sample only; another one would be about so far away.
+    """
+    half, rng = len(run) // 2, np.random.default_rng(0)
+    parts = [rng.permutation(run)[: 2 * half].reshape(2, half, -1) for _ in range(10 if half else 0)]
+    distances = [wasserstein(pair[:1], pair[1:])[0, 0] for pair in parts]
+    return float(np.mean(distances)) / math.sqrt(run.shape[1]) if distances else 0.0
 
 
 def _new_cell(linear: Floats) -> float:
@@ -195,10 +207,11 @@ def _against_all(
     across, of_follow_up = _distances(source_runs, follow_up_runs, True), _distances(follow_up_runs, None, True)
     within, between, spread = _mean_within(own), float(across.mean()), _mean_within(of_follow_up)
     floor = max(within, least)
-    several = len(sources) > 1 and len(runs) > 1
+    varies = max(within, spread) >= least  # what never varies has no distribution to test
+    several = len(sources) > 1 and len(runs) > 1 and varies
     beyond = (2 * between - within - spread) / (2 * floor) if several else between / floor - 1
     p, p_least = None, None
-    if len(sources) > 1 and max(within, spread) >= least:  # what never varies has no distribution to test
+    if len(sources) > 1 and varies:
         _, p, p_least = permutation_test(np.block([[own, across], [across.T, of_follow_up]]), len(sources))
     yield {
         "severity": max(0.0, beyond),

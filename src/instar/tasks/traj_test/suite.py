@@ -22,8 +22,8 @@ FORECASTS: Mapping[str, str] = {  # every rule with what it is for; without any 
     "shift(0.15, 0.1) => wvc": "leaning on the middle or the edges of the frame",
     "pad(0.2, left_right) => wvc": "positions in shares of the frame, letterboxes",
     "turn_past(180) => follows": "a past that is ignored; futures that never go anywhere",
-    "obstacle(structure, 0.5, 0.5) => direction(avoid)": "walking through a building in the way",
     "obstacle(tree, 0.5, 0.5) => direction(avoid)": "walking through a tree in the way",
+    "obstacle(structure, 0.5, 0.5) | rotate90(1) => direction(avoid)": "walking through walls, of a turned scene alone",
     "class_change(road, pavement) => direction(increase)": "classes of ground mixed up",
 }
 
