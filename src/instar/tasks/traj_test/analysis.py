@@ -58,8 +58,8 @@ def _tests_of_rules(distances: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFr
     parts = [pl.DataFrame(schema={**_TESTED, "rule": pl.String})]
     for one in rules:
         assert one.relation is not None
-        enough = pl.when(pl.col("follow_up") == SOURCE).then(one.relation.count("sources"))
-        enough = enough.otherwise(one.relation.count("repeats"))
+        of_source = pl.when(pl.col("follow_up") == SOURCE).then(one.relation.count("sources"))
+        enough = of_source.otherwise(one.relation.count("repeats"))
         runs = distances.filter(pl.col("follow_up").is_in([SOURCE, one.left]) & (pl.col("repeat") < enough))
         tests = displacement_tests(runs, as_published=one.relation.values["test"] == "z")
         parts.append(tests.with_columns(rule=pl.lit(one.id)))
