@@ -11,7 +11,7 @@ from functools import partial
 from instar.suites import Suite, listed_suite
 
 # fmt: off
-FORECASTS: Mapping[str, str] = {  # every rule with what it is for; without any of them a seeded fault goes unseen
+FORECASTS: Mapping[str, str] = {  # every rule with what it is for
     "identity => wvc": "how often the test rejects by chance",
     "identity => varies": "a seed that is ignored; futures that are all one",
     "mirror(h) => wvc": "left taken for right, a bias or a preference to one side",
@@ -67,7 +67,7 @@ SUITES: Mapping[str, Callable[[], Suite]] = {
         listed_suite,
         "forecasts",
         tuple(FORECASTS),
-        "Forecasts: the fewest rules that catch every seeded fault of a trajectory predictor.",
+        "Forecasts: a small set of rules that catches every seeded fault of a trajectory predictor.",
         "forecast",
         panels=("trajtest",),
         purposes=FORECASTS,
