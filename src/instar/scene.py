@@ -108,6 +108,12 @@ class Scene:
         """Where the person is now: the last position of the past."""
         return np.asarray(self.past[-1])
 
+    @property
+    def ground(self) -> str:
+        """The class of the cell in which the person is now."""
+        column, row = np.floor(self.position).astype(int).clip(0, np.array(self.size) - 1)
+        return self.names[int(self.classes[row, column])]
+
     def mask(self, *names: str) -> npt.NDArray[np.bool_]:
         """The cells of these classes; a class that the map does not know has none."""
         table = np.zeros(256, bool)

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 from instar.analysis.parts import PartMatrix, straying_parts
-from instar.relations.parts import hidden
 from instar.stats import binomial_excess
 
 LIMITS = {"identity": 0.2, "r": 0.2, "s": 0.2}
@@ -80,9 +79,3 @@ def test_what_is_not_judged_counts_nowhere() -> None:
     severity[1, :20, 4] = np.inf
     row = straying_parts(matrix(severity), LIMITS).row(0, named=True)
     assert (row["judged"], row["strayed"]) == (20, 20)
-
-
-def test_places_under_a_touched_region_are_hidden() -> None:
-    places = np.array([[[5.0, 5.0], [50.0, 5.0]], [[5.0, 5.0], [50.0, 5.0]]])
-    regions = pl.Series([[0.0, 0, 10, 10, 40, 0, 60, 10], None], dtype=pl.List(pl.Float32))
-    assert hidden(places, regions).tolist() == [[True, True], [False, False]]

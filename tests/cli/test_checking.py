@@ -30,7 +30,7 @@ def test_check_finds_a_wrong_adapter(typed: Type, photos: Path, tmp_path: Path) 
 def test_check_of_what_takes_no_images(typed: Type) -> None:
     refused = typed("check", "constant-velocity")
     assert refused.code == 2
-    assert "takes scenes" in refused.stderr and "with the suite trajtest" in refused.stderr
+    assert "takes scenes" in refused.stderr and "with the suite forecasts" in refused.stderr
 
 
 def test_preview_makes_a_contact_sheet(typed: Type, photos: Path, tmp_path: Path) -> None:

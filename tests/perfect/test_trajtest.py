@@ -1,7 +1,9 @@
-"""A predictor that is exactly right: every rule of TrajTest finds so, and its tests reject as often as they say."""
+"""Predictors that are exactly right: every rule of `forecasts` and TrajTest finds so, and tests keep their level."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +11,14 @@ import polars as pl
 import pytest
 
 import instar
+from instar.outputs.forecast import Forecast
 from instar.relations import Evidence, rule
-from instar.scene import Track
+from instar.scene import Scene, Track
 from instar.stats import wilson
+from instar.systems import System
 from instar.tasks.traj_test.analysis import trajectory_tables
-from tests.perfect.walker import STEPS, Walker, dataset, scenes, system
+from tests.perfect.calibration import LEVEL, accused
+from tests.perfect.walker import STEPS, Stroller, Walker, dataset, predictor, strolls, system
 
 EXACT = 1e-6
 RESAMPLED = 0.2
@@ -80,8 +85,8 @@ def calibrated(sources: int, repeats: int) -> pl.DataFrame:
     for number in range(CASES):
         start = rng.uniform([50, 50], [550, 350])
         name = CHANGES[number % len(CHANGES)]
-        _, change = instar.transformation(name)(next(scenes(1)))
-        warp = type(change.warp)(change.warp.matrix, size, size)
+        _, change = instar.transformation(name)(Scene.blank(size))
+        warp = change.warp
         past = tuple((float(start[0] - 10 * k), float(start[1])) for k in range(7, -1, -1))
         cases.append({"case": f"{number:04}", "track": Track(past, ("background",), STEPS, size=size).json()})
         base = {"case": f"{number:04}", "draw": 0, "samples": 20}
@@ -89,6 +94,8 @@ def calibrated(sources: int, repeats: int) -> pl.DataFrame:
             {
                 **base,
                 "follow_up": "source",
+                "width": size[0],
+                "height": size[1],
                 "repeat": i,
                 "warp": np.eye(3).ravel().tolist(),
                 "futures": futures_of(start, rng).astype(np.float32).ravel().tolist(),
@@ -99,6 +106,8 @@ def calibrated(sources: int, repeats: int) -> pl.DataFrame:
             {
                 **base,
                 "follow_up": name,
+                "width": warp.target[0],
+                "height": warp.target[1],
                 "repeat": i,
                 "warp": warp.matrix.ravel().tolist(),
                 "futures": warp.points(futures_of(start, rng)).astype(np.float32).ravel().tolist(),
@@ -134,3 +143,55 @@ def test_a_run_for_the_same_seed_is_the_same(finished: instar.Run, tmp_path: Pat
     )
     assert len(both) == 3 * 15
     assert both["severity"].equals(both["severity_before"].rename("severity"))
+
+
+# --- the suite of forecasts ---------------------------------------------------------------------------------
+
+
+def always_the_same_draw(scene: Scene, seed: int) -> Forecast:
+    """Right, and reproducible in the way of people who fix the seed within their predictor."""
+    return Stroller(futures=20)(scene, 0)
+
+
+@dataclass(frozen=True)
+class Flawless:
+    system: System
+    tells: tuple[str, ...] = ()
+    """The rules that are right to say that it does not look at the map."""
+
+
+_MAP_RULES = (
+    "obstacle(new=tree, size=0.5) => direction(avoid)",
+    "obstacle(size=0.5) | rotate90(1) => direction(avoid)",
+)
+_SURE = Stroller(heading=0, speed=0, futures=1)
+FLAWLESS: Mapping[str, Flawless] = {
+    "goes round obstacles": Flawless(predictor(Stroller())),
+    "gives its futures in any order": Flawless(predictor(Stroller(shuffles=True))),
+    "ends its futures at the frame": Flawless(predictor(Stroller(ends_at_the_frame=True))),
+    "constant velocity with errors alike on both sides": Flawless(
+        predictor(Stroller(sees_the_map=False, futures=20)), _MAP_RULES
+    ),
+    "one future, for sure": Flawless(predictor(_SURE, deterministic=True)),
+    "one future straight on, for sure": Flawless(
+        predictor(Stroller(heading=0, speed=0, futures=1, sees_the_map=False), deterministic=True), _MAP_RULES
+    ),
+    "draws the same futures each time": Flawless(predictor(always_the_same_draw, deterministic=True)),
+    "social-force, which comes with Instar": Flawless(instar.system("social-force")),
+}
+
+
+@pytest.mark.parametrize("name", FLAWLESS)
+def test_a_flawless_predictor_is_not_accused(name: str, tmp_path: Path) -> None:
+    flawless = FLAWLESS[name]
+    suite = instar.suite("forecasts + rescale(0.8) => wvc + crop(0.8) => wvc")
+    run = instar.run(flawless.system, suite, strolls(8), out=tmp_path / "run", workers=0)
+    assert set(accused(run, share=0)) == set(flawless.tells)
+    tests = run.verdicts().filter(pl.col("rule").str.ends_with("=> wvc"))
+    p = tests["p"].drop_nulls()
+    assert tests["severity"].null_count() < len(tests) / 4, "what is not judged accuses nobody either"
+    if flawless.system.deterministic:
+        assert not len(p)
+    else:
+        low, _ = wilson(int((p <= LEVEL).sum()), len(p), 0.999)
+        assert low <= LEVEL

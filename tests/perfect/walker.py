@@ -7,7 +7,7 @@ that mirrored, turned and rescaled scenes have the mirrored, turned and rescaled
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,6 +42,7 @@ class Walker:
     mirrors_map_only: bool = False
     shift: float = 0.0
     gives_map: bool = True
+    mixes_up_ground: bool = False
 
     def __call__(self, scene: Scene, seed: int) -> Forecast:
         width, height = scene.size
@@ -49,7 +50,7 @@ class Walker:
             return self._turned(scene, seed)
         if self.mirrors_map_only and scene.past[-1, 0] < scene.past[0, 0]:
             scene = replace(scene, classes=scene.classes[:, ::-1])
-        paths, weights = self.fan(scene)
+        paths, weights = _remembered(self, scene)
         rng = np.random.default_rng(seed)
         futures = paths[rng.choice(len(paths), FUTURES, p=weights)]
         if not self.gives_map:
@@ -78,17 +79,16 @@ class Walker:
         return paths, weights / weights.sum()
 
     def _cost(self, scene: Scene, step: Floats) -> Floats:
-        """The mean cost of a way's ground, looked at often enough to miss no cell."""
-        parts = int(np.ceil(np.linalg.norm(step, axis=1).max() * scene.steps / 0.4))
-        way = np.linspace(0, scene.steps, parts + 1)[1:]
+        """The mean cost of a way's ground, looked at in its middle and on both sides: a way that grazes is none."""
+        way = np.linspace(0, scene.steps, 8 * scene.steps + 1)[1:]
         places = scene.position + step[:, None] * way[:, None]
-        column, row = np.floor(places[..., 0]).astype(int), np.floor(places[..., 1]).astype(int)
-        width, height = scene.size
-        inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
-        cost = np.array([COST.get(name, 1.0) for name in scene.names])[scene.classes]
-        cost[_beside(np.isinf(cost))] = np.inf  # a way that grazes the corner of a wall is none
-        ground = cost[row.clip(0, height - 1), column.clip(0, width - 1)]
-        ground = np.where(inside, ground, 1.0)
+        ahead = _velocity(scene)
+        across = np.array([-ahead[1], ahead[0]])
+        sides = 0.5 * np.array([[0.0, 0], ahead, -ahead, across, -across])
+        cost = {**COST, "road": COST["pavement"], "pavement": COST["road"]} if self.mixes_up_ground else COST
+        names = [cost.get(name, 1.0) for name in scene.names]
+        ground = np.array([*names, 1.0])[_classes(scene, places[..., None, :] + sides)]
+        ground = np.where(np.isinf(ground).any(-1), np.inf, ground[..., 0])
         if not self.stops_at_obstacles:
             ground = np.where(np.isinf(ground), 1.0, ground)
         return np.asarray(ground.mean(1))
@@ -101,11 +101,25 @@ class Walker:
         return Forecast.accept(answer, lying).warped(wrong)
 
 
-def _beside(cells: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """The cells and their neighbours."""
-    wide = np.pad(cells, 1)
-    height, width = cells.shape
-    return np.asarray(np.any([wide[y : y + height, x : x + width] for y in range(3) for x in range(3)], axis=0))
+_FANS: dict[tuple[Walker, str], tuple[Floats, Floats]] = {}
+
+
+def _remembered(walker: Walker, scene: Scene) -> tuple[Floats, Floats]:
+    """The fan of a scene, which does not depend on the seed: worked out once."""
+    key = (walker, scene.content_hash())
+    if key not in _FANS:
+        if len(_FANS) > 100:
+            _FANS.clear()
+        _FANS[key] = walker.fan(scene)
+    return _FANS[key]
+
+
+def _classes(scene: Scene, places: Floats) -> npt.NDArray[np.int64]:
+    """The class at places (…, 2); beyond the frame one more than there are."""
+    column, row = np.floor(places[..., 0]).astype(int), np.floor(places[..., 1]).astype(int)
+    width, height = scene.size
+    inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
+    return np.where(inside, scene.classes[row.clip(0, height - 1), column.clip(0, width - 1)], len(scene.names))
 
 
 def _velocity(scene: Scene) -> Floats:
@@ -126,6 +140,24 @@ def _deposited(places: Floats, weights: Floats) -> Floats:
             np.add.at(cells, (row, column), share)
     # sums in another order differ in their last digit, which must not decide how √p is rounded
     return np.round(cells, 12)
+
+
+def blocks(count: int, *, seed: int = 0) -> Iterator[Scene]:
+    """Maps of pavement with a few large buildings and round trees; people in every place who walk every way."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[:130, :180] + 0.5
+    for _ in range(count):
+        classes = np.full((130, 180), 1, np.uint8)
+        classes[int(rng.uniform(10, 110)) :][:14] = 2
+        for _ in range(3):
+            left, top = rng.uniform(0, 150), rng.uniform(0, 100)
+            classes[(x > left) & (x < left + 22) & (y > top) & (y < top + 18)] = 3
+            centre = rng.uniform([0, 0], [180, 130])
+            classes[np.hypot(x - centre[0], y - centre[1]) < 7] = 5
+        here, heading, pace = rng.uniform([70, 50], [110, 80]), rng.uniform(-np.pi, np.pi), rng.uniform(1.2, 1.8)
+        classes[np.hypot(x - here[0], y - here[1]) < 16] = 1
+        ahead = pace * np.array([np.cos(heading), np.sin(heading)])
+        yield Scene(classes, NAMES, here - ahead * np.arange(7, -1, -1)[:, None], STEPS)
 
 
 def scenes(count: int, *, seed: int = 0) -> Iterator[Scene]:
@@ -155,8 +187,67 @@ def dataset(count: int, *, seed: int = 0) -> Dataset:
     return Dataset("walks", "", cases, truth="forecast", inputs="scene")
 
 
-def system(walker: Walker) -> System:
-    def predict(inputs: Sequence[Scene], seeds: Sequence[int]) -> list[Forecast]:
-        return [walker(scene, seed) for scene, seed in zip(inputs, seeds, strict=True)]
+def strolls(count: int, *, seed: int = 0) -> Dataset:
+    """The people among blocks, as cases in memory."""
+    return Dataset(
+        "strolls",
+        "",
+        lambda: (Case(f"scene {number}", input=scene) for number, scene in enumerate(blocks(count, seed=seed))),
+        inputs="scene",
+    )
 
-    return System("walker", "forecast", predict, repr(walker), deterministic=False, takes="scene", batch=4)
+
+@dataclass(frozen=True)
+class Stroller:
+    """A cheaper one without a map of probabilities: ways are drawn, and those that meet an obstacle left out."""
+
+    heading: float = 0.25
+    speed: float = 0.15
+    futures: int = 10
+    sees_the_map: bool = True
+    shuffles: bool = False
+    ends_at_the_frame: bool = False
+
+    def __call__(self, scene: Scene, seed: int) -> Forecast:
+        rng = np.random.default_rng(seed)
+        futures = self.drawn(scene, rng)
+        if self.shuffles:
+            futures = rng.permutation(futures)
+        if self.ends_at_the_frame:
+            futures = futures.clip(0, scene.size)
+        return Forecast.from_array(futures)
+
+    def drawn(self, scene: Scene, rng: np.random.Generator, ahead: Floats | None = None) -> Floats:
+        """Futures (K, T, 2) of a person who goes on, or this many pixels a step."""
+        ahead = _velocity(scene) if ahead is None else ahead
+        across = np.array([-ahead[1], ahead[0]])
+        tries = self.futures * (6 if self.sees_the_map else 1)
+        angle, pace = rng.normal(0, 1, tries) * self.heading, 1 + rng.normal(0, 1, tries) * self.speed
+        step = pace[:, None] * (np.cos(angle)[:, None] * ahead + np.sin(angle)[:, None] * across)
+        free = self.free(scene, step, ahead) if self.sees_the_map else np.ones(tries, bool)
+        if not free.any():
+            return np.broadcast_to(scene.position, (self.futures, scene.steps, 2)).copy()
+        chosen = step[np.resize(np.flatnonzero(free), self.futures)]
+        return np.asarray(scene.position + chosen[:, None] * np.arange(1, scene.steps + 1)[:, None])
+
+    def free(self, scene: Scene, step: Floats, ahead: Floats) -> npt.NDArray[np.bool_]:
+        """Which ways meet no obstacle, with half a step to every side."""
+        way = np.linspace(0, scene.steps, 6 * scene.steps + 1)[1:]
+        across = np.array([-ahead[1], ahead[0]])
+        sides = 0.5 * np.array([[0.0, 0], ahead, -ahead, across, -across])
+        places = scene.position + (step[:, None] * way[:, None])[..., None, :] + sides
+        blocked = np.array([np.isinf(COST.get(name, 1.0)) for name in (*scene.names, "")])
+        return np.asarray(~blocked[_classes(scene, places)].any((1, 2)))
+
+
+def predictor(
+    function: Callable[[Scene, int], Forecast], name: str = "stroller", *, deterministic: bool = False
+) -> System:
+    def predict(inputs: Sequence[Scene], seeds: Sequence[int]) -> list[Forecast]:
+        return [function(scene, seed) for scene, seed in zip(inputs, seeds, strict=True)]
+
+    return System(name, "forecast", predict, name, deterministic=deterministic, takes="scene", batch=4)
+
+
+def system(walker: Walker) -> System:
+    return predictor(walker, f"walker {walker!r}")

@@ -1,4 +1,6 @@
-"""Seeded faults of a trajectory predictor: each is caught by the rules that can see it, and by no other.
+"""Seeded faults of trajectory predictors.
+
+Each is caught by the suite `forecasts` as it is; TrajTest's rules catch those that they can see, and no others.
 
 The rules that move all alike catch by their tests (wvc at p ≤ 0.001, hvc above what rescaling costs a right system);
 those that change the map by their outcomes.
@@ -6,20 +8,102 @@ those that change the map by their outcomes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import polars as pl
 import pytest
+from rich.console import Console
 
 import instar
+from instar.datasets import Dataset
+from instar.report import show_run
+from instar.systems import System
 from instar.tasks.traj_test.analysis import trajectory_tables
-from tests.perfect.walker import Walker, dataset, system
+from tests.perfect.calibration import accused
+from tests.perfect.walker import Walker, dataset, predictor, strolls, system
+from tests.quality import forecast_faults as seeded
 
 SCENES = 10
 LEFTWARDS = ("mirror(h)", "rotate90(1)", "rotate90(2)", "rotate90(3)")
 """What makes a person who walks to the right walk to the left, some of them only by a little."""
 STANDING = ("rotate90(1)", "rotate90(3)")
 ALL = ("mirror(v)", "mirror(h)", "rotate90(1)", "rotate90(2)", "rotate90(3)")
+
+
+_STROLLS = strolls(10)
+
+
+@dataclass(frozen=True)
+class Seeded:
+    predictor: seeded.Predictor
+    by: str
+    """The rule that catches it."""
+    words: str = ""
+    """What must be said of it: the kind of its verdicts, or the message of its failures."""
+    data: Dataset = _STROLLS
+
+
+_EVERY_WAY, _TREE = "rotate90(1) => wvc", "obstacle(new=tree, size=0.5) => direction(avoid)"
+_WALL = "obstacle(size=0.5) | rotate90(1) => direction(avoid)"
+FORECAST_FAULTS: Mapping[str, Seeded] = {
+    "three degrees to the left": Seeded(seeded.biased, "mirror(h) => wvc"),
+    "30 % narrower to the left": Seeded(seeded.narrower, "mirror(h) => wvc"),
+    "one future in five turns left": Seeded(seeded.left_preferred, "mirror(h) => wvc"),
+    "bends to the left in the mirror too": Seeded(seeded.turn_not_mirrored, "mirror(h) => wvc"),
+    "the seed is ignored": Seeded(seeded.seed_ignored, "identity => varies", "the seed is ignored"),
+    "one future ten times": Seeded(seeded.identical, "identity => varies", "all futures of a run are one"),
+    "the mean alone": Seeded(seeded.mean_only, "identity => varies", "all futures of a run are one"),
+    "the history is ignored": Seeded(seeded.history_ignored, "turn_past => follows", "past ignored"),
+    "the history is read backwards": Seeded(seeded.first_step_only, "turn_past => follows", "past opposed"),
+    "nobody ever goes anywhere": Seeded(seeded.stands, "turn_past => follows", "past ignored"),
+    "everybody goes right": Seeded(seeded.to_the_right, _EVERY_WAY),
+    "the map is read transposed": Seeded(seeded.transposed, _TREE, "crossing"),
+    "obstacles are ignored": Seeded(seeded.BLIND, _TREE, "crossing"),
+    "always straight ahead": Seeded(seeded.always_straight, _WALL, "crossing"),
+    "walks through trees": Seeded(seeded.through_trees, _TREE, "crossing"),
+    "walls are forgotten in turned scenes": Seeded(seeded.walls_forgotten_upright, _WALL, "crossing"),
+    "speed is cut at 2 pixels a step": Seeded(seeded.clipped, "rescale(2) => wvc"),
+    "errors are so many pixels": Seeded(seeded.in_pixels, "rescale(2) => wvc"),
+    "errors are shares of the frame": Seeded(seeded.in_shares_of_the_frame, "pad(0.2, sides=left_right) => wvc"),
+    "leans to the middle of the frame": Seeded(seeded.to_the_middle, "shift(0.15, y=0.1) => wvc"),
+    "one future in ten jumps to the border": Seeded(seeded.to_the_border, "shift(0.15, y=0.1) => wvc"),
+    "positions on a grid of 8 pixels": Seeded(seeded.on_a_grid, "shift(0.15, y=0.1) => wvc"),
+    "eight directions": Seeded(seeded.eight_ways, "rotation(22.5) => wvc"),
+    "not numbers": Seeded(seeded.not_numbers, "mirror(h) => wvc", "1 of 20 futures have positions that are not finite"),
+    "the probability map is a pixel off": Seeded(Walker(shift=1), "mirror(h) => hvc", data=dataset(4)),
+    "pavement is taken for road": Seeded(
+        Walker(mixes_up_ground=True), "class_change(road, pavement) => direction(increase)", "wrong way", dataset(4)
+    ),
+}
+
+
+def ran(system: System, data: Dataset, folder: Path) -> tuple[instar.Run, str]:
+    """A run of the suite of forecasts, and what is shown of it."""
+    run = instar.run(system, "forecasts", data, out=folder / "run", workers=0)
+    console = Console(width=200, record=True, quiet=False, file=(folder / "shown.txt").open("w", encoding="utf-8"))
+    show_run(console, run, worst=500)
+    return run, console.export_text()
+
+
+@pytest.mark.parametrize("name", FORECAST_FAULTS)
+def test_every_fault_is_caught_by_the_suite_of_forecasts(name: str, tmp_path: Path) -> None:
+    fault = FORECAST_FAULTS[name]
+    run, shown = ran(predictor(fault.predictor, name), fault.data, tmp_path)
+    assert fault.by in accused(run)
+    of_rule = run.verdicts().filter(rule=fault.by)
+    words = {*of_rule["kind"].drop_nulls(), *of_rule["reason"].drop_nulls()}
+    assert any(fault.words in text for text in words) or not fault.words
+    assert fault.words in shown
+
+
+def test_every_rule_is_there_for_a_fault() -> None:
+    """But for identity, which says how often the test rejects by chance."""
+    rules = [one.id for one in instar.suite("forecasts").rules]
+    assert set(rules) - {fault.by for fault in FORECAST_FAULTS.values()} == {"identity => wvc"}
+    assert set(instar.suite("forecasts").purposes) == set(rules)
+    assert instar.Forecast.suite == "forecasts"
 
 
 @dataclass(frozen=True)
@@ -85,8 +169,8 @@ def test_thresholds_and_levels_are_chosen_afterwards(tmp_path_factory: pytest.Te
 
     assert rate("rotate90(1) => wvc") == rate("rotate90(1) => wvc", p=0.01) == 1
     assert rate("rotate90(1) => wvc", threshold=1e6) == 0
-    assert rate("rotate90(1) => wvc", threshold=1e6, p=0.01) == 1
-    assert rate("identity => wvc", p=0.9) > 0.5 > rate("identity => wvc", p=0.001)
+    assert rate("rotate90(1) => wvc", threshold=1e6, p=0.01) == 5 / 6, "who cannot go anywhere never varies: no test"
+    assert rate("identity => wvc", p=0.999) > 0.5 > rate("identity => wvc", p=0.001)
     assert rate("rotate90(1) => hvc", p=0.01) == rate("rotate90(1) => hvc"), "no test, so its threshold decides"
     with pytest.raises(ValueError, match="p is above 0"):
         run.rates(p=1.5)

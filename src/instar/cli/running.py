@@ -131,5 +131,7 @@ def _print_outcome(finished: Run, threshold: float | None, as_json: bool) -> Non
     if outcome.interrupted:
         raise typer.Exit(130)
     if not outcome.statuses.get("ok"):
-        print(f"instar: not one input was answered: every prediction in {folder} failed", file=sys.stderr)
+        none_read = outcome.cases and outcome.unreadable == outcome.cases
+        cause = "no case could be read" if none_read else f"every prediction in {folder} failed"
+        print(f"instar: not one input was answered: {cause}", file=sys.stderr)
         raise typer.Exit(ALL_FAILED)

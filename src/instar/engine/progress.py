@@ -50,6 +50,15 @@ class Outcome:
 def outcome_of(store: Store, fresh: int, started: float, notes: Sequence[str], *, interrupted: bool = False) -> Outcome:
     """How it went, by what a run folder holds now; `started` is on the monotonic clock."""
     counts = store.predictions(["status"], query=lambda rows: rows.group_by("status").agg(pl.len()))
-    cases, seconds = store.cases(["status"])["status"], time.monotonic() - started
-    unreadable = int((cases != "ok").sum())
-    return Outcome(fresh, seconds, dict(counts.iter_rows()), len(cases), unreadable, interrupted, tuple(notes))
+    cases, seconds = store.cases(["status", "message"]), time.monotonic() - started
+    unread = cases.filter(pl.col("status") != "ok")["message"].drop_nulls()
+    reasons = (f"not read: {message}" for message in unread)
+    return Outcome(
+        fresh,
+        seconds,
+        dict(counts.iter_rows()),
+        len(cases),
+        int((cases["status"] != "ok").sum()),
+        interrupted,
+        (*notes, *reasons),
+    )

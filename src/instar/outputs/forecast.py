@@ -35,7 +35,7 @@ class Forecast(OutputDefaults):
     kind: ClassVar[str] = "forecast"
     answers: ClassVar[str] = "scene"
     relation: ClassVar[str | None] = "wvc"
-    suite: ClassVar[str | None] = "trajtest"
+    suite: ClassVar[str | None] = "forecasts"
     json_fields: ClassVar[Mapping[str, bool]] = {"futures": True, "map": False}
     columns: ClassVar[Schema] = {"futures": pl.List(pl.Float32), "samples": pl.Int32, **HEAT_COLUMNS}
     apart: ClassVar[tuple[str, ...]] = ("map",)

@@ -216,5 +216,5 @@ def over_cases_text(row: Row) -> str:
         rho = "" if row.get("rho") is None else f", ρ = {row['rho']:.2f}"
         measured = f"r = {row['r']:.2f} (95 %: {row['low']:.2f} to {row['high']:.2f}){rho}"
     else:
-        return ""
+        return str(row.get("kind") or "")
     return f"{measured}, {count_of(row['cases'], 'case')}"

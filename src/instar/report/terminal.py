@@ -42,6 +42,8 @@ def show_outcome(console: Console, outcome: Outcome, folder: str) -> None:
             f"[bold yellow]Stopped.[/] {count_of(outcome.fresh, 'new prediction')} "
             f"{'is' if outcome.fresh < 2 else 'are'} stored; the same command again goes on from there."
         )
+    elif outcome.cases and outcome.unreadable == outcome.cases:
+        console.print("[bold yellow]Nothing was predicted:[/] not one case could be read.")
     elif outcome.fresh == 0:
         console.print("Nothing is left to do: everything this asks for is in the run folder already.")
     else:

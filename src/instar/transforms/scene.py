@@ -1,4 +1,4 @@
-"""What changes the semantic map of a scene. The person and every cell stay where they were."""
+"""What changes the semantic map of a scene, or the past of its person. The person stays where they are now."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def class_change(scene: Scene, needs: Needs, rng: np.random.Generator, *, old: s
     mask = scene.mask(old)
     if not mask.any():
         raise NotApplicable(f"this map has no cell of class {old} (it knows {', '.join(scene.names)})")
-    return _filled(scene, mask, new), Change(Warp.identity(scene.size), added=(new,), removed=(old,), mask=mask)
+    return _filled(scene, mask, new), Change(
+        Warp.identity(scene.size), added=(new,), removed=(old,), mask=mask, facts={"ground": scene.ground}
+    )
 
 
 def obstacle(
@@ -53,8 +55,20 @@ def obstacle(
         (box,),
         added=(new,),
         mask=mask,
-        facts={"x": float(centre[0]), "y": float(centre[1]), "radius": radius},
+        facts={"x": float(centre[0]), "y": float(centre[1]), "radius": radius, "ground": scene.ground},
     )
+
+
+def turn_past(scene: Scene, needs: Needs, rng: np.random.Generator, *, degrees: float) -> tuple[Scene, Change]:
+    steps = np.diff(scene.past, axis=0)
+    walked, gone = float(np.linalg.norm(steps, axis=1).sum()), float(np.linalg.norm(steps.sum(0)))
+    if gone < _LEAST_PATH or gone < walked / 2:
+        raise NotApplicable(
+            f"the person walked {walked:.1f} pixels and got {gone:.1f} pixels away: there is no way they came"
+        )
+    way = Warp.rotation(scene.size, degrees, (0.0, 0.0)).points(scene.past - scene.position)
+    turned = replace(scene, past=scene.position + way)
+    return turned, Change(Warp.identity(scene.size), facts={"degrees": degrees})
 
 
 def _filled(scene: Scene, mask: npt.NDArray[np.bool_], name: str) -> Scene:
@@ -114,5 +128,10 @@ FAMILIES = (
     ),
         help="A 12-gon of structure or tree stands on the predicted path: the medoid of the source's futures. ⚠ The "
              "original's obstacle cells belonged to several classes at once.", needs=("source",), inputs=("scene",)),
+    TransformationFamily("turn_past", "scene", "general", turn_past, (
+        Parameter("degrees", "float", 180, low=-360, high=360, ordered=True, help="counter-clockwise as seen"),
+    ),
+        help="The past is turned about where the person is now, the map is not: they came from elsewhere, and walk on "
+             "another way. It goes with the relation follows.", inputs=("scene",)),
 )
 # fmt: on

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -108,7 +109,21 @@ def test_a_displacement_is_tested_against_the_source_runs() -> None:
     assert set(p) == {("a", "mirror(h)"), ("a", "mirror(v)")}, "one source run says nothing"
     assert p["a", "mirror(h)"] == pytest.approx(1 / 5)
     assert p["a", "mirror(v)"] > 0.5
-    assert found.columns[2:] == [f"p_{name}" for name in DISPLACEMENTS]
+    assert found.columns[2:] == [*(f"p_{name}" for name in DISPLACEMENTS), "p_least"]
+    assert set(found["p_least"]) == {1 / 5}
+
+
+def test_as_published_a_displacement_has_a_z_test() -> None:
+    """One follow-up run against mean and deviation of the source runs: its p may be as small as it likes."""
+    runs = [("a", "source", float(value)) for value in range(4)]
+    measured = displacements([*runs, ("a", "mirror(h)", 50.0), ("a", "mirror(v)", 2.5)])
+    found = displacement_tests(measured, as_published=True)
+    p = dict(found.select("follow_up", "p_mean_fde").iter_rows())
+    assert p["mirror(h)"] < 1e-9
+    assert p["mirror(v)"] == pytest.approx(math.erfc(1 / np.std(range(4)) / math.sqrt(2)))
+    assert found["p_least"].null_count() == 2
+    same = displacements([("a", "source", 7.0), ("a", "source", 7.0), ("a", "mirror(h)", 7.001)])
+    assert displacement_tests(same, as_published=True)["p_best_ade"].to_list() == [1], "rounding is no difference"
 
 
 # --- tables ------------------------------------------------------------------------------------------------
@@ -116,7 +131,14 @@ def test_a_displacement_is_tested_against_the_source_runs() -> None:
 
 def verdicts(rows: Iterable[dict[str, Any]]) -> pl.DataFrame:
     """Verdicts of relations on forecasts; without a severity one is not applicable."""
-    schema = {**SCHEMA, "p": pl.Float64, "crossing": pl.Int32, "futures": pl.Int32, "hellinger": pl.Float64}
+    schema = {
+        **SCHEMA,
+        "p": pl.Float64,
+        "p_least": pl.Float64,
+        "crossing": pl.Int32,
+        "futures": pl.Int32,
+        "hellinger": pl.Float64,
+    }
     full = [{"target": "whole", "severity": None, **row} for row in rows]
     return pl.DataFrame(
         [{"status": "ok" if row["severity"] is not None else "not applicable", **row} for row in full], schema=schema
@@ -127,12 +149,13 @@ def by_p(p: Iterable[float | None], *, rule: str = "mirror(h) => wvc", severity:
     return [{"case": f"c{i}", "rule": rule, "severity": severity, "p": value} for i, value in enumerate(p)]
 
 
-def truth(p: Iterable[float], follow_up: str = "mirror(h)") -> pl.DataFrame:
+def truth(p: Iterable[float], rule: str = "mirror(h) => wvc", least: float | None = None) -> pl.DataFrame:
     return pl.DataFrame(
         [
-            {"case": f"c{i}", "follow_up": follow_up, **{f"p_{name}": value for name in DISPLACEMENTS}}
+            {"case": f"c{i}", "rule": rule, "p_least": least, **{f"p_{name}": value for name in DISPLACEMENTS}}
             for i, value in enumerate(p)
-        ]
+        ],
+        schema_overrides={"p_least": pl.Float64},
     )
 
 
@@ -159,7 +182,19 @@ def test_comparisons_as_published_count_for_themselves() -> None:
             for i, p in enumerate((0.01, 0.2))
         ]
     )
-    assert preserving_table(frame, None).select("judged", "wvc").row(0) == (2, 0.5)
+    row = preserving_table(frame, None).row(0, named=True)
+    assert (row["cases"], row["judged"], row["tests_per_case"], row["wvc"]) == (1, 2, 2, 0.5)
+
+
+def test_where_no_test_can_reject_there_is_no_rate() -> None:
+    rows = [{**row, "p_least": 1 / 9} for row in by_p([1 / 9, 0.5])]
+    for level, expected in ((0.05, (0, None, None)), (0.2, (2, 0.5, 0.5))):
+        row = preserving_table(verdicts(rows), truth([1 / 9, 0.5], least=1 / 9), p=level).row(0, named=True)
+        assert (row["judged"], row["wvc"], row["best_ade"]) == expected
+        assert row["p_least"] == pytest.approx(1 / 9)
+    scored = agreement(verdicts(rows), truth([1 / 9, 0.5], least=1 / 9))
+    assert scores(scored, 0.05)["accuracy"] is None, "two tests that cannot reject agree on nothing"
+    assert scores(scored, 0.2)["accuracy"] == 1
 
 
 def scores(frame: pl.DataFrame, p: float) -> dict[str, Any]:
@@ -299,7 +334,7 @@ def test_tables_in_a_terminal_and_as_markdown(finished: instar.Run, command: Com
     kept = tables["map"].filter(change="obstacle").row(0, named=True)
     level = tables["agreement"].filter(p=0.05, measure="mean_ade").row(0, named=True)
     numbers = [
-        "100.0 (57–100)",
+        "100.0 (51–100)",  # of four: the fifth is walled in, never varies, and has no test
         f"{turned['hvc']:.3f} ± {turned['hvc_sd']:.3f}",
         f"{100 * kept['confirmed']:.1f} (",
         f"{100 * level['accuracy']:.1f}",
@@ -315,17 +350,20 @@ def test_tables_in_a_terminal_and_as_markdown(finished: instar.Run, command: Com
     lines = printed.splitlines()
     rows = [line for line in lines if line.startswith("| rotate90(1) |")]
     assert len(rows) == 1
-    assert {line.count("|") for line in lines if "mirror(h)" in line or "rotate90" in line} == {9}
+    assert {line.count("|") for line in lines if "mirror(h)" in line or "rotate90" in line} == {10}
 
 
 def test_the_level_can_be_chosen(finished: instar.Run, command: Command) -> None:
-    """With nine runs p cannot fall below 1/84."""
-    for level, share in ((0.05, 1), (0.001, 0)):
+    """With nine runs p cannot fall below 1/84: at a smaller level there is no rate, and the table says why."""
+    for level, share in ((0.05, 1), (0.001, None)):
         status, printed, _ = command("tables", finished.folder, "--p", level, "--json")
         assert status == 0
         found = json.loads(printed)["trajtest"]
         assert set(found) == {"preserving", "map", "agreement"}
         assert {row["change"]: row["wvc"] for row in found["preserving"]}["rotate90(1)"] == share
+    _, printed, _ = command("tables", finished.folder, "--p", "0.001", "--markdown")
+    assert "| rotate90(1) | 4 | 1 | p ≥ 0.012 | p ≥ 0.012 |" in printed
+    assert "at this level nothing can be rejected" in printed
     status, _, errors = command("tables", finished.folder, "--p", "0")
     assert status == 2
     assert "p is above 0 and below 1" in errors
@@ -342,8 +380,8 @@ def test_show_counts_by_test_where_asked(finished: instar.Run, command: Command)
         }
 
     assert violated("--threshold", "1000") == {"mirror(h)": 0, "rotate90(1)": 0}
-    assert violated("--threshold", "1000", "--p", "0.02")["rotate90(1)"] == 5
-    assert violated("--p", "0.001")["rotate90(1)"] == 0
+    assert violated("--threshold", "1000", "--p", "0.02")["rotate90(1)"] == 4
+    assert violated("--p", "0.001")["rotate90(1)"] == 1, "who is walled in has no test, and is judged by severity"
     assert violated("--p", "0.99")["mirror(h)"] > 0
 
 
@@ -366,7 +404,19 @@ def test_what_is_asked_as_published_is_counted_apart(tmp_path: Path) -> None:
     rules = "mirror(h) => wvc(4, 2) + mirror(h) => wvc(4, 1, test=z) + obstacle(tree) => direction(avoid, 4)"
     rules += " + obstacle(tree) => direction(avoid, 4, test=wilcoxon)"
     both = instar.run("constant-velocity", rules, dataset(2), out=tmp_path / "run", workers=0)
-    tables = trajectory_tables(both)
+    tables = trajectory_tables(both, p=0.1)  # six runs cannot show a p below 1/15
     judged = dict(tables["preserving"].select("change", "judged").iter_rows())
     assert judged == {"mirror(h)": 2, "mirror(h), as published": 8}
     assert tables["map"]["change"].to_list() == ["obstacle", "obstacle, as published"]
+
+
+def test_the_papers_suite_fills_its_columns_and_its_figure(tmp_path: Path) -> None:
+    """A predictor that turns standing maps wrongly is wrong by every measure of Table 3, and Figure 5 shows it."""
+    rules = "rotate90(1) => wvc(8, 1, test=z)"
+    run = instar.run(system(Walker(turns_portrait_wrongly=True)), rules, dataset(4), out=tmp_path / "run", workers=0)
+    tables = trajectory_tables(run)
+    row = tables["preserving"].row(0, named=True)
+    assert (row["cases"], row["judged"], row["tests_per_case"]) == (4, 32, 8)
+    assert row["wvc"] == row["mean_ade"] == row["mean_fde"] == 1
+    figure = tables["agreement"].filter(p=0.05, measure="mean_ade").row(0, named=True)
+    assert (figure["pairs"], figure["accuracy"], figure["as_published"]) == (32, 1, True)

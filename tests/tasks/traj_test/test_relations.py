@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -130,7 +131,97 @@ def test_the_floor_grows_with_the_way_that_was_walked() -> None:
 
 def test_rounding_is_no_difference() -> None:
     found = verdict("wvc", at(0, 0, 0), at(0.005, 0.005))
-    assert (found["severity"], found["p"], found["distance"]) == (0, 1, 0)
+    assert (found["severity"], found["distance"]) == (0, 0)
+
+
+def test_what_never_varies_has_no_test() -> None:
+    """Any difference would be significant, however small; severity says how large it is."""
+    for far, severity in ((0.03, 0), (3.0, 3 / 0.1 - 1)):
+        found = verdict("wvc", at(0, 0, 0), at(far, far))
+        assert (found["p"], found["p_least"]) == (None, None)
+        assert found["severity"] == pytest.approx(severity)
+    assert verdict("wvc", at(0, 0, 0), at(0, 5))["p"] is not None, "its follow-up varies"
+
+
+def test_futures_that_are_always_the_same_are_one_sample() -> None:
+    """A deterministic system that draws its futures once is as far from another draw as its own halves are apart."""
+    assert verdict("wvc", [crowd(20, 1)], [crowd(20, 2)])["severity"] < 0.5
+    assert verdict("wvc", [crowd(20, 1)] * 3, [crowd(20, 2)] * 2)["severity"] < 0.5
+    moved = Forecast.from_array(crowd(20, 1).futures + 30)
+    assert verdict("wvc", [crowd(20, 1)], [moved])["severity"] > 3
+
+
+@pytest.mark.parametrize(
+    ("warp", "cell"),
+    [
+        (Warp.scale(SIZE, 0.8, 0.8), 1.25),
+        (Warp.scale(SIZE, 1.2, 1.2), 1.0),
+        (Warp.rotation(SIZE, 22.5), 1.0),
+        (Warp.scale(SIZE, 2, 2), 0.1),
+        (Warp.rotate90(SIZE, 1), 0.1),
+    ],
+)
+def test_new_cells_say_where_things_are_to_a_cell(warp: Warp, cell: float) -> None:
+    moved = [one.warped(warp) for one in at(5)]
+    found = verdict("wvc", at(0), moved, change=Change(warp), past=STILL)
+    assert found["severity"] == pytest.approx(5 / cell - 1, rel=1e-3)
+
+
+WALKING = ((38.0, 50.0), (44.0, 50.0), (50.0, 50.0))
+
+
+def test_a_frame_that_moved_says_nothing_of_people_at_its_edge() -> None:
+    """With 6 pixels a step, a person gets at most 36 pixels far."""
+    for x, judged in ((10, True), (-10, True), (40, False), (-40, False)):
+        shifted = Warp(np.array([[1.0, 0, x], [0, 1, 0], [0, 0, 1]]), SIZE, SIZE)
+        moved = [one.warped(shifted) for one in at(0, 1)]
+        found = verdict("wvc", at(0, 1, 2), moved, change=Change(shifted), past=WALKING)
+        assert (found["severity"] is not None) == judged
+        if not judged:
+            assert "only one of source and follow-up has a map" in found["reason"]
+    far = at(0, 1, 90)  # sends people out of the frame, which is no excuse
+    standing = ((50.0, 50.0), (50.0, 50.0))
+    assert verdict("wvc", far, at(0, 1), change=Change(shifted), past=standing)["severity"] is not None
+
+
+# --- follows -------------------------------------------------------------------------------------------
+
+TURNED = Change(Warp.identity(SIZE), facts={"degrees": 180})
+
+
+def ahead(pace: float) -> list[Forecast]:
+    """A person at (50, 50) who goes on with so many pixels a step to the right."""
+    steps = pace * np.arange(1, STEPS + 1)
+    return [Forecast.from_array(np.stack([50 + steps, np.full(STEPS, 50.0)], 1)[None])]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "severity", "kind"),
+    [
+        (6, -6, 0, None),
+        (6, -9, 0, None),
+        (6, 0, 0.5, None),
+        (6, 6, 1, "past ignored"),
+        (0, 0, 1, "past ignored"),
+        (-6, 6, 2, "past opposed"),
+    ],
+)
+def test_the_future_turns_with_the_past(before: float, after: float, severity: float, kind: str | None) -> None:
+    found = verdict("follows", ahead(before), ahead(after), change=TURNED, past=WALKING)
+    assert found["severity"] == pytest.approx(severity, abs=1e-5)
+    assert found["kind"] == kind
+
+
+def test_a_past_that_was_not_turned() -> None:
+    assert "goes with turn_past" in verdict("follows", ahead(6), ahead(6), past=WALKING)["reason"]
+    whole = replace(TURNED, facts={"degrees": 360})
+    assert verdict("follows", ahead(6), ahead(6), change=whole, past=STILL)["severity"] is None
+
+
+def test_a_turned_past_may_be_mirrored_as_well() -> None:
+    both = replace(TURNED, warp=Warp.mirror(SIZE, "h"))
+    answer = [one.warped(both.warp) for one in ahead(-6)]
+    assert verdict("follows", ahead(6), answer, change=both, past=WALKING)["severity"] == pytest.approx(0, abs=1e-5)
 
 
 @pytest.mark.parametrize("fewer", [10, 5, 4, 1])
@@ -405,13 +496,33 @@ def test_nothing_was_changed() -> None:
 
 
 def test_without_a_map_only_crossings_are_seen() -> None:
-    bare = Forecast.from_array([BEYOND, SHORT])
+    """Who walks round is judged as well as who walks through: a rate of crossings alone would always be 100 %."""
+    bare, short = Forecast.from_array([BEYOND, SHORT]), Forecast.from_array([SHORT])
     found = verdict("direction(avoid)", [bare], [bare], change=BARRED)
     assert (found["kind"], found["severity"]) == ("crossing", pytest.approx(0.1 + math.log(3 / 2)))
-    for relation, said in (("direction(avoid)", Forecast.from_array([SHORT])), ("direction(decrease)", bare)):
-        found = verdict(relation, [bare], [said], change=BARRED)
+    round_it = verdict("direction(avoid)", [bare], [short], change=BARRED)
+    assert (round_it["kind"], round_it["severity"]) == ("confirmed", 0)
+    never_there = verdict("direction(avoid)", [short], [short], change=BARRED)
+    assert (never_there["kind"], never_there["severity"]) == ("inconclusive", 0)
+    for relation in ("direction(decrease)", "direction(avoid, test=wilcoxon)"):
+        found = verdict(relation, [bare], [short], change=BARRED)
         assert found["severity"] is None
         assert "gives no probability map" in found["reason"]
+
+
+@pytest.mark.parametrize("ground", ["structure", "tree", "hedge"])
+def test_who_stands_inside_an_obstacle_by_the_map(ground: str) -> None:
+    """Nobody walks there: the map is wrong, and crossings say nothing. As published they count."""
+    inside = replace(BARRED, facts={"ground": ground}, added=("hedge",))
+    bare = Forecast.from_array([BEYOND, SHORT])
+    found = verdict("direction(avoid)", [bare], [bare], change=inside)
+    assert found["severity"] is None
+    assert f"the map puts the person inside a {ground}" in found["reason"]
+    on_pavement = replace(BARRED, facts={"ground": "pavement"})
+    assert verdict("direction(avoid)", [bare], [bare], change=on_pavement)["kind"] == "crossing"
+    assert verdict("direction(increase)", [halves(0.5)], [halves(0.5)], change=inside)["severity"] is not None
+    published = verdict("direction(avoid, test=wilcoxon)", [halves(0.5)], [halves(0.5)], change=inside)
+    assert published["severity"] is not None
 
 
 @pytest.mark.parametrize("partner", ["mirror(h)", "rotate90(1)", "rescale(2)"])

@@ -13,7 +13,13 @@ TASK = Task(
         "social-force": ".social_force:FAMILIES",
         "goalmap": ".goalmap:FAMILIES",
     },
-    relations={**dict.fromkeys(("wvc", "hvc"), ".relations:RELATIONS"), "direction": ".direction:RELATIONS"},
-    suites=dict.fromkeys(("trajtest", "trajtest/geometry", "trajtest/map", "trajtest@paper"), ".suite:SUITES"),
+    relations={
+        **dict.fromkeys(("wvc", "hvc"), ".relations:RELATIONS"),
+        **dict.fromkeys(("follows", "varies"), ".plausible:RELATIONS"),
+        "direction": ".direction:RELATIONS",
+    },
+    suites=dict.fromkeys(
+        ("forecasts", "trajtest", "trajtest/geometry", "trajtest/map", "trajtest@paper"), ".suite:SUITES"
+    ),
     panels={"trajtest": ".panel:PANELS"},
 )

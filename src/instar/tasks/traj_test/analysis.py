@@ -13,16 +13,19 @@ from instar.analysis import Run
 from instar.analysis.rates import by_case
 from instar.engine import DEFAULT, SOURCE, chunks
 from instar.outputs.forecast import Forecast, Paths
-from instar.relations import matrices_of, rule
-from instar.stats import permutation_test, wilson
-from instar.store import Row, Store
+from instar.relations import Rule, matrices_of, rule
+from instar.stats import permutation_test, wilson, z_test
+from instar.store import Row, Schema, Store
 from instar.tasks.traj_test.relations import without_rounding
 from instar.warp import Warp
+
+Bools = npt.NDArray[np.bool_]
 
 DISPLACEMENTS = ("best_ade", "best_fde", "mean_ade", "mean_fde")
 """Average and final displacement from the truth, in pixels: of the best future, and the mean over all of them."""
 
 _P = {name: f"p_{name}" for name in DISPLACEMENTS}
+_TESTED: Schema = {"case": pl.String, "follow_up": pl.String, **dict.fromkeys([*_P.values(), "p_least"], pl.Float64)}
 _PUBLISHED = ", as published"
 
 
@@ -35,18 +38,32 @@ def trajectory_tables(run: Run, *, p: float = 0.05, judging: str = DEFAULT) -> d
     """
     if run.manifest.system.kind != Forecast.kind:
         raise ValueError(f"{run.folder} is a run of {run.manifest.system.kind}; these tables are of forecasts")
-    tested = run.alphas(p)
+    run.alphas(p)  # refuses what is no level
     verdicts = run.verdicts(judging)
     if run.manifest.truth_kind != Forecast.kind:
         return {"preserving": preserving_table(verdicts, None, p=p), "map": map_table(verdicts)}
-    distances = displacement(run.store, [rule(text).left for text in tested])
-    tests = displacement_tests(distances)
+    compared = [rule(text) for text in _by_relation(verdicts, "wvc")["rule"].unique(maintain_order=True)]
+    distances = displacement(run.store, [one.left for one in compared])
+    tests = _tests_of_rules(distances, compared)
     return {
         "preserving": preserving_table(verdicts, tests, p=p),
         "map": map_table(verdicts),
         "agreement": agreement(verdicts, tests),
         "displacement": distances.filter(follow_up=SOURCE).drop("follow_up", "draw"),
     }
+
+
+def _tests_of_rules(distances: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
+    """The displacement tests of every rule of `wvc`: by its own test, on as many runs as it asks for."""
+    parts = [pl.DataFrame(schema={**_TESTED, "rule": pl.String})]
+    for one in rules:
+        assert one.relation is not None
+        of_source = pl.when(pl.col("follow_up") == SOURCE).then(one.relation.count("sources"))
+        enough = of_source.otherwise(one.relation.count("repeats"))
+        runs = distances.filter(pl.col("follow_up").is_in([SOURCE, one.left]) & (pl.col("repeat") < enough))
+        tests = displacement_tests(runs, as_published=one.relation.values["test"] == "z")
+        parts.append(tests.with_columns(rule=pl.lit(one.id)))
+    return pl.concat(parts)
 
 
 def displacement(store: Store, follow_ups: Sequence[str] | None = None) -> pl.DataFrame:
@@ -88,10 +105,12 @@ def _displacement(
     return float(average.min()), float(final.min()), float(average.mean()), float(final.mean())
 
 
-def displacement_tests(table: pl.DataFrame) -> pl.DataFrame:
+def displacement_tests(table: pl.DataFrame, *, as_published: bool = False) -> pl.DataFrame:
     """Whether a follow-up's displacement differs from that of the source runs: p per case, follow-up and measure.
 
-    By the test of the relation `wvc`, on the differences of the numbers that `displacement` gives.
+    By the test of the relation `wvc`, on the differences of the numbers that `displacement` gives; `p_least` is the
+    least p that so many runs can show. As published: the follow-up's (first) run against mean and deviation of the
+    source runs by a two-sided z-test, which knows no least p.
     """
     keys: list[tuple[str, str]] = []
     values: list[tuple[npt.NDArray[np.float64], int]] = []
@@ -102,18 +121,24 @@ def displacement_tests(table: pl.DataFrame) -> pl.DataFrame:
                 keys.append((case["case"][0], str(name)))
                 values.append((np.concatenate([sources, runs.select(DISPLACEMENTS).to_numpy()]), len(sources)))
     with ThreadPoolExecutor() as pool:  # numpy lets others work while it sums
-        tested = list(pool.map(_displacement_tests, values))
-    return pl.DataFrame(
-        [(*key, *p) for key, p in zip(keys, tested, strict=True)],
-        orient="row",
-        schema={"case": pl.String, "follow_up": pl.String, **dict.fromkeys(_P.values(), pl.Float64)},
-    )
+        tested = list(pool.map(_z_tests if as_published else _permutation_tests, values))
+    return pl.DataFrame([(*key, *p) for key, p in zip(keys, tested, strict=True)], orient="row", schema=_TESTED)
 
 
-def _displacement_tests(runs: tuple[npt.NDArray[np.float64], int]) -> list[float]:
+def _permutation_tests(runs: tuple[npt.NDArray[np.float64], int]) -> list[float | None]:
+    """p of every measure, and the least p."""
     values, sources = runs
     gaps = (without_rounding(np.abs(np.subtract.outer(column, column))) for column in values.T)
-    return [permutation_test(apart, sources)[1] for apart in gaps]
+    tested = [permutation_test(apart, sources) for apart in gaps]
+    return [*(p for _, p, _ in tested), tested[0][2]]
+
+
+def _z_tests(runs: tuple[npt.NDArray[np.float64], int]) -> list[float | None]:
+    values, sources = runs
+    own, first = values[:sources], values[sources]
+    middles, deviations = own.mean(0), own.std(0)
+    apart = without_rounding(np.abs(first - middles))
+    return [*(z_test(gap, 0.0, deviation) for gap, deviation in zip(apart, deviations, strict=True)), None]
 
 
 def _by_relation(verdicts: pl.DataFrame, name: str) -> pl.DataFrame:
@@ -130,32 +155,47 @@ def _by_relation(verdicts: pl.DataFrame, name: str) -> pl.DataFrame:
         if one.relation is not None and one.relation.relation.name == name
     ]
     schema = {"rule": pl.String, "follow_up": pl.String, "effect": pl.String, "as_published": pl.Boolean}
-    return verdicts.join(pl.DataFrame(of_relation, schema=schema), on="rule")
+    absent = [pl.lit(None, pl.Float64).alias(name) for name in ("p", "p_least") if name not in verdicts.columns]
+    return verdicts.with_columns(absent).join(pl.DataFrame(of_relation, schema=schema), on="rule")
 
 
 def preserving_table(verdicts: pl.DataFrame, truth: pl.DataFrame | None, *, p: float = 0.05) -> pl.DataFrame:
     """Table 3: per change that moves all alike, how often the distribution differs at level p, with intervals.
 
-    Beside `wvc` stand the same test on the displacement from the truth (`displacement_tests`; null without one) and
-    the mean and standard deviation of the Hellinger distance. Comparisons as published (test=z) each count for
-    themselves.
+    `judged` are the tests of `wvc` that can reject at this level, `tests_per_case` how many each of the `cases` had:
+    comparisons as published (test=z) each count for themselves. Where so few runs cannot show a p as small as the level
+    there is no rate, and `p_least` says what they can show. Beside `wvc` stand the tests on the displacement from the
+    truth (`displacement_tests` with the rule they belong to; null without one) and the mean and standard deviation of
+    the Hellinger distance.
     """
     wvc, hvc = _by_relation(verdicts, "wvc"), _by_relation(verdicts, "hvc")
     rows = []
-    for (name, as_published), part in wvc.group_by("follow_up", "as_published", maintain_order=True):
-        tested = part["p"].drop_nulls()
+    for (text, name, as_published), part in wvc.group_by("rule", "follow_up", "as_published", maintain_order=True):
+        tested = part.filter(pl.col("p").is_not_null())
+        able = tested.filter(_able(p))
+        cases = tested["case"].n_unique()
         row: Row = {
             "change": f"{name}{_PUBLISHED * bool(as_published)}",
-            "judged": len(tested),
-            **_rate("wvc", int((tested <= p).sum()), len(tested)),
+            "cases": cases,
+            "judged": len(able),
+            "tests_per_case": len(tested) / cases if cases else None,
+            "p_least": tested["p_least"].min(),
+            **_rate("wvc", int((able["p"] <= p).sum()), len(able)),
         }
+        by_truth = None if truth is None else truth.filter((pl.col("rule") == text) & _able(p))
         for measure, column in _P.items():
-            row[measure] = None if truth is None else _share(truth.filter(follow_up=name)[column].drop_nulls() <= p)
+            row[measure] = None if by_truth is None else _share(by_truth[column].drop_nulls() <= p)
         apart = hvc.filter(follow_up=name)["severity"].drop_nulls()
         row["hvc"], row["hvc_sd"] = (apart.mean(), apart.std()) if len(apart) else (None, None)
         rows.append(row)
-    measures = ("wvc", "wvc_low", "wvc_high", *DISPLACEMENTS, "hvc", "hvc_sd")
-    return pl.DataFrame(rows, schema={"change": pl.String, "judged": pl.Int64, **dict.fromkeys(measures, pl.Float64)})
+    measures = ("tests_per_case", "p_least", "wvc", "wvc_low", "wvc_high", *DISPLACEMENTS, "hvc", "hvc_sd")
+    counts = {"cases": pl.Int64, "judged": pl.Int64}
+    return pl.DataFrame(rows, schema={"change": pl.String, **counts, **dict.fromkeys(measures, pl.Float64)})
+
+
+def _able(level: float, column: str = "p_least") -> pl.Expr:
+    """Whether a test can reject at a level: its least p is not above it."""
+    return pl.col(column).is_null() | (pl.col(column) <= level)
 
 
 def _share(hits: pl.Series) -> float | None:
@@ -173,26 +213,34 @@ def agreement(
 ) -> pl.DataFrame:
     """Figure 5: how well `wvc` predicts that the displacement from the truth changed, at each level of p.
 
-    `truth` are the `displacement_tests`. Both are decided at the same level; precision and recall are null where there
-    is nothing to divide by.
+    `truth` are the `displacement_tests` with the rule they belong to. Both are decided at the same level, by tests that
+    can reject at it; a comparison as published counts for itself, and stands apart from the others. Accuracy, precision
+    and recall are null where there is nothing to divide by.
     """
-    wvc = _by_relation(verdicts, "wvc").filter(
-        pl.col("p").is_not_null() & (pl.col("target") == "whole") & (pl.col("follow_up") != "identity")
-    )
-    joined = wvc.select("case", "follow_up", "p").join(truth, on=["case", "follow_up"])
+    wvc = _by_relation(verdicts, "wvc").filter(pl.col("p").is_not_null() & (pl.col("follow_up") != "identity"))
+    columns = wvc.select("case", "rule", "p", "p_least", "as_published")
+    joined = columns.join(truth, on=["case", "rule"], suffix="_truth")
     rows = []
-    for level in grid:
-        predicted = joined["p"].to_numpy() <= level
-        for measure, column in _P.items():
-            changed = joined[column].to_numpy() <= level
-            hits = int((predicted & changed).sum())
-            accuracy = float((predicted == changed).mean()) if len(predicted) else None
-            precision = hits / int(predicted.sum()) if predicted.any() else None
-            recall = hits / int(changed.sum()) if changed.any() else None
-            rows.append((level, measure, len(predicted), accuracy, precision, recall))
-    schema = {"p": pl.Float64, "measure": pl.String, "pairs": pl.Int64}
+    for as_published in joined["as_published"].unique(maintain_order=True).to_list() or [False]:
+        pairs = joined.filter(as_published=as_published)
+        for level in grid:
+            part = pairs.filter(_able(level) & _able(level, "p_least_truth"))
+            predicted = part["p"].to_numpy() <= level
+            for measure, column in _P.items():
+                changed = part[column].to_numpy() <= level
+                rows.append((level, measure, as_published, *_scores(predicted, changed)))
+    schema = {"p": pl.Float64, "measure": pl.String, "as_published": pl.Boolean, "pairs": pl.Int64}
     shares = dict.fromkeys(("accuracy", "precision", "recall"), pl.Float64)
     return pl.DataFrame(rows, schema={**schema, **shares}, orient="row")
+
+
+def _scores(predicted: Bools, changed: Bools) -> tuple[int, float | None, float | None, float | None]:
+    """The pairs; accuracy, precision and recall."""
+    hits = int((predicted & changed).sum())
+    accuracy = float((predicted == changed).mean()) if len(predicted) else None
+    precision = hits / int(predicted.sum()) if predicted.any() else None
+    recall = hits / int(changed.sum()) if changed.any() else None
+    return len(predicted), accuracy, precision, recall
 
 
 def map_table(verdicts: pl.DataFrame) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -26,6 +27,8 @@ Mask = npt.NDArray[np.bool_]
 LEAST_MASS = 0.001
 """Added to every mass, so that a change from almost nothing to almost nothing says nothing."""
 ALPHA = 0.05
+OBSTACLES = ("structure", "tree")
+"""Classes that nobody walks on, by the names that the papers' maps have."""
 STEP = 0.5
 """Pixels between the places at which a path is looked at."""
 
@@ -40,16 +43,17 @@ MEASURES: Schema = {
 def direction(evidence: Evidence) -> pl.DataFrame:
     """The log ratio of the probability mass in the changed cells, after over before, the wrong way.
 
-    Three outcomes by a margin: confirmed, inconclusive, wrong way; and for `avoid` a fourth, crossing.
+    Three outcomes by a margin: confirmed, inconclusive, wrong way; and for `avoid` a fourth, crossing. Without a
+    probability map `avoid` is judged by the futures alone.
     """
     follow_ups = evidence.follow_ups
     paths, pasts = Paths.of(follow_ups), past_of(evidence.cases)
     columns = ["map", "map_size", "map_warp", "width", "height"]
     sources_of: dict[str, list[Row]] = {}
-    for row in evidence.sources.select("case", "repeat", *columns).iter_rows(named=True):
+    for row in evidence.sources.select("case", "repeat", "futures", "samples", *columns).iter_rows(named=True):
         sources_of.setdefault(row["case"], []).append(row)
     verdicts: list[Row] = []
-    rows = follow_ups.select("case", "follow_up", "warp", "mask", *columns).iter_rows(named=True)
+    rows = follow_ups.select("case", "follow_up", "warp", "mask", "facts", "added", *columns).iter_rows(named=True)
     for number, row in enumerate(rows):
         sources = sources_of.get(row["case"])
         if sources is None:
@@ -75,12 +79,17 @@ def _verdict(
     counts = {"crossing": crossed, "futures": len(futures)}
     if effect == "avoid" and here is not None and not as_published and mask_at(mask, here):
         return {**counts, "reason": "the person stands on the changed cells, which nobody could avoid"}
+    if effect == "avoid" and not as_published and (inside := _obstacle_around(follow_up)):
+        return {**counts, "reason": f"the map puts the person inside a {inside}, where nobody can walk"}
     walked_through = margin + math.log((len(futures) + 1) / (len(futures) + 1 - crossed))
     measured = _measured(sources, follow_up, warp, mask, effect)
     if measured is None:
-        if effect == "avoid" and crossed:
+        if effect != "avoid" or as_published:
+            return {**counts, "reason": NO_MAP}
+        if crossed:
             return {**counts, "severity": walked_through, "kind": "crossing"}
-        return {**counts, "reason": NO_MAP}
+        led_there = any(crossings(warp.points(_futures(source)), here, mask).any() for source in sources)
+        return {**counts, "severity": 0.0, "kind": "confirmed" if led_there else "inconclusive"}
     wrong = -measured["log_ratio"] if effect == "increase" else measured["log_ratio"]
     outcome = "confirmed" if -wrong >= margin else "wrong way" if wrong >= margin else "inconclusive"
     if as_published:
@@ -89,6 +98,16 @@ def _verdict(
     if effect == "avoid" and crossed and not as_published:
         outcome, severity = "crossing", max(severity, walked_through)
     return {**counts, **measured, "severity": severity, "kind": outcome}
+
+
+def _obstacle_around(follow_up: Row) -> str | None:
+    """The obstacle in which the person stands by the map: of a class that nobody walks on, or of the one added."""
+    ground = json.loads(follow_up["facts"] or "{}").get("ground")
+    return ground if ground in OBSTACLES or ground in (follow_up["added"] or ()) else None
+
+
+def _futures(row: Row) -> Floats:
+    return np.reshape(row["futures"], (row["samples"], -1, 2)).astype(np.float64)
 
 
 def _measured(sources: Sequence[Row], follow_up: Row, warp: Warp, mask: Mask, effect: str) -> Row | None:

@@ -9,6 +9,7 @@ import polars as pl
 from instar.analysis import Run
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.words import interval, percent
+from instar.store import Row
 from instar.tasks.traj_test.analysis import trajectory_tables
 
 _MEASURES = {"best_ade": "best ADE", "best_fde": "best FDE", "mean_ade": "mean ADE", "mean_fde": "mean FDE"}
@@ -51,19 +52,27 @@ def _preserving(frame: pl.DataFrame, p: float) -> Table:
     rows = [
         [
             row["change"],
-            str(row["judged"]),
-            _rate(row["wvc"], row["wvc_low"], row["wvc_high"]),
-            *(_share(row[name]) for name in _MEASURES),
+            str(row["cases"]),
+            "–" if row["tests_per_case"] is None else f"{row['tests_per_case']:g}",
+            _tested(row, p) or _rate(row["wvc"], row["wvc_low"], row["wvc_high"]),
+            *(_tested(row, p) or _share(row[name]) for name in _MEASURES),
             _mean(row["hvc"], row["hvc_sd"]),
         ]
         for row in frame.iter_rows(named=True)
     ]
-    return Table(
-        f"Changes that move everything alike: violations at p ≤ {p:g} in %, those of wvc with their 95 % interval; "
-        "the mean of hvc ± its standard deviation",
-        ["change", "judged", "wvc", *_MEASURES.values(), "hvc"],
-        rows,
+    title = (
+        f"Changes that move everything alike: violations at p ≤ {p:g} in % of the tests, those of wvc with their 95 % "
+        "interval; the mean of hvc ± its standard deviation"
     )
+    if any(_tested(row, p) for row in frame.iter_rows(named=True)):
+        title += ". p ≥ …: so few runs cannot show a smaller p, so that at this level nothing can be rejected"
+    columns = ["change", "cases", "tests a case", "wvc", *_MEASURES.values(), "hvc"]
+    return Table(title, columns, rows)
+
+
+def _tested(row: Row, p: float) -> str | None:
+    """The least p that a rule's tests can show, where that is above the level; else nothing."""
+    return f"p ≥ {row['p_least']:.2g}" if row["p_least"] is not None and row["p_least"] > p else None
 
 
 def _map(frame: pl.DataFrame) -> Table:
@@ -89,7 +98,7 @@ def _map(frame: pl.DataFrame) -> Table:
 def _agreement(frame: pl.DataFrame) -> Table:
     rows = [
         [
-            f"{row['p']:g}",
+            f"{row['p']:g}" + ", as published" * row["as_published"],
             _MEASURES[row["measure"]],
             str(row["pairs"]),
             *(_share(row[name]) for name in ("accuracy", "precision", "recall")),

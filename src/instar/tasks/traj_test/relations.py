@@ -17,7 +17,7 @@ from instar.scene import Track
 from instar.spelling import Parameter
 from instar.stats import hellinger, permutation_test, wasserstein, z_test
 from instar.store import Row, Schema
-from instar.warp import Warp
+from instar.warp import Size, Warp
 
 Floats = npt.NDArray[np.float64]
 
@@ -26,6 +26,9 @@ LEAST_SHARE, LEAST_PIXELS = 0.01, 0.1
 MOST_FUTURES = 240
 NOTHING = 0.01
 """Pixels: what is nearer is the same, so that rounding is no difference to a system that never varies."""
+HASTE = 1.5
+"""How many times as fast as before a person may be, when it is asked how far they get."""
+OUT_OF_FRAME = "the person may walk to where only one of source and follow-up has a map"
 NO_MAP = "this system gives no probability map, which the relation compares"
 SOURCES = Parameter("sources", "int", 20, low=1, high=1000, help="predictions of the source by a stochastic system")
 
@@ -47,6 +50,8 @@ WVC_MEASURES: Schema = {
     "distance": pl.Float64,
     "own": pl.Float64,
     "spread": pl.Float64,
+    "fan": pl.Float64,
+    "futures": pl.Int32,
     "sources": pl.Int32,
     "runs": pl.Int32,
 }
@@ -58,26 +63,62 @@ def wvc(evidence: Evidence) -> pl.DataFrame:
     Runs are compared by the exact Wasserstein distance W2 of their sets of futures, the follow-up's carried back;
     distances are root-mean-square pixels per position. With several follow-up runs the severity is half the
     statistic (2·between − within the source − within the follow-up) over the source's own, which also sees a
-    spread that changed; with one it is between over own, less 1.
+    spread that changed; with one, and for a system that never varies, it is between over own, less 1. A system that
+    differs from itself by less than what counts as a difference has no p.
     """
     source_paths, follow_up_paths = Paths.of(evidence.sources), Paths.of(evidence.follow_ups)
     runs_of = _rows_by(evidence.sources, "case")
     pasts = past_of(evidence.cases)
-    warps = matrices_of(evidence.follow_ups)
-    judged = _against_each if evidence.parameters["test"] == "z" else _against_all
+    warps, sizes = matrices_of(evidence.follow_ups), _sizes(evidence.follow_ups)
+    frames = _sizes(evidence.sources)
+    published = evidence.parameters["test"] == "z"
+    judged = _against_each if published else _against_all
     verdicts: list[Row] = []
-    previous, own = None, np.zeros((0, 0))
+    previous, own, fan, alike = None, np.zeros((0, 0)), 0.0, 0.0
     for (case, follow_up), rows in _rows_by(evidence.follow_ups, "case", "follow_up").items():
         if (case,) not in runs_of:
             continue
         sources = [source_paths[row] for row in runs_of[case,]]
         if case != previous:
-            previous, own = case, _distances(_even(sources), None, judged is _against_all)
+            previous, own = case, _distances(_even(sources), None, not published)
+            fan = float(np.mean([without_rounding(run.std(0)).mean() for run in sources]))
+            alike = 0.0 if own.any() else _between_halves(sources[0])
         base = {"case": case, "follow_up": follow_up, "target": "whole", "sources": len(sources), "runs": len(rows)}
+        base |= {"fan": fan, "futures": len(sources[0])}
         runs, matrices = [follow_up_paths[row] for row in rows], [warps[row] for row in rows]
-        least = _least(pasts.get(case))
+        warp = Warp(matrices[0], frames[runs_of[case,][0]], sizes[rows[0]])
+        past = pasts.get(case)
+        if not published and past is not None and _out_of_frame(past, sources[0].shape[1], warp):
+            verdicts.append({**base, "reason": OUT_OF_FRAME})
+            continue
+        least = _least(past, None) if published else max(_least(past, warp), alike)
         verdicts += [{**base, **verdict} for verdict in judged(sources, runs, matrices, own, least)]
     return pl.DataFrame(verdicts, schema={**VERDICT_COLUMNS, **WVC_MEASURES}, orient="row")
+
+
+def _sizes(frame: pl.DataFrame) -> list[Size]:
+    return list(frame.select("width", "height").iter_rows())
+
+
+def _out_of_frame(past: Floats, steps: int, warp: Warp) -> bool:
+    """Whether the person may get to where only one of two frames is, where the change moved the frame itself.
+
+    What lies there is seen in one of the two scenes only, and a system may well end its futures at the frame. Told from
+    the past alone: a system that sends people to the edge has no say in it.
+    """
+    (width, height), corners = warp.source, np.array([[0.0, 0], [1, 0], [0, 1], [1, 1]])
+    carried = {tuple(corner) for corner in np.round(warp.points(corners * (width, height)), 6)}
+    if carried == {tuple(corner) for corner in corners * warp.target}:
+        return False
+    pace = float(np.linalg.norm(np.diff(past, axis=0), axis=1).mean()) if len(past) > 1 else 0.0
+    angles = np.arange(16) * np.pi / 8
+    around = past[-1] + HASTE * pace * steps * np.stack([np.cos(angles), np.sin(angles)], 1)
+    return not (_within(around, warp.source).all() and _within(warp.points(around), warp.target).all())
+
+
+def _within(points: Floats, size: Size) -> npt.NDArray[np.bool_]:
+    """Which points lie in a frame, and not on its edge."""
+    return np.asarray(((points > 0) & (points < size)).all(-1))
 
 
 def _rows_by(frame: pl.DataFrame, *keys: str) -> dict[tuple[str, ...], list[int]]:
@@ -87,9 +128,30 @@ def _rows_by(frame: pl.DataFrame, *keys: str) -> dict[tuple[str, ...], list[int]
     return {tuple(names): rows for *names, rows in grouped.iter_rows()}
 
 
-def _least(past: Floats | None) -> float:
+def _least(past: Floats | None, warp: Warp | None) -> float:
+    """What counts as no difference, in pixels: under a change that makes new cells of old ones at least a cell."""
     length = 0.0 if past is None else float(np.linalg.norm(np.diff(past, axis=0), axis=1).sum())
-    return max(LEAST_PIXELS, LEAST_SHARE * length)
+    cell = 0.0 if warp is None else _new_cell(warp.matrix[:2, :2])
+    return max(LEAST_PIXELS, LEAST_SHARE * length, cell)
+
+
+def _between_halves(run: Floats) -> float:
+    """How far two halves of the futures are apart, on average over ten ways to halve them; 0 for one future.
+
+    A system that always draws the same futures is known by one sample only; another one would be about so far away.
+    """
+    half, rng = len(run) // 2, np.random.default_rng(0)
+    parts = [rng.permutation(run)[: 2 * half].reshape(2, half, -1) for _ in range(10 if half else 0)]
+    distances = [wasserstein(pair[:1], pair[1:])[0, 0] for pair in parts]
+    return float(np.mean(distances)) / math.sqrt(run.shape[1]) if distances else 0.0
+
+
+def _new_cell(linear: Floats) -> float:
+    """The side of a cell, of the coarser of the two maps, in pixels of the source; 0 where cells are copied."""
+    whole = np.abs(linear[linear != 0])
+    if len(whole) == 2 and np.array_equal(whole, np.rint(whole)):
+        return 0.0
+    return max(1.0, 1 / math.sqrt(abs(float(np.linalg.det(linear)))))
 
 
 def _even(runs: Sequence[Floats]) -> Floats | None:
@@ -145,10 +207,11 @@ def _against_all(
     across, of_follow_up = _distances(source_runs, follow_up_runs, True), _distances(follow_up_runs, None, True)
     within, between, spread = _mean_within(own), float(across.mean()), _mean_within(of_follow_up)
     floor = max(within, least)
-    several = len(sources) > 1 and len(runs) > 1
+    varies = max(within, spread) >= least  # what never varies has no distribution to test
+    several = len(sources) > 1 and len(runs) > 1 and varies
     beyond = (2 * between - within - spread) / (2 * floor) if several else between / floor - 1
     p, p_least = None, None
-    if len(sources) > 1:
+    if len(sources) > 1 and varies:
         _, p, p_least = permutation_test(np.block([[own, across], [across.T, of_follow_up]]), len(sources))
     yield {
         "severity": max(0.0, beyond),

@@ -1,4 +1,4 @@
-"""TrajTest (human trajectory prediction): the paper's five relations with all their parameters.
+"""Forecasts: a suite of our own, and TrajTest's, the paper's five relations with all their parameters.
 
 The paper's resize factors 0.2 and 0.3 beside its own 0.25 are rescalings by 0.8 and 1.2.
 """
@@ -11,6 +11,22 @@ from functools import partial
 from instar.suites import Suite, listed_suite
 
 # fmt: off
+FORECASTS: Mapping[str, str] = {  # every rule with what it is for
+    "identity => wvc": "how often the test rejects by chance",
+    "identity => varies": "a seed that is ignored; futures that are all one",
+    "mirror(h) => wvc": "left taken for right, a bias or a preference to one side",
+    "mirror(h) => hvc": "a probability map that is not mirrored with the scene, or lies beside it",
+    "rotate90(1) => wvc": "x taken for y, a map that is read transposed, one direction of the frame unlike others",
+    "rotation(22.5) => wvc": "directions that snap to those of the grid",
+    "rescale(2) => wvc": "lengths and speeds in pixels where the scene has another scale",
+    "shift(0.15, 0.1) => wvc": "leaning on the middle or the edges of the frame",
+    "pad(0.2, left_right) => wvc": "positions in shares of the frame, letterboxes",
+    "turn_past(180) => follows": "a past that is ignored; futures that never go anywhere",
+    "obstacle(tree, 0.5, 0.5) => direction(avoid)": "walking through a tree in the way",
+    "obstacle(structure, 0.5, 0.5) | rotate90(1) => direction(avoid)": "walking through walls, of a turned scene alone",
+    "class_change(road, pavement) => direction(increase)": "classes of ground mixed up",
+}
+
 GEOMETRY: tuple[str, ...] = (
     "mirror(v)", "mirror(h)", "rotate90(1)", "rotate90(2)", "rotate90(3)", "rescale(0.8)", "rescale(1.2)")
 
@@ -47,6 +63,16 @@ def map_rules(more: str = "") -> tuple[str, ...]:
 _MOVED = geometry(("wvc", "hvc"), identity=True)
 _PAPER = geometry(("wvc(8, 1, test=z)", "hvc(1)"), identity=False) + map_rules(", 8, test=wilcoxon")
 SUITES: Mapping[str, Callable[[], Suite]] = {
+    "forecasts": partial(
+        listed_suite,
+        "forecasts",
+        tuple(FORECASTS),
+        "Forecasts: a small set of rules that catches every seeded fault of a trajectory predictor.",
+        "forecast",
+        panels=("trajtest",),
+        purposes=FORECASTS,
+    )
+} | {
     name: partial(listed_suite, name, spellings, help, "forecast", panels=("trajtest",))
     for name, spellings, help in (
         (

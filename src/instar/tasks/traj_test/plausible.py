@@ -1,0 +1,108 @@
+"""What any sampler of futures does: it follows the past of the person, and it varies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from instar.outputs.forecast import Paths
+from instar.relations import matrices_of
+from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
+from instar.spelling import Parameter
+from instar.store import Row, Schema
+from instar.tasks.traj_test.relations import SOURCES, past_of
+from instar.warp import Warp
+
+Floats = npt.NDArray[np.float64]
+
+IGNORED, OPPOSITE = 0.8, 1.2
+"""Shares of the turn that are not followed: from the first the past is ignored, from the second it is opposed."""
+NO_TURN = "the past was not turned; follows goes with turn_past"
+DETERMINISTIC = "it was predicted once: a deterministic system has nothing to vary"
+
+FOLLOWS_MEASURES: Schema = {"along": pl.Float64}
+VARIES_MEASURES: Schema = {"cases": pl.Int64}
+
+
+def follows(evidence: Evidence) -> pl.DataFrame:
+    """Where the past is turned, the mean of the futures turns with it: the share of the turn that it does not follow.
+
+    `along` is how far the mean future moved towards where it should, against a person who goes on as before: 1 where
+    both do so, 0 where the answer stayed the same, and where it never goes anywhere.
+    """
+    paths, back = Paths.of(evidence.follow_ups), matrices_of(evidence.follow_ups)
+    source_paths, pasts = Paths.of(evidence.sources), past_of(evidence.cases)
+    before: dict[str, list[Floats]] = {}
+    for number, case in enumerate(evidence.sources["case"]):
+        before.setdefault(case, []).append(source_paths[number])
+    after: dict[tuple[str, str], tuple[list[Floats], Row]] = {}
+    rows = evidence.follow_ups.select("case", "follow_up", "facts").iter_rows(named=True)
+    for number, row in enumerate(rows):
+        carried_back = Warp(back[number], (1, 1), (1, 1)).inverse.points(paths[number])
+        after.setdefault((row["case"], row["follow_up"]), ([], row))[0].append(carried_back)
+    verdicts: list[Row] = []
+    for (case, follow_up), (runs, row) in after.items():
+        if case in before and case in pasts:
+            degrees = json.loads(row["facts"] or "{}").get("degrees")
+            verdict = {"reason": NO_TURN} if degrees is None else _followed(before[case], runs, pasts[case], degrees)
+            verdicts.append({"case": case, "follow_up": follow_up, "target": "whole", **verdict})
+    return pl.DataFrame(verdicts, schema={**VERDICT_COLUMNS, **FOLLOWS_MEASURES}, orient="row")
+
+
+def _followed(sources: list[Floats], runs: list[Floats], past: Floats, degrees: float) -> Row:
+    pace = (past[-1] - past[0]) / (len(past) - 1)
+    turn = pace - Warp.rotation((1, 1), degrees, (0.0, 0.0)).points(pace)
+    if not np.linalg.norm(turn) > 0:
+        return {"reason": "the past was turned by whole turns, or the person stands: nothing changed"}
+    moved = _mean(sources) - _mean(runs)
+    going_on = (sources[0].shape[1] + 1) / 2
+    along = float(moved @ turn) / (going_on * float(turn @ turn))
+    severity = max(0.0, 1 - along)
+    kind = "past opposed" if severity >= OPPOSITE else "past ignored" if severity >= IGNORED else None
+    return {"severity": severity, "kind": kind, "along": along}
+
+
+def _mean(runs: list[Floats]) -> Floats:
+    """The mean position over all futures and steps."""
+    return np.asarray(np.mean([run.reshape(-1, 2).mean(0) for run in runs], 0))
+
+
+def varies(evidence: Evidence) -> pl.DataFrame:
+    """Whether a system that takes a seed ever answers differently, over all cases."""
+    judged = evidence.verdicts.filter(pl.col("sources") > 1) if evidence.verdicts.width else evidence.verdicts
+    row: Row = dict.fromkeys(VERDICT_COLUMNS)
+    if judged.is_empty():
+        row["reason"] = DETERMINISTIC
+    else:
+        by_seed, in_a_run = judged["own"].max() != 0, judged["fan"].max() != 0 or judged["futures"].max() == 1
+        kind = None if by_seed and in_a_run else "all futures of a run are one" if by_seed else "the seed is ignored"
+        row |= {"severity": 0.0 if kind is None else 1.0, "kind": kind, "cases": judged["case"].n_unique()}
+    return pl.DataFrame([row], schema={**VERDICT_COLUMNS, **VARIES_MEASURES}, orient="row")
+
+
+# fmt: off
+RELATIONS: Mapping[str, Relation] = {
+    "follows": Relation(
+        "follows", "forecast", follows, mapping=False, unit="share of the turn not followed", threshold=IGNORED,
+        grid=(0.2, 0.5, 0.8, 1.0, 1.5), measures=FOLLOWS_MEASURES, kinds=("past ignored", "past opposed"),
+        parameters=(
+            SOURCES, Parameter("repeats", "int", 5, low=1, high=1000, help="predictions of the follow-up"),
+            Parameter("draws", "int", 1, low=1, high=1000, help="follow-ups of a random transformation"),
+        ),
+        help="Where the past is turned, the mean of the futures turns with it: 0 as a person who goes on as before, 1 "
+        "where the answer stays the same or never goes anywhere. Violated from 0.8: walls and goals may hold back much "
+        "of a turn, but not all of it.",
+    ),
+    "varies": Relation(
+        "varies", "forecast", varies, mapping=False, unit="1 where nothing varies", threshold=0.5, grid=(0.5,),
+        over="cases", measures=VARIES_MEASURES, kinds=("the seed is ignored", "all futures of a run are one"),
+        parameters=(Parameter("measure", "choice", "own", choices=("own",), help="what wvc measures of every case"),),
+        help="A system that takes a seed answers differently for another one, and its futures are not all the same, in "
+        "one case at least. A deterministic system has nothing to vary.",
+    ),
+}
+# fmt: on
