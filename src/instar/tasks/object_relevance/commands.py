@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -172,23 +173,11 @@ def repair(
 
     opened = open_run(run)
     if export_only:
-        names = None if classes is None else classes.read_text("utf-8-sig").strip().splitlines()
-        chosen = augment(
-            opened,
-            train,
-            out,
-            validation=val,
-            share=share,
-            threshold=threshold,
-            judging=judging,
-            rules=rules,
-            classes=names,
-        )
+        of_run = partial(augment, opened, train, out, validation=val, share=share, threshold=threshold)
+        chosen = of_run(judging=judging, rules=rules, classes=_names(classes))
         return _print_mutants(chosen, f"{out}" if val else f"{NO_VALIDATION} Give --val to have one.\n{out}")
-    if classes is not None:
-        raise typer.BadParameter("a trainer takes the classes of its --start; this is for --export-only")
-    if val is None or test is None:
-        raise typer.BadParameter("a repair needs --val and --test; --export-only does without", param_hint="--test")
+    if val is None or test is None or classes is not None:
+        raise typer.BadParameter("a repair needs --val and --test, and --classes needs --export-only")
     try:
         result = repaired(
             opened,
@@ -210,6 +199,10 @@ def repair(
         print(f"what was trained is kept in {out}; the same command goes on from there", file=sys.stderr)
         raise
     _print_mutants(result.chosen, f"{markdown(result.table)}\n{out / 'result.md'}")
+
+
+def _names(classes: Path | None) -> list[str] | None:
+    return None if classes is None else classes.read_text("utf-8-sig").strip().splitlines()
 
 
 def _print_mutants(chosen: Chosen, end: str) -> None:
