@@ -97,13 +97,13 @@ class Look:
         boxes: np.ndarray | None = None,
         labels: list[str] | None = None,
         scores: object = None,
-        keep: object = None,
+        keep: np.ndarray | None = None,
     ) -> Detections:
         """The right answer, or another one; `keep` says which of them are given."""
         given = np.array(self.boxes if boxes is None else boxes, float).reshape(-1, 4)
         named = self.labels if labels is None else labels
         sure = np.full(len(given), 0.9) if scores is None else np.asarray(scores, float)
-        kept = np.arange(len(given)) if keep is None else np.flatnonzero(keep)  # type: ignore[call-overload]
+        kept = np.arange(len(given)) if keep is None else np.flatnonzero(keep)
         return Detections.from_xyxy(given[kept], [named[n] for n in kept], sure[kept])
 
 
@@ -122,7 +122,7 @@ def look(pixels: np.ndarray) -> Look:
         core = luma[cv2.erode(own, np.ones((3, 3), np.uint8)) > 0]
         if area < 20 or not len(core) or core.std() > 0.22 * (core.mean() - ground):
             continue
-        clean |= own
+        clean[marked == number] = 1
         boxes.append([x, y, x + width, y + height])
         fill = area / (width * height)
         labels.append(BOX if fill > 0.845 else DISC if fill > 0.71 else KITE)
