@@ -125,13 +125,89 @@ def test_one_follow_up_per_object_shows_what_hangs_on_its_neighbours(tmp_path: P
     together = rates(ran(neighbourly, tmp_path / "all", "erase(1) => presence(gone)"))
     assert together["erase(1)"] == (0, 12), "with all objects gone nothing is found: it looks right"
     run = ran(neighbourly, tmp_path / "each", "object-relevance/each")
-    table = {row["rule"].partition(" => ")[0]: row for row in object_table(run).iter_rows(named=True)}
+    table = {
+        row["rule"].partition(" => ")[0]: row
+        for row in object_table(run).iter_rows(named=True)
+        if "others" not in row["rule"]
+    }
     assert (table["erase(1, each object)"]["objects"], table["erase(1, each object)"]["persists"]) == (12, 12)
     assert table["object_noise(0.9, 16, each object)"]["missing"] == 0
     verdicts = run.verdicts().filter(pl.col("rule") == "erase(1, only=1) => presence(gone)")
     assert verdicts["target"].to_list() == [f"{seed}-green" for seed in range(4)]
     beyond = run.verdicts().filter(pl.col("rule") == "erase(1, only=7) => presence(gone)")
     assert set(beyond["reason"]) == {"there is no object 7 in this image: it has 3"}
+
+
+def only_with_all(pixels: np.ndarray) -> Detections:
+    """Right about each object by itself, but gives up where one of the others is missing."""
+    found = seen(pixels)
+    return found if len(found) == 3 else Detections.from_xyxy(np.zeros((0, 4)), [])
+
+
+def test_the_others_stay_when_one_object_is_erased(tmp_path: Path) -> None:
+    rules = " + ".join(f"erase(1, only={number}) => presence(others)" for number in range(3))
+    assert rates(ran(seen, tmp_path / "right", rules)) == {f"erase(1, only={n})": (0, 8) for n in range(3)}
+    run = ran(only_with_all, tmp_path / "wrong", rules)
+    assert rates(run) == {f"erase(1, only={n})": (8, 8) for n in range(3)}
+    assert set(run.verdicts()["kind"]) == {"missing"}
+    whole = ran(only_with_all, tmp_path / "all", "erase(1) => presence(others)").verdicts()
+    assert set(whole["reason"]) == {"every object was changed, so there are no others"}
+
+
+def test_an_object_that_the_erased_one_covers_is_not_asked_about(tmp_path: Path) -> None:
+    image, truth = picture(0)
+    near = Detections.from_xyxy(
+        [*truth.boxes, truth.boxes[2] + [4, 4, 4, 4]], [*truth.labels, "blue"], ids=[*truth.ids, "shadow"]
+    )
+    case = Case("0", input=image, truth=near)
+    data = Dataset("squares", "", lambda: iter([case]), truth="detections")
+    run = instar.run(seen, "erase(1, only=2) => presence(others)", data, out=tmp_path, workers=0)
+    row = run.verdicts().filter(target="shadow").row(0, named=True)
+    assert row["severity"] is None and "covers 73% of this one" in row["reason"]
+
+
+def test_as_published_an_answer_that_stays_the_same_breaks_the_first_relation(tmp_path: Path) -> None:
+    def nothing(pixels: np.ndarray) -> Detections:
+        return Detections.from_xyxy(np.zeros((0, 4)), [])
+
+    run = ran(nothing, tmp_path, "object-relevance@paper")
+    assert rates(run)["erase(0.1)"] == (12, 12), "not found twice is the same answer twice"
+    assert set(run.verdicts().filter(pl.col("severity") > 0)["kind"]) == {"unfound"}
+    row = object_table(run).filter(pl.col("rule").str.starts_with("erase(0.5)")).row(0, named=True)
+    assert (row["unfound"], row["images_unfound"], row["of_annotated"], row["of_found"]) == (12, 4, 1.0, None)
+
+
+def test_objects_are_found_by_their_masks_where_both_have_them(tmp_path: Path) -> None:
+    """The upper left triangle is annotated and the lower right one is found: the boxes are the same."""
+    whole = np.zeros((SIZE[1], SIZE[0]), bool)
+    whole[10:42, 10:42] = True
+    upper = whole & (np.add.outer(np.arange(SIZE[1]), np.arange(SIZE[0])) < 50)
+    image, box = Image(np.zeros((SIZE[1], SIZE[0], 3), np.uint8)), [[10, 10, 42, 42]]
+    case = Case("0", input=image, truth=Detections.from_xyxy(box, ["a"], ids=["1"], masks=upper[None]))
+    data = Dataset("triangle", "", lambda: iter([case]), truth="detections")
+    found = {}
+    for name, masks in (("same", upper[None]), ("other", (whole & ~upper)[None]), ("none", None)):
+
+        def answering(pixels: np.ndarray, masks: np.ndarray | None = masks) -> Detections:
+            return Detections.from_xyxy(box, ["a"], [0.9], masks=masks)
+
+        run = instar.run(answering, "identity => presence(kept)", data, out=tmp_path / name, workers=0)
+        found[name] = run.verdicts()["found_source"].item()
+    assert found == {"same": True, "other": False, "none": True}
+
+
+def test_scores_on_the_edge_are_neither_lost_nor_found(tmp_path: Path) -> None:
+    turns = iter(range(10_000))
+
+    def wobbling(pixels: np.ndarray) -> Detections:
+        found = seen(pixels)
+        return Detections.from_xyxy(found.boxes, found.labels, np.full(len(found), 0.6 if next(turns) % 2 else 0.4))
+
+    run = ran(wobbling, tmp_path, "object-relevance/background")
+    assert all(violated == 0 for violated, _ in rates(run).values())
+    strict = run.rates(judging=run.judge(margin=0.0), by="target")
+    assert strict["violated"].sum() > 0
+    assert run.verdicts()["score"].is_between(0.39, 0.61).all()
 
 
 def test_the_votes_of_three_follow_ups(tmp_path: Path) -> None:
@@ -188,7 +264,7 @@ def background_shortcut(pixels: np.ndarray) -> Detections:
 @fault("missing")
 def unsure(pixels: np.ndarray) -> Detections:
     found = seen(pixels)
-    return Detections.from_xyxy(found.boxes, found.labels, found.scores * (0.5 if changed(pixels) else 1.0))
+    return Detections.from_xyxy(found.boxes, found.labels, found.scores * (0.3 if changed(pixels) else 1.0))
 
 
 @fault("incorrect")

@@ -91,7 +91,9 @@ def _open(name: str, *, path: str, images: str | None, truth: str, masks: bool, 
     if crowds:
         notes.append(f"{counted(crowds, 'crowd region')} left out of the truth; attribute crowds counts them")
     kinds = {"keypoints": Poses.kind, "instances": Detections.kind, "captions": Caption.kind}
-    return Dataset(name, str(root), cases, kinds.get(kind), tuple(notes + left.notes()))
+    listed = {key: str(each.get("name", key)) for key, each in categories.items() if isinstance(key, int)}
+    classes = listed if kind == "instances" else {}
+    return Dataset(name, str(root), cases, kinds.get(kind), tuple(notes + left.notes()), classes=classes)
 
 
 # --- reading ---------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,8 @@ class Dataset:
     """Cases to read, in a stable order.
 
     `cases()` begins anew at every call and reads as it goes. `truth` is the output kind of `Case.truth`;
-    `notes` say in words what was left out and why; `inputs` is what its cases are: image or scene.
+    `notes` say in words what was left out and why; `inputs` is what its cases are: image or scene. `classes` are those
+    of its truth by their own numbers, also the ones that no case shows, where the dataset lists them.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Dataset:
     truth: str | None = None
     notes: tuple[str, ...] = ()
     inputs: str = "image"
+    classes: Mapping[int, str] = field(default_factory=dict)
 
 
 class Place:

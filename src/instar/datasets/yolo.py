@@ -138,7 +138,8 @@ def _open(name: str, *, path: str, split: str, names: str | None, masks: bool) -
         notes.append(f"{counted(len(lone), 'label file')} without a picture: {shortened(lone)}")
     if not called:
         notes.append('no names of its classes were found, so their numbers stand for them; say names="classes.txt"')
-    return Dataset(name, str(root), partial(_cases, pictures, masks), Detections.kind, tuple(notes + left.notes()))
+    cases = partial(_cases, pictures, masks)
+    return Dataset(name, str(root), cases, Detections.kind, tuple(notes + left.notes()), classes=called)
 
 
 def _root(place: Path, yaml: Path | None, description: Description) -> Path:

@@ -12,10 +12,12 @@ KEPT, GONE = "object_noise(0.5, 16) => presence(kept)", "erase(0.5) => presence(
 
 def verdicts(rows: list[tuple[str, str, str, float | None, str | None, bool, float]]) -> pl.DataFrame:
     full = [
-        (case, target, rule, severity, kind, None, "ok", before, after)
+        (case, target, rule, severity, kind, None, "ok", before, after, "dog")
         for case, target, rule, severity, kind, before, after in rows
     ]
-    return pl.DataFrame(full, schema={**SCHEMA, "found_source": pl.Boolean, "found": pl.Float64}, orient="row")
+    return pl.DataFrame(
+        full, schema={**SCHEMA, "found_source": pl.Boolean, "found": pl.Float64, "label": pl.String}, orient="row"
+    )
 
 
 def test_objects_and_images_are_counted_apart() -> None:
@@ -42,6 +44,9 @@ def test_objects_and_images_are_counted_apart() -> None:
             "images_missing",
             "images_incorrect",
             "images_none",
+            "images_clean",
+            "annotated",
+            "found",
         )
     } == {
         "objects": 4,
@@ -51,9 +56,13 @@ def test_objects_and_images_are_counted_apart() -> None:
         "images": 2,
         "images_missing": 1,
         "images_incorrect": 1,
-        "images_none": 1,
-    }
-    assert found["unreliable"] == 0.5 and found["low"] < 0.5 < found["high"]
+        "images_none": 2,
+        "images_clean": 1,
+        "annotated": 5,
+        "found": 3,
+    }, "an image with one reliable inference counts among the paper's none, whatever else it shows"
+    assert found["of_found"] == 1 / 3 and found["low"] < 1 / 3 < found["high"]
+    assert found["of_annotated"] == 2 / 5
     assert found["tried"] == 4 and found["still_found"] == (0 + 2 / 3 + 1 + 1) / 4
 
 
@@ -68,7 +77,8 @@ def test_a_curve_where_nothing_is_judged() -> None:
         ),
         {GONE: 2 / 3},
     ).row(0, named=True)
-    assert (found["objects"], found["images"], found["unreliable"], found["still_found"]) == (0, 0, None, 0.5)
+    assert (found["objects"], found["images"], found["of_found"], found["still_found"]) == (0, 0, None, 0.5)
+    assert found["of_annotated"] is None
 
 
 def test_other_relations_have_no_place_there() -> None:

@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import polars as pl
 import pytest
 from starlette.testclient import TestClient
 
 import instar
+from instar.outputs.detections import Detections
+from instar.relations.relation import NOTHING_FOUND
 from instar.store import Store
+from instar.tasks.object_relevance.analysis import object_table
 from instar.tasks.object_relevance.explain import explain, explanation_picture, object_views
 from instar.viewer import application
 from instar.viewer.index import build
@@ -56,6 +60,29 @@ def test_what_no_rule_says_anything_about_is_not_judged(tmp_path: Path) -> None:
     found = explain(ran(seen, tmp_path, "erase(0.5) => presence(gone)"), "0")
     assert [one.reliable for one in found] == [None, None, None]
     assert "claimed from 0.9 up" in found[0].why
+
+
+def test_an_object_that_is_never_found_is_neither(tmp_path: Path) -> None:
+    def blind_to_red(pixels: np.ndarray) -> Detections:
+        found = seen(pixels)
+        kept = [number for number, label in enumerate(found.labels) if label != "red"]
+        return Detections.from_xyxy(found.boxes[kept], [found.labels[n] for n in kept], found.scores[kept])
+
+    rules = "erase(1) => presence(gone) + background_noise(16) => presence(kept)"
+    run = ran(blind_to_red, tmp_path, f"{rules} + identity => presence(kept, unfound=count)")
+    by_label = {one.label: one for one in explain(run, "0")}
+    assert {label: one.reliable for label, one in by_label.items()} == {"red": None, "green": True, "blue": True}
+    assert by_label["red"].why == (
+        "not found in the source and in no follow-up either: an object that is not found is neither reliable nor "
+        "unreliable"
+    )
+    red = (pl.col("label") == "red") & pl.col("rule").str.starts_with("identity")
+    left = run.verdicts().filter(red)
+    assert left["severity"].to_list() == [None] * 4 and set(left["reason"]) == {NOTHING_FOUND}
+    kept = run.verdicts(run.judge(empty="keep")).filter(red)
+    assert kept["severity"].to_list() == [0.0] * 4, "as in the original"
+    table = object_table(run).row(2, named=True)
+    assert (table["annotated"], table["objects"], table["found"]) == (12, 8, 8)
 
 
 def test_other_runs_and_cases_are_refused_in_words(tmp_path: Path) -> None:

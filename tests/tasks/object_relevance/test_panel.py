@@ -18,9 +18,11 @@ def test_tables_and_figures_say_what_was_counted(tmp_path: Path) -> None:
     printed = PANEL.tables([run], "default", 0.05)
     assert printed is not None and printed.frames["objects"].equals(object_table(run))
     (table,) = printed.tables
-    rows = {row[0]: dict(zip(table.heads[1:6], row[1:6], strict=True)) for row in table.rows}
-    assert rows["erase(1)"]["persists"] == "12" and rows["erase(1)"]["unreliable"].startswith("100")
-    assert rows["erase(0.1)"]["objects"] == "0" and rows["erase(0.1)"]["unreliable"] == "–"
+    rows = {row[0]: dict(zip(table.heads[1:8], row[1:8], strict=True)) for row in table.rows}
+    assert rows["erase(1)"]["persists"] == "12" and rows["erase(1)"]["unreliable of found"].startswith("100")
+    assert rows["erase(1)"]["of annotated"].startswith("100") and "unfound" not in rows["erase(1)"]
+    assert (rows["erase(0.1)"]["annotated"], rows["erase(0.1)"]["found"]) == ("12", "0")
+    assert rows["erase(0.1)"]["unreliable of found"] == rows["erase(0.1)"]["of annotated"] == "–"
     assert any("two of three follow-ups" in sentence for sentence in printed.after)
     content = PANEL.of_relation(run, make_section(run, "presence"), "default")
     assert content is not None and content.tables[0].rows == table.rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import polars as pl
@@ -31,11 +32,14 @@ def object_table(run: Run, *, threshold: float | None = None, judging: str = DEF
 
     Rules about one object each, which differ by its number alone, share a row.
 
-    `objects` and `images` count what was judged; `missing`, `incorrect` and `persists` the objects with that outcome in
-    at least `threshold` of their follow-ups, `images_…` the images with such an object: an image counts once in each
-    outcome it shows, and in `images_none` if it shows none. `unreliable` is the share of the objects with any of them,
-    with its 95 % interval. `still_found` is the response curve: of the objects found in the source, how often they are
-    found in follow-ups, also where nothing is judged.
+    `annotated` counts all objects (those that the system found, where nothing is annotated), `objects` what was judged
+    of them, and `found` what was judged and is found in the source. `missing`, `incorrect`, `persists` and `unfound`
+    are the objects with that outcome in at least `threshold` of their follow-ups. `of_found` is the share of unreliable
+    inferences among the objects found in the source, with its 95 % interval `low` to `high`; `of_annotated` the share
+    of all annotated objects with any outcome. `images` counts images with a judged object, `images_…` those with such
+    an outcome: an image counts once in each that it shows. `images_none` has at least one reliable inference, as in
+    the paper, and `images_clean` no violation at all. `still_found` is the response curve: of the `tried` objects found
+    in the source, how often they are found in follow-ups, also where nothing is judged.
     """
     limits = run.thresholds(threshold)
     return outcome_table(run.verdicts(judging), {rule: limits[rule] for rule in presence_rules(run)})
@@ -43,7 +47,7 @@ def object_table(run: Run, *, threshold: float | None = None, judging: str = DEF
 
 def outcome_table(verdicts: pl.DataFrame, limits: Mapping[str, float]) -> pl.DataFrame:
     """The same of some verdicts; `limits` are the rules in their order with their thresholds."""
-    for name, dtype in (("found_source", pl.Boolean), ("found", pl.Float64)):
+    for name, dtype in (("found_source", pl.Boolean), ("found", pl.Float64), ("label", pl.String)):
         if name not in verdicts.columns:
             verdicts = verdicts.with_columns(pl.lit(None, dtype).alias(name))
     of_rules = (
@@ -54,35 +58,58 @@ def outcome_table(verdicts: pl.DataFrame, limits: Mapping[str, float]) -> pl.Dat
     judged = pl.col("severity").is_not_null()
     broken = judged & (pl.col("severity") >= pl.col("limit")) & (pl.col("severity") > 0)
     shows = {name: broken & (pl.col("kind") == name) for name in OUTCOMES}
-    images = (
-        of_rules.filter(judged)
-        .group_by("rule", "case")
-        .agg(**{name: hit.any() for name, hit in shows.items()}, any=broken.any())
+    of_objects = of_rules.group_by("rule", maintain_order=True).agg(
+        annotated=pl.col("label").is_not_null().sum().cast(pl.Int64),
+        objects=judged.sum().cast(pl.Int64),
+        **{name: hit.sum().cast(pl.Int64) for name, hit in shows.items()},
+        broken=broken.sum().cast(pl.Int64),
+        broken_found=(broken & pl.col("found_source")).sum().cast(pl.Int64),
+        judged_found=(judged & pl.col("found_source")).sum().cast(pl.Int64),
+        tried=pl.col("found_source").sum().cast(pl.Int64),
+        still_found=pl.col("found").filter(pl.col("found_source")).mean(),
+    )
+    images = _image_counts(of_rules.filter(judged).with_columns(broken=broken, **shows))
+    table = (
+        of_objects.join(images, on="rule", how="left", maintain_order="left")
+        .with_columns(pl.col("^images.*$").fill_null(0))
+        .rename({"judged_found": "found"})
+        .collect()
+    )
+    ends = [wilson(hits, tries) for hits, tries in table.select("broken_found", "found").iter_rows()]
+    share = pl.when(pl.col("found") > 0)
+    numbers = ("images", *(f"images_{name}" for name in OUTCOMES), "images_none", "images_clean")
+    return table.with_columns(
+        of_found=share.then(pl.col("broken_found") / pl.col("found")),
+        low=share.then(pl.Series([low for low, _ in ends], dtype=pl.Float64)),
+        high=share.then(pl.Series([high for _, high in ends], dtype=pl.Float64)),
+        of_annotated=pl.when(pl.col("objects") > 0).then(pl.col("broken") / pl.col("annotated")),
+    ).select(
+        "rule", "annotated", "objects", "found", *OUTCOMES, "of_found", "low", "high", "of_annotated",
+        *numbers, "tried", "still_found",
+    )  # fmt: skip
+
+
+def _image_counts(judged: pl.LazyFrame) -> pl.LazyFrame:
+    """How many images of a rule show each outcome, at least one reliable inference, and no violation."""
+    return (
+        judged.group_by("rule", "case")
+        .agg(pl.col(*OUTCOMES).any(), reliable=(~pl.col("broken")).any(), clean=(~pl.col("broken")).all())
         .group_by("rule")
         .agg(
             images=pl.len().cast(pl.Int64),
             **{f"images_{name}": pl.col(name).sum().cast(pl.Int64) for name in OUTCOMES},
-            images_none=(~pl.col("any")).sum().cast(pl.Int64),
+            images_none=pl.col("reliable").sum().cast(pl.Int64),
+            images_clean=pl.col("clean").sum().cast(pl.Int64),
         )
     )
-    table = (
-        of_rules.group_by("rule", maintain_order=True)
-        .agg(
-            objects=judged.sum().cast(pl.Int64),
-            **{name: hit.sum().cast(pl.Int64) for name, hit in shows.items()},
-            broken=broken.sum().cast(pl.Int64),
-            tried=pl.col("found_source").sum().cast(pl.Int64),
-            still_found=pl.col("found").filter(pl.col("found_source")).mean(),
-        )
-        .join(images, on="rule", how="left", maintain_order="left")
-        .with_columns(pl.col("^images.*$").fill_null(0))
-        .collect()
-    )
-    ends = [wilson(hits, tries) for hits, tries in table.select("broken", "objects").iter_rows()]
-    share = pl.when(pl.col("objects") > 0)
-    numbers = ("images", *(f"images_{name}" for name in OUTCOMES), "images_none", "tried", "still_found")
-    return table.with_columns(
-        unreliable=share.then(pl.col("broken") / pl.col("objects")),
-        low=share.then(pl.Series([low for low, _ in ends], dtype=pl.Float64)),
-        high=share.then(pl.Series([high for _, high in ends], dtype=pl.Float64)),
-    ).select("rule", "objects", *OUTCOMES, "unreliable", "low", "high", *numbers)
+
+
+def objects_beyond(run: Run) -> tuple[int, int]:
+    """Of a run with rules about one object each: how many annotated objects no rule reaches, and in how many images."""
+    numbers = [int(n) for rule in presence_rules(run) for n in re.findall(r"only=(\d+)", rule)]
+    cases = run.store.cases()
+    if not numbers or "truth_labels" not in cases.columns:
+        return 0, 0
+    more = cases["truth_labels"].list.len().cast(pl.Int64) - (max(numbers) + 1)
+    beyond = more.filter(more > 0)
+    return int(beyond.sum()), beyond.len()

@@ -1,21 +1,23 @@
-"""`instar objects`: the objects of an image explained, and a detector repaired with what exposed it."""
+"""`instar objects`: the objects of an image explained, a detector measured, and repaired with what exposed it."""
 
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from instar.cli.options import Json, Judging, RunArgument, Threshold
+from instar.cli.options import DatasetArgument, Json, Judging, RunArgument, SystemArgument, Threshold
 from instar.cli.printing import new_console, print_json
 
 if TYPE_CHECKING:
     from instar.tasks.object_relevance.repair import Chosen
 
 objects = typer.Typer(
-    no_args_is_help=True, help="Of a detector: explain which objects it finds because of themselves, and repair it."
+    no_args_is_help=True,
+    help="Of a detector: explain which objects it finds because of themselves, measure and repair it.",
 )
 
 
@@ -61,6 +63,54 @@ def explain(
             print(out)
 
 
+Slice = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Also measure slices: the values of a column of the dataset, or both halves of what is measured of an "
+        "image, such as brightness.",
+    ),
+]
+
+
+@objects.command()
+def evaluate(system: SystemArgument, dataset: DatasetArgument, slice: Slice = None, as_json: Json = False) -> None:
+    """Measure a detector as it is on labelled images: mAP, precision, recall, TP, FP, FN and mean IoU.
+
+    Trained on A, how good is it on B? One command for each detector and set.
+
+    Examples:
+
+        instar objects evaluate efficientdet-lite0 instances_val2017.json
+
+        instar objects evaluate 'reference-detector(repaired/trained/after-0/weights.npz)' shifted.json --slice style
+    """
+    from instar.datasets import dataset as opened
+    from instar.outputs.detections import Detections
+    from instar.systems import system as loaded
+    from instar.tasks.object_relevance.repair import evaluate as evaluated
+    from instar.tasks.object_relevance.repair import evaluation_text
+
+    detector = loaded(system)
+    if detector.kind != Detections.kind:
+        raise typer.BadParameter(f"{system} answers with {detector.kind}, not with detections", param_hint="SYSTEM")
+    table = evaluated(detector, opened(dataset), column=slice)
+    if as_json:
+        return print_json({"system": detector.name, "dataset": dataset, "rows": table.to_dicts()})
+    print(evaluation_text(table), end="")
+    failed = table["failed"][0]
+    if failed:
+        print(f"The system failed on {failed:,} more images, which are left out.")
+
+
+Classes = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="The model's classes, one name a line in the order of its numbers; by default those of the training set "
+        "with its own numbers. Only with --export-only.",
+    ),
+]
 Train = Annotated[str, typer.Option(help="The training set that RUN was made with; its objects are annotated.")]
 Val = Annotated[str | None, typer.Option(help="The validation set, on which --search decides.")]
 Test = Annotated[str | None, typer.Option(help="The test set. It is evaluated once, at the end.")]
@@ -104,6 +154,7 @@ def repair(
     threshold: Threshold = None,
     judging: Judging = "default",
     export_only: ExportOnly = False,
+    classes: Classes = None,
 ) -> None:
     """Train a detector anew with the follow-ups that exposed it, and compare before and after.
 
@@ -117,17 +168,16 @@ def repair(
         instar objects repair runs/train --train train.json --val val.json --out augmented --export-only --share 0.2
     """
     from instar.api import open_run
-    from instar.tasks.object_relevance.repair import augment, markdown
+    from instar.tasks.object_relevance.repair import NO_VALIDATION, augment, markdown
     from instar.tasks.object_relevance.repair import repair as repaired
 
     opened = open_run(run)
     if export_only:
-        chosen = augment(
-            opened, train, out, validation=val, share=share, threshold=threshold, judging=judging, rules=rules
-        )
-        return _print_mutants(chosen, f"{out}")
-    if val is None or test is None:
-        raise typer.BadParameter("a repair needs --val and --test; --export-only does without", param_hint="--test")
+        of_run = partial(augment, opened, train, out, validation=val, share=share, threshold=threshold)
+        chosen = of_run(judging=judging, rules=rules, classes=_names(classes))
+        return _print_mutants(chosen, f"{out}" if val else f"{NO_VALIDATION} Give --val to have one.\n{out}")
+    if val is None or test is None or classes is not None:
+        raise typer.BadParameter("a repair needs --val and --test, and --classes needs --export-only")
     try:
         result = repaired(
             opened,
@@ -149,6 +199,10 @@ def repair(
         print(f"what was trained is kept in {out}; the same command goes on from there", file=sys.stderr)
         raise
     _print_mutants(result.chosen, f"{markdown(result.table)}\n{out / 'result.md'}")
+
+
+def _names(classes: Path | None) -> list[str] | None:
+    return None if classes is None else classes.read_text("utf-8-sig").strip().splitlines()
 
 
 def _print_mutants(chosen: Chosen, end: str) -> None:

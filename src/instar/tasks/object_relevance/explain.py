@@ -15,6 +15,7 @@ from instar.engine import DEFAULT, SOURCE, bound_rules, evidence, stored_judging
 from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.relations import Evidence, rule
+from instar.relations.relation import NOTHING_FOUND
 from instar.report.picture import Annotated, contact_sheet, panel_picture
 from instar.report.rebuild import load_pair, load_source
 from instar.report.words import count_of
@@ -22,7 +23,7 @@ from instar.shapes import Shape
 from instar.spelling import unknown
 from instar.store import Row
 from instar.tasks.object_relevance.analysis import presence_rules
-from instar.tasks.object_relevance.relations import object_in
+from instar.tasks.object_relevance.relations import UNFOUND, object_in
 
 PICTURES = 8
 """The most follow-ups that are shown."""
@@ -49,7 +50,8 @@ class Explained:
 def explain(run: Run, case: str, *, judging: str = DEFAULT) -> list[Explained]:
     """Every object of a case under the rules about presence, the unreliable ones first.
 
-    `reliable` is None where no rule says anything. What failed, and an image without objects, is explained under the
+    `reliable` is None where no rule says anything, and where nothing speaks against an object that the source does not
+    show: what is never found is neither. What failed, and an image without objects, is explained under the
     target `whole`.
     """
     return explained(_verdicts(run, case, judging), run.thresholds())
@@ -63,7 +65,8 @@ def explained(verdicts: pl.DataFrame, limits: Mapping[str, float]) -> list[Expla
     for (target,), rows in by_target.items():
         judged = rows.filter(pl.col("severity").is_not_null())
         broken = judged.filter((pl.col("severity") > 0) & (pl.col("severity") >= pl.col("rule").replace_strict(limits)))
-        reliable = None if judged.is_empty() else broken.is_empty()
+        says_nothing = judged.is_empty() or (broken.is_empty() and not rows["found_source"].any())
+        reliable = None if says_nothing else broken.is_empty()
         worst = _most_telling(broken, list(limits)) if reliable is False else {}
         why = _why(rows, judged, broken.height, worst)
         label = str(rows["label"][0])
@@ -95,23 +98,33 @@ def _why(rows: pl.DataFrame, judged: pl.DataFrame, broken: int, worst: Row) -> s
     """The reason in a sentence."""
     before = bool(rows["found_source"][0])
     in_source = "found in the source" if before else "not found in the source"
-    if judged.is_empty():
+    if judged.is_empty() and not rows["reason"].is_in([NOTHING_FOUND, UNFOUND]).any():
         return f"no rule says anything about it: {rows['reason'][0]}"
+    if not before and not worst:
+        seen = "hardly ever in a follow-up" if (rows["found"] > 0).any() else "in no follow-up either"
+        return f"{in_source} and {seen}: an object that is not found is neither reliable nor unreliable"
     if not worst:
-        rules = count_of(judged.height, "rule")
-        if before:
-            return f"{in_source}, for its own sake: {rules} found nothing against it"
-        return f"{in_source}, and stays so under {rules}"
+        return f"{in_source}, for its own sake: {count_of(judged.height, 'rule')} found nothing against it"
     times = f"in {round(worst['severity'] * worst['tries'])} of {count_of(worst['tries'], 'follow-up')}"
     left = rule(worst["rule"]).left
+    kind = "others" if _is_about_others(worst["rule"]) else worst["kind"]
     reasons = {
+        "others": f"but lost {times} of {left}, which changes another object and nothing of it: it is found because of "
+        "its neighbour",
+        "unfound": f"and not found {times} of {left} either: as published, an answer that stays the same "
+        "is a violation",
         "persists": f"and still found {times} of {left}, which leaves little or nothing of it: it is what is around it "
         "that is found",
         "missing": f"but lost {times} of {left}, which leaves it as recognisable as it was",
         "incorrect": f"but found {times} of {left}, which adds nothing of it: being found is an accident",
     }
     more = f"; {count_of(broken - 1, 'more rule')} against it" if broken > 1 else ""
-    return f"{in_source}, {reasons[worst['kind']]}{more}"
+    return f"{in_source}, {reasons[kind]}{more}"
+
+
+def _is_about_others(spelling: str) -> bool:
+    bound = rule(spelling).relation
+    return bound is not None and bound.values.get("effect") == "others"
 
 
 def _why_nothing(whole: pl.DataFrame) -> str:

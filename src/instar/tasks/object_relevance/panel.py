@@ -12,16 +12,15 @@ from instar.relations import rule
 from instar.report.chart import Chart, Spec, curve_layers, drawn, share_axis, tooltip
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
-from instar.report.words import percent, rate_text
-from instar.tasks.object_relevance.analysis import RELATION, object_table
+from instar.report.words import count_of, percent, rate_text
+from instar.tasks.object_relevance.analysis import RELATION, object_table, objects_beyond
 from instar.tasks.object_relevance.relations import OUTCOMES
 
-_OBJECTS = ("objects", *OUTCOMES)
-_IMAGES = ("images", *(f"images_{name}" for name in OUTCOMES), "images_none")
 _UNRELIABLE = (
     "An inference is unreliable where at least two of three follow-ups break the relation: an object that nothing "
-    "relevant happened to is missing, or incorrectly found; one that was erased persists. An image counts once in "
-    "each outcome it shows."
+    "relevant happened to is missing, or incorrectly found; one that was erased persists. An object that is never "
+    "found is neither reliable nor unreliable. An image counts once in each outcome it shows; 'none' are images with "
+    "at least one reliable inference, as in the paper, 'no violation' those without any violation."
 )
 _UNANNOTATED = (
     "Nothing is annotated: objects are what the system found in the source with a score of at least the confidence "
@@ -30,7 +29,14 @@ _UNANNOTATED = (
 
 
 def _sentences(run: Run) -> list[str]:
-    return [_UNRELIABLE] if run.manifest.truth else [_UNRELIABLE, _UNANNOTATED]
+    sentences = [_UNRELIABLE] if run.manifest.truth else [_UNRELIABLE, _UNANNOTATED]
+    objects, images = objects_beyond(run)
+    if objects:
+        sentences.append(
+            f"{count_of(objects, 'object')} of {count_of(images, 'image')} had no follow-up of their own: the rules of "
+            "this run number fewer objects than these images have."
+        )
+    return sentences
 
 
 def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | None:
@@ -51,22 +57,34 @@ def _tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
 
 def _table(table: pl.DataFrame) -> Table:
     """The outcomes of object relevance, by object and by image."""
+    shown = [name for name in OUTCOMES if name != "unfound" or table[name].sum() > 0]
+    objects = ("annotated", "found", *shown)
+    images = ("images", *(f"images_{name}" for name in shown), "images_none", "images_clean")
     rows = [
         [
-            row["rule"].partition(" => ")[0],
-            *(f"{row[name]:,}" for name in _OBJECTS),
-            rate_text(row["unreliable"], row["low"], row["high"]),
-            *(f"{row[name]:,}" for name in _IMAGES),
+            _change(row["rule"]),
+            *(f"{row[name]:,}" for name in objects),
+            rate_text(row["of_found"], row["low"], row["high"]),
+            percent(row["of_annotated"]),
+            *(f"{row[name]:,}" for name in images),
             percent(row["still_found"]),
         ]
         for row in table.iter_rows(named=True)
     ]
     return Table(
-        "Objects by outcome, and the share of unreliable ones with its 95 % interval; images by outcome; of the "
-        "objects found in the source, the share that is still found",
-        ["change", *_OBJECTS, "unreliable", "images", *OUTCOMES, "none", "still found"],
+        "Objects: how many are annotated, how many of the judged ones are found in the source, and by outcome; the "
+        "share of unreliable ones of the objects found in the source with its 95 % interval, and of all annotated "
+        "ones; images by outcome; of the objects found in the source, the share that is still found",
+        ["change", *objects, "unreliable of found", "of annotated", "images", *shown, "none", "no violation",
+         "still found"],
         rows,
-    )
+    )  # fmt: skip
+
+
+def _change(spelling: str) -> str:
+    """The rule's change; with its relation where that is about the other objects."""
+    left, _, relation = spelling.partition(" => ")
+    return f"{left}: the others" if relation.startswith(f"{RELATION}(others") else left
 
 
 def _curves(table: pl.DataFrame, section: Section) -> list[Chart]:
@@ -110,8 +128,8 @@ def _curve(table: pl.DataFrame, family: str, parameter: str, section: Section) -
     return Chart(
         name,
         f"{family} by {parameter}",
-        "Unreliable: the share of the judged objects, with its 95 % interval. Still found: of the objects found in the "
-        "source, the share that is found in follow-ups.",
+        "Unreliable: of the objects found in the source, the share whose inference breaks the relation, with its 95 % "
+        "interval. Still found: of the same objects, the share that is found in follow-ups.",
         drawn(220, section.start, layers, data={"name": name}),
         {name: _points(table)},
         330,
@@ -121,9 +139,9 @@ def _curve(table: pl.DataFrame, family: str, parameter: str, section: Section) -
 def _points(table: pl.DataFrame) -> pl.DataFrame:
     """One row per level and curve."""
     place = pl.int_range(pl.len(), dtype=pl.Int32).alias("place")
-    broken = pl.format("{}/{}", pl.sum_horizontal(*OUTCOMES), "objects")
+    broken = pl.format("{}/{}", (pl.col("of_found") * pl.col("found")).round().cast(pl.Int64), "found")
     unreliable = table.select(
-        place, "level", "low", "high", measure=pl.lit("unreliable"), rate="unreliable", count=broken
+        place, "level", "low", "high", measure=pl.lit("unreliable"), rate="of_found", count=broken
     )
     tried = pl.format("of {}", "tried")
     still_found = table.select(place, "level", measure=pl.lit("still found"), rate="still_found", count=tried)

@@ -10,30 +10,38 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from instar.outputs.detections import Detections
 from instar.relations import Row
-from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
+from instar.relations.relation import NOTHING_FOUND, VERDICT_COLUMNS, Evidence, Relation
 from instar.spelling import Parameter
 from instar.store import Schema
-from instar.warp import Warp, boxes_iou
+from instar.warp import Warp, boxes_iou, warp_pixels
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
-OUTCOMES = ("missing", "incorrect", "persists")
-"""What an unreliable inference is: lost although nothing relevant changed, found only then, found although erased."""
+OUTCOMES = ("missing", "incorrect", "persists", "unfound")
+"""What an unreliable inference is: lost although nothing relevant changed, found only then, found although erased; and,
+where objects that the source does not show are counted as the original did, not found before and after erasing."""
 MEASURES: Schema = {
     "label": pl.String,
     "found_source": pl.Boolean,
     "found": pl.Float64,
     "tries": pl.Int32,
     "draw": pl.Int32,
+    "score_source": pl.Float64,
+    "score": pl.Float64,
 }
 """An object's class, whether it is found in the source, the share of the follow-ups in which it is, how many there
-are, and the first draw that breaks the relation."""
+are, the first draw that breaks the relation, and the highest score of what matches the object, in the source and, on
+average, in the follow-ups; 0 where nothing does."""
+COVERED = 0.1
+"""The share of an object's box up to which a change of another object leaves it what it was."""
 
 _OUTSIDE = "no pixel of the object is in the image"
 _UNTOUCHED = "nothing of the object was changed"
-_UNFOUND = "not found in the source: there is nothing to lose"
+UNFOUND = "not found in the source: there is nothing to lose"
+_ALL_CHANGED = "every object was changed, so there are no others"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,25 +51,42 @@ class _Objects:
     boxes: Floats
     labels: list[str]
     ids: list[str]
+    masks: Bools | None
 
-    def carried(self, row: Row) -> Floats:
-        """Their boxes in a follow-up."""
-        warp = Warp(np.reshape(row["warp"], (3, 3)), (1, 1), (row["width"], row["height"]))
-        unmoved = warp.is_identity or not len(self.boxes)
-        return self.boxes if unmoved else np.asarray(warp.boxes(self.boxes), np.float64)
+    def carried(self, row: Row) -> tuple[Floats, Bools | None]:
+        """Their boxes and masks in a follow-up."""
+        source = (1, 1) if self.masks is None else (self.masks.shape[2], self.masks.shape[1])
+        warp = Warp(np.reshape(row["warp"], (3, 3)), source, (row["width"], row["height"]))
+        if warp.is_identity or not len(self.boxes):
+            return self.boxes, self.masks
+        masks = self.masks
+        if masks is not None:
+            masks = np.stack([warp_pixels(each.astype(np.uint8), warp, "nearest").astype(bool) for each in masks])
+        return np.asarray(warp.boxes(self.boxes), np.float64), masks
 
     def inside(self, width: int, height: int) -> Bools:
         """Which have a whole pixel in the frame: one whose centre is in the box."""
         corners = np.ceil(np.clip(self.boxes, 0, np.array([width, height] * 2, np.float64)) - 0.5)
         return np.asarray((corners[:, 2:] > corners[:, :2]).all(1))
 
+    def covered(self, row: Row) -> Floats:
+        """The largest share of each one's box that a region of the change covers."""
+        boxes, _ = self.carried(row)
+        regions = np.asarray(row["regions"] or (), np.float64).reshape(-1, 4)
+        low = np.maximum(boxes[:, None, :2], regions[None, :, :2])
+        high = np.minimum(boxes[:, None, 2:], regions[None, :, 2:])
+        shared = np.clip(high - low, 0, None).prod(-1)
+        return np.asarray(
+            (shared / np.maximum((boxes[:, 2:] - boxes[:, :2]).prod(-1), 1e-9)[:, None]).max(1, initial=0)
+        )
+
 
 def presence(evidence: Evidence) -> pl.DataFrame:
     """The share of follow-ups of an object that break the relation: two of three are a majority.
 
-    An object is found where a detection of its class overlaps its box enough. Objects are the annotated ones, with
-    their ids; in a dataset without any, what the system found in the source, by its place there. A follow-up that
-    changes one object alone is about that one.
+    An object is found where a detection of its class overlaps it enough: by mask where both have masks, else by box.
+    Objects are the annotated ones, with their ids; in a dataset without any, what the system found in the source, by
+    its place there. A follow-up that changes one object alone is about that one, or about all others.
     """
     follow_ups = evidence.follow_ups.sort("case", "follow_up", "draw", "repeat", maintain_order=True)
     cases = {row["case"]: row for row in evidence.cases.iter_rows(named=True)}
@@ -78,51 +103,94 @@ def presence(evidence: Evidence) -> pl.DataFrame:
 def _case_verdicts(
     evidence: Evidence, case: str, objects: _Objects, source: Row, follow_ups: pl.DataFrame, known_labels: set[str]
 ) -> Iterator[Row]:
-    parameters, confidence = evidence.parameters, float(evidence.options["confidence"])
+    parameters = evidence.parameters
     effect, iou = str(parameters["effect"]), _least_overlap(parameters)
     inside = objects.inside(source["width"], source["height"])
-    before = _is_found(objects.boxes, objects.labels, source, confidence, iou)
+    before = _scores(objects, source, iou)
     for (name,), draws in follow_ups.group_by("follow_up", maintain_order=True):
         rows = list(draws.iter_rows(named=True))
-        after = np.array([_is_found(objects.carried(row), objects.labels, row, confidence, iou) for row in rows])
+        after = np.array([_scores(objects, row, iou) for row in rows])
         touched = {target for row in rows for target in row["removed"] or ()}
         facts = json.loads(rows[0]["facts"]) if rows[0]["facts"] else {}
+        covered = objects.covered(rows[0]) if effect == "others" else np.zeros(len(objects.ids))
         verdict = {"case": case, "follow_up": name, "tries": len(rows)}
         for number, (target, label) in enumerate(zip(objects.ids, objects.labels, strict=True)):
-            if facts.get("object") not in (None, target):
+            if (facts.get("object") == target) if effect == "others" else facts.get("object") not in (None, target):
                 continue
-            broken = np.asarray(after[:, number] if effect == "gone" else after[:, number] != before[number])
+            outcome = _outcome(evidence, before[number], after[:, number])
             reason = (
                 (None if inside[number] else _OUTSIDE)
                 or _unknown_class(label, known_labels, parameters)
-                or _unclaimed(target in touched, bool(before[number]), float(facts.get("ratio", 1.0)), parameters)
+                or _unclaimed(target in touched, outcome.before, float(facts.get("ratio", 1.0)), parameters)
+                or (_unaffected(facts, covered[number]) if effect == "others" else None)
+                or outcome.reason
             )
-            severity = None if reason else float(broken.mean())
-            kind = "persists" if effect == "gone" else "missing" if before[number] else "incorrect"
+            severity = None if reason else float(outcome.broken.mean())
             yield {
                 **verdict,
                 "target": target,
                 "severity": severity,
                 "reason": reason,
-                "kind": kind if severity else None,
+                "kind": outcome.kind if severity else None,
                 "label": label,
-                "found_source": bool(before[number]),
-                "found": float(after[:, number].mean()),
-                "draw": int(rows[int(broken.argmax())]["draw"]) if severity else None,
+                "found_source": outcome.before,
+                "found": float(outcome.after.mean()),
+                "draw": int(rows[int(outcome.broken.argmax())]["draw"]) if severity else None,
+                "score_source": float(before[number]),
+                "score": float(after[:, number].mean()),
             }
         if not objects.ids:
             yield {**verdict, "target": "whole", "reason": "no objects in this image"}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Outcome:
+    """Whether an object is found before and after, which follow-ups break the relation and how, or why none can."""
+
+    before: bool
+    after: Bools
+    broken: Bools
+    kind: str
+    reason: str | None = None
+
+
+def _outcome(evidence: Evidence, source: float, follow_ups: Floats) -> _Outcome:
+    """What the highest scores of an object's detections say.
+
+    What was found is lost only where nothing scores within the margin below the confidence, and likewise found only in
+    the follow-up: a score that wobbles about the confidence is neither.
+    """
+    effect, confidence = str(evidence.parameters["effect"]), float(evidence.options["confidence"])
+    nearly = max(confidence - float(evidence.options["margin"]), np.finfo(np.float64).tiny)
+    before, after = source >= confidence, np.asarray(follow_ups >= confidence)
+    if effect == "gone" and evidence.parameters["unfound"] == "count":
+        return _Outcome(before, after, np.asarray(after == before), "persists" if before else "unfound")
+    if effect == "gone":
+        return _Outcome(before, after, after, "persists")
+    if before:
+        return _Outcome(before, after, np.asarray(follow_ups < nearly), "missing")
+    broken = after if effect == "kept" and source < nearly else np.zeros_like(after)
+    empty = effect == "kept" and not after.any() and evidence.options["empty"] == "leave"
+    return _Outcome(before, after, broken, "incorrect", NOTHING_FOUND if empty else None)
+
+
 def _objects(case: Row, source: Row, confidence: float) -> _Objects:
     """The annotated objects of a case, else the confident detections in its source."""
     if case.get("truth_boxes") is not None:
-        labels = list(case["truth_labels"])
-        ids = list(case["truth_ids"] or ()) or [str(number) for number in range(len(labels))]
-        return _Objects(np.asarray(case["truth_boxes"], np.float64).reshape(-1, 4), labels, ids)
-    confident = np.flatnonzero(np.asarray(source["scores"], np.float64) >= confidence)
-    boxes = np.asarray(source["boxes"], np.float64).reshape(-1, 4)[confident]
-    return _Objects(boxes, [source["labels"][number] for number in confident], [str(number) for number in confident])
+        fields = ("boxes", "labels", "ids", "masks")
+        truth = Detections.from_row(
+            {
+                **{name: case.get(f"truth_{name}") for name in fields},
+                "ids": (),
+                "scores": [1.0] * len(case["truth_labels"]),
+            },
+            {},
+        )
+        ids = list(case["truth_ids"] or ()) or [str(number) for number in range(len(truth))]
+        return _Objects(truth.boxes.astype(np.float64), list(truth.labels), ids, truth.masks)
+    answer = Detections.from_row({**source, "ids": [str(number) for number in range(len(source["labels"]))]}, {})
+    sure = answer.confident(confidence)
+    return _Objects(sure.boxes.astype(np.float64), list(sure.labels), list(sure.ids), sure.masks)
 
 
 def _least_overlap(parameters: Row) -> float:
@@ -131,19 +199,38 @@ def _least_overlap(parameters: Row) -> float:
     return float(np.nextafter(iou, 2)) if parameters["strict"] else iou
 
 
-def _is_found(boxes: Floats, labels: list[str], answer: Row, confidence: float, iou: float) -> Bools:
-    """Which objects have a detection of their class that overlaps their box at least so much."""
-    confident = np.asarray(answer["scores"], np.float64) >= confidence
-    return np.asarray((_matching(boxes, labels, answer, iou) & confident).any(1))
+def _scores(objects: _Objects, answer: Row, iou: float) -> Floats:
+    """The highest score among the detections that match each object, 0 where none does."""
+    boxes, masks = objects.carried(answer)
+    scores = np.asarray(answer["scores"], np.float64)
+    return np.asarray(np.where(_matching(boxes, objects.labels, masks, answer, iou), scores, 0.0).max(1, initial=0.0))
 
 
-def _matching(boxes: Floats, labels: list[str], answer: Row, iou: float) -> Bools:
-    """Which detections, whatever their score, are of which object's class and overlap its box at least so much."""
+def _matching(boxes: Floats, labels: list[str], masks: Bools | None, answer: Row, iou: float) -> Bools:
+    """Which detections, whatever their score, are of which object's class and overlap it at least so much.
+
+    Boxes are cut at the frame on both sides: whether a system goes on beyond it is its own affair.
+    """
     if not len(boxes) or not len(answer["labels"]):
         return np.zeros((len(boxes), len(answer["labels"])), bool)
-    overlap = boxes_iou(boxes, np.asarray(answer["boxes"], np.float64).reshape(-1, 4))
+    frame = np.array([answer["width"], answer["height"]] * 2, np.float64)
+    places = np.asarray(answer["boxes"], np.float64).reshape(-1, 4)
+    overlap = boxes_iou(np.clip(boxes, 0, frame), np.clip(places, 0, frame))
     same = np.asarray(labels, object)[:, None] == np.asarray(answer["labels"], object)[None]
+    if masks is not None and answer.get("masks"):
+        cells = Detections.from_row({**answer, "ids": ()}, {}).masks
+        if cells is not None and cells.shape[1:] == masks.shape[1:]:
+            overlap = _masks_iou(masks, cells, same & (overlap > 0))
     return np.asarray(same & (overlap >= iou))
+
+
+def _masks_iou(masks: Bools, cells: Bools, candidates: Bools) -> Floats:
+    """Intersection over union of the masks of the pairs that may match; 0 for all others."""
+    overlap = np.zeros(candidates.shape)
+    for one, other in np.argwhere(candidates):
+        union = int((masks[one] | cells[other]).sum())
+        overlap[one, other] = (masks[one] & cells[other]).sum() / union if union else 0.0
+    return overlap
 
 
 def object_in(answer: Row, target: str, evidence: Evidence) -> tuple[Floats, Bools]:
@@ -156,9 +243,11 @@ def object_in(answer: Row, target: str, evidence: Evidence) -> tuple[Floats, Boo
     if target not in objects.ids:
         raise LookupError(f"there is no object {target} in this case")
     number = objects.ids.index(target)
-    box = objects.carried(answer)[number : number + 1]
+    boxes, masks = objects.carried(answer)
+    own = slice(number, number + 1)
     iou = _least_overlap(evidence.parameters)
-    return box[0], _matching(box, objects.labels[number : number + 1], answer, iou)[0]
+    own_masks = None if masks is None else masks[own]
+    return boxes[number], _matching(boxes[own], objects.labels[own], own_masks, answer, iou)[0]
 
 
 def _unknown_class(label: str, known_labels: set[str], parameters: Row) -> str | None:
@@ -169,27 +258,39 @@ def _unknown_class(label: str, known_labels: set[str], parameters: Row) -> str |
 
 
 def _unclaimed(touched: bool, before: bool, ratio: float, parameters: Row) -> str | None:
-    """Why the relation claims nothing about an object that is erased."""
+    """Why the relation claims nothing about an object, by what was done to it and whether it was found."""
     if parameters["effect"] == "kept":
         return None
-    if not touched:
+    if parameters["effect"] == "gone" and not touched:
         return _UNTOUCHED
-    if ratio < parameters["least"]:
+    if parameters["effect"] == "gone" and ratio < parameters["least"]:
         least = parameters["least"]
         return f"a right detector may find an object of which {ratio:g} is erased; claimed from {least:g} up"
-    return _UNFOUND if not before and parameters["unfound"] == "leave" else None
+    return UNFOUND if not before and parameters["unfound"] == "leave" else None
+
+
+def _unaffected(facts: Row, covered: float) -> str | None:
+    """Why nothing is claimed of another object than the one that was changed."""
+    if "object" not in facts:
+        return _ALL_CHANGED
+    if covered > COVERED:
+        return f"the change of the other object covers {covered:.0%} of this one; claimed up to {COVERED:.0%}"
+    return None
 
 
 # fmt: off
 PARAMETERS = (
-    Parameter("effect", "choice", choices=("gone", "kept"),
-              help="gone: an object that is erased must not stay found; kept: found or not must not change"),
-    Parameter("iou", "float", 0.3, low=0, high=1, help="found from this overlap with the object's box up"),
+    Parameter("effect", "choice", choices=("gone", "kept", "others"),
+              help="gone: an object that is erased must not stay found; kept: found or not must not change; others: "
+                   "all but the one object that was changed must stay found"),
+    Parameter("iou", "float", 0.3, low=0, high=1,
+              help="found from this overlap with the object up: of masks where both have them, else of boxes"),
     Parameter("strict", "bool", False, help="found above that overlap, not with it: the original's code"),
     Parameter("least", "float", 0.9, low=0, high=1,
               help="gone: claimed from this erased ratio up; below, `found` is measured and nothing is judged"),
     Parameter("unfound", "choice", "leave", choices=("leave", "count"),
-              help="gone: objects not found in the source are left out, or counted as the original did"),
+              help="gone: objects not found in the source are left out, or counted as the original did, for which an "
+                   "answer that stays the same is a violation: found twice or not found twice"),
     Parameter("draws", "int", 3, low=1, high=1000, help="follow-ups of a random transformation"),
     Parameter("repeats", "int", 1, low=1, high=1000, help="predictions of each by a stochastic system"),
 )
@@ -198,9 +299,17 @@ RELATIONS: Mapping[str, Relation] = {
     "presence": Relation(
         "presence", "detections", presence, unit="shares of the follow-ups", threshold=2 / 3, grid=(1 / 3, 2 / 3, 1.0),
         kinds=OUTCOMES, measures=MEASURES, mapping=False, own_needs=("objects",), parameters=PARAMETERS,
-        options=(Parameter("confidence", "float", 0.5, low=0, high=1, help="detections below this are not there"),),
+        options=(
+            Parameter("confidence", "float", 0.5, low=0, high=1, help="detections below this are not there"),
+            Parameter("margin", "float", 0.2, low=0, high=1,
+                      help="missing and incorrect only beyond a score this far below the confidence"),
+            Parameter("empty", "choice", "leave", choices=("leave", "keep"),
+                      help="an object found neither in the source nor in a follow-up is not judged, or keeps the "
+                           "relation as in the original"),
+        ),
         help="Whether an object is found follows what was done to it: an erased object is not found any more; noise on "
-        "an object or on the background changes nothing. ⚠ The paper's formulas for the two are inverted.",
+        "an object or on the background changes nothing; what happens to one object changes nothing of the others. "
+        "⚠ The paper's formulas for the two are inverted.",
     ),
 }
 # fmt: on

@@ -10,10 +10,11 @@ import cv2
 import numpy as np
 import pytest
 
-from instar.datasets import dataset
+from instar.case import Case
+from instar.datasets import Dataset, dataset
 from instar.image import Image, read_image
 from instar.outputs.detections import Detections
-from instar.tasks.object_relevance.repair import LABELS, Example, augment, examples, export
+from instar.tasks.object_relevance.repair import LABELS, Example, augment, classes_of, examples, export
 from tests.tasks.object_relevance.repair.squares import (
     in_memory,
     on_disk,
@@ -70,6 +71,69 @@ def test_coco_says_areas_and_where_a_picture_came_from(tmp_path: Path) -> None:
     assert [entry["area"] for entry in told["annotations"]] == [int(mask.sum()) for mask in masks]
     assert len({entry["id"] for entry in told["annotations"]}) == 10
     assert [category["name"] for category in told["categories"]] == ["a b", "c: d", "ü"]
+
+
+ORDER = ["person", "car", "bus"]
+
+
+def street(categories: dict[int, str], shown: list[str]) -> Dataset:
+    """A dataset that lists more classes than its images show."""
+    image = Image(np.zeros((40, 50, 3), np.uint8))
+    truth = Detections.from_xyxy([[1, 2, 11, 22]] * len(shown), shown)
+    return Dataset("street", "", lambda: iter([Case("a", input=image, truth=truth)]), "detections", classes=categories)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "in_yolo"),
+    [((1, 2, 3), (0, 1, 2)), ((1, 3, 6), (0, 1, 2)), ((0, 1, 2), (0, 1, 2)), ((0, 1, 4), (0, 1, 4))],
+)
+def test_classes_keep_their_numbers_names_and_order(
+    tmp_path: Path, numbers: tuple[int, ...], in_yolo: tuple[int, ...]
+) -> None:
+    """`[person, car, bus]` with a person and a bus stays that, whatever the images show and names sort like."""
+    data = street(dict(zip(numbers, ORDER, strict=True)), ["bus", "person"])
+    folder = export(tmp_path / "set", examples(data.cases()), classes=classes_of(data, None))
+    coco = json.loads((folder / LABELS).read_text("utf-8"))
+    assert [(each["id"], each["name"]) for each in coco["categories"]] == list(zip(numbers, ORDER, strict=True))
+    assert [each["category_id"] for each in coco["annotations"]] == [numbers[2], numbers[0]]
+    (file,) = (folder / "labels" / "train").iterdir()
+    assert [int(line.split()[0]) for line in file.read_text().splitlines()] == [in_yolo[2], in_yolo[0]]
+    again = dataset(f'yolo("{folder}")').classes
+    assert {number: name for number, name in again.items() if name in ORDER} == dict(zip(in_yolo, ORDER, strict=True))
+    assert set(again) == set(range(max(in_yolo) + 1)), "YOLO's numbers have no gap"
+
+
+def test_what_was_read_is_written_with_the_same_numbers(tmp_path: Path) -> None:
+    data = street({1: "person", 3: "car", 6: "bus"}, ["bus"])
+    first = export(tmp_path / "first", examples(data.cases()), classes=classes_of(data, None))
+    coco, yolo = dataset(first / LABELS), dataset(f'yolo("{first}")')
+    assert coco.classes == {1: "person", 3: "car", 6: "bus"}
+    for name, opened in (("coco", coco), ("yolo", yolo)):
+        again = export(tmp_path / name, examples(opened.cases()), classes=classes_of(opened, None))
+        assert dataset(f'yolo("{again}")').classes == {0: "person", 1: "car", 2: "bus"}
+
+
+def test_the_models_classes_go_before_the_datasets(tmp_path: Path) -> None:
+    data = street({0: "bus", 1: "person"}, ["bus", "person"])
+    model = ["person", "bicycle", "car", "motorcycle", "aeroplane", "bus"]
+    folder = export(tmp_path / "set", examples(data.cases()), classes=classes_of(data, None, model))
+    (file,) = (folder / "labels" / "train").iterdir()
+    assert [int(line.split()[0]) for line in file.read_text().splitlines()] == [5, 0]
+    assert list(dataset(f'yolo("{folder}")').classes.values()) == model
+    with pytest.raises(ValueError, match="the model does not know 'bus' of street"):
+        classes_of(data, None, model[:5])
+
+
+def test_classes_of_the_validation_set_come_after(tmp_path: Path) -> None:
+    training, validation = street({0: "b", 1: "a"}, ["b"]), street({0: "c", 1: "b"}, ["c"])
+    assert classes_of(training, validation) == {0: "b", 1: "a", 2: "c"}
+
+
+def test_a_set_without_validation_says_so(tmp_path: Path) -> None:
+    alone = (export(tmp_path / "alone", odd()) / "data.yaml").read_text("utf-8")
+    assert "# There is no validation set: val names the images that are trained on" in alone
+    both = (export(tmp_path / "both", odd(), in_memory(2)) / "data.yaml").read_text("utf-8")
+    assert "#" not in both and "val: images/val" in both
 
 
 def test_yolo_numbers(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from instar.datasets import dataset
 from instar.image import Image
 from instar.systems import system
 from instar.tasks.object_relevance.reference_detector import decoded, framed, read_weights
-from instar.tasks.object_relevance.repair import compared, reference
+from instar.tasks.object_relevance.repair import compared, examples, export, reference
 from instar.tasks.object_relevance.repair.reference import detector, train
 from tests.missing import module
 from tests.tasks.object_relevance.repair.squares import in_memory, on_disk
@@ -72,8 +72,42 @@ def test_training_goes_on_from_weights(tmp_path: Path, torch: Any) -> None:
     told.write_text(
         json.dumps({**json.loads(told.read_text()), "categories": [{"id": n, "name": f"class {n}"} for n in (1, 2, 3)]})
     )
-    with pytest.raises(ValueError, match="knows the classes"):
+    with pytest.raises(ValueError, match="know the classes"):
         train(folder, tmp_path / "third", seed=0, steps=2, side=64, batch=2, start=first)
+
+
+def test_training_stops_when_the_validation_set_is_saturated(
+    tmp_path: Path, torch: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """mAP that rises twice and never again: five checks more, and the weights are those of the highest."""
+    module("pycocotools")
+    rising = iter([0.1, 0.4, *[0.3] * 100])
+
+    class Fixed:
+        def values(self) -> dict[str, float]:
+            return {"mAP@0.5": next(rising)}
+
+    monkeypatch.setattr(reference, "compared", lambda system, data: Fixed())
+    folder = export(tmp_path / "set", examples(in_memory(4).cases()), in_memory(2, 10))
+    train(folder, tmp_path / "out", seed=0, steps=400, side=32, batch=2)
+    record = json.loads((tmp_path / "out" / "saturation.json").read_text())
+    assert (record["steps"], record["most"], record["best_step"], record["every"]) == (175, 400, 50, 25)
+    assert len(record["checks"]) == 7
+    assert (
+        "ended after 175 of 400 steps: mAP@0.5 on the validation set did not rise in 5 checks"
+        in capsys.readouterr().err
+    )
+
+
+def test_the_classes_of_the_set_stay_those_of_the_weights(tmp_path: Path, torch: Any) -> None:
+    """Also those that no image shows; and weights to go on from keep their own."""
+    numbered = {3: "green", 5: "yellow", 7: "red", 9: "blue"}
+    folder = export(tmp_path / "set", examples(in_memory(4).cases()), classes=numbered)
+    first = train(folder, tmp_path / "first", seed=0, steps=1, side=32, batch=2)
+    assert read_weights(first).labels == ["green", "yellow", "red", "blue"]
+    plain = on_disk(tmp_path / "plain", 4).parent
+    second = train(plain, tmp_path / "second", seed=0, steps=1, side=32, batch=2, start=first)
+    assert read_weights(second).labels == ["green", "yellow", "red", "blue"]
 
 
 def test_a_stopped_training_goes_on(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -12,20 +12,25 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.analysis import Run
-from instar.case import read_input
+from instar.analysis.slices import MOST_VALUES
+from instar.case import Case, read_input
 from instar.datasets import Dataset
 from instar.engine import SOURCE, Progress, judge, predict
 from instar.image import Image
+from instar.outputs import Output
 from instar.outputs.detections import Detections
+from instar.spelling import unknown
+from instar.stats import bootstrap
 from instar.store import Store
 from instar.suites import Suite
 from instar.systems import System
 from instar.tasks.object_relevance.analysis import presence_rules
-from instar.tasks.object_relevance.repair.measures import Measured, matched
+from instar.tasks.object_relevance.repair.measures import COMPARED, Measured, matched, measure_text
 
 _AT_ONCE = 64
 
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 
 def compared(system: System, data: Dataset) -> Measured:
@@ -36,16 +41,103 @@ def compared(system: System, data: Dataset) -> Measured:
     while some := list(islice(cases, _AT_ONCE)):
         images: list[Image] = []
         for case in some:
-            image, _ = read_input(case)
-            if not isinstance(image, Image) or not isinstance(case.truth, Detections):
-                raise ValueError(f"{data.name}: case {case.id!r} has no annotated objects")
-            images.append(image)
+            images.append(_image_of(case, data))
+            assert isinstance(case.truth, Detections)
             truths.append(case.truth)
         for answer in system.answer(images, [0] * len(images)):
             if not isinstance(answer, Detections):
                 raise ValueError(f"{system.name} failed on {data.name}: {answer}")
             answers.append(answer)
     return matched(answers, truths)
+
+
+def evaluate(system: System, data: Dataset, *, column: str | None = None, resamples: int = 300) -> pl.DataFrame:
+    """Every measure of a detector on labelled images as it is: one row for all of them, and one for each slice.
+
+    `column` is an attribute of the cases, or what is measured of an image (brightness, sharpness …); a number makes two
+    slices, up to its median and above. `low` and `high` are the 95 % interval of mAP@0.5 over images drawn anew.
+    Images on which the system fails are left out and counted in `failed`.
+    """
+    cases = list(data.cases())
+    answers: list[Detections] = []
+    truths: list[Detections] = []
+    known: list[dict[str, object]] = []
+    for first in range(0, len(cases), _AT_ONCE):
+        some = cases[first : first + _AT_ONCE]
+        images = [_image_of(case, data) for case in some]
+        for case, image, answer in zip(some, images, _answers(system, images), strict=True):
+            if isinstance(answer, Detections):
+                assert isinstance(case.truth, Detections)
+                answers.append(answer)
+                truths.append(case.truth)
+                known.append({**image.properties(), **case.attributes})
+    failed = len(cases) - len(answers)
+    if not answers:
+        raise ValueError(f"{system.name} failed on every one of {len(cases):,} images of {data.name}")
+    whole = matched(answers, truths)
+    parts = {"all": np.ones(len(answers), bool), **(_slices(column, known) if column else {})}
+    rows = [
+        {"slice": name, "images": int(inside.sum()), "failed": failed if name == "all" else None}
+        | _measures(whole.only(inside), resamples)
+        for name, inside in parts.items()
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None).fill_nan(None)
+
+
+def _image_of(case: Case, data: Dataset) -> Image:
+    image, _ = read_input(case)
+    if not isinstance(image, Image) or not isinstance(case.truth, Detections):
+        raise ValueError(f"{data.name}: case {case.id!r} has no annotated objects, so there is nothing to compare with")
+    return image
+
+
+def _answers(system: System, images: Sequence[Image]) -> list[Output | Exception]:
+    """The answers; where a system fails on several images at once, they are asked about one by one."""
+    try:
+        return system.answer(images, [0] * len(images))
+    except Exception as error:
+        return [error] if len(images) == 1 else [_answers(system, [image])[0] for image in images]
+
+
+def _slices(column: str, known: Sequence[dict[str, object]]) -> dict[str, Bools]:
+    names = sorted({name for one in known for name in one})
+    if column not in names:
+        raise unknown("column", column, names)
+    values = [one.get(column) for one in known]
+    numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    if len(numbers) == len(values) and len(set(numbers)) > 2:
+        middle = float(np.median(numbers))
+        above = np.array(numbers) > middle
+        return {f"{column} ≤ {middle:.3g}": ~above, f"{column} > {middle:.3g}": above}
+    texts = [str(value) for value in values]
+    distinct = sorted(set(texts))
+    if len(distinct) > MOST_VALUES:
+        raise ValueError(
+            f"column {column!r} has {len(distinct)} different values; slices are made of at most {MOST_VALUES}"
+        )
+    return {f"{column} = {value}": np.array([text == value for text in texts]) for value in distinct}
+
+
+def _measures(one: Measured, resamples: int) -> dict[str, float]:
+    values = {name: one.values()[name] for name in COMPARED}
+
+    def drawn(rows: Floats) -> float:
+        return one.values(np.bincount(rows.astype(np.int64), minlength=one.images).astype(np.float64))["mAP@0.5"]
+
+    low, high = bootstrap(np.arange(one.images, dtype=np.float64), drawn, resamples=resamples)
+    return {"mAP@0.5": values.pop("mAP@0.5"), "low": low, "high": high, **values}
+
+
+def evaluation_text(table: pl.DataFrame) -> str:
+    """The table in Markdown."""
+    heads = ["", "images", "mAP@0.5", "95 % over images", *COMPARED[1:]]
+    lines = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
+    for row in table.iter_rows(named=True):
+        ends = " – ".join(measure_text("mAP@0.5", row[name]) for name in ("low", "high"))
+        shares = [measure_text(name, row[name]) for name in COMPARED]
+        cells = [row["slice"], f"{row['images']:,}", shares[0], ends, *shares[1:]]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
 
 
 def measured(

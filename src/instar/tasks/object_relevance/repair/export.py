@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +25,11 @@ from instar.image import Image
 from instar.outputs.detections import Detections
 
 LABELS = "instances_train.json"
+VALIDATION = "instances_val.json"
+NO_VALIDATION = (
+    "There is no validation set: val names the images that are trained on, so what a trainer measures there says "
+    "nothing of other images, and training cannot stop in time."
+)
 
 _COPIED = {".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
 """Endings that every trainer reads; images of another kind are written anew."""
@@ -51,10 +56,17 @@ def examples(cases: Iterable[Case]) -> Iterator[Example]:
         yield Example(case.id, case.truth, image, whole, {"case": case.id})
 
 
-def export(folder: Path, training: Iterable[Example], validation: Dataset | None = None) -> Path:
+def export(
+    folder: Path,
+    training: Iterable[Example],
+    validation: Dataset | None = None,
+    *,
+    classes: Mapping[int, str] | None = None,
+) -> Path:
     """Write a training set, and the validation set where there is one, into a new folder.
 
-    It appears whole or not at all. Classes are numbered in the order of their names.
+    It appears whole or not at all. `classes` are numbered as they are, also those that no image shows; others come
+    after them. Without any, classes are numbered in the order of their names.
     """
     if folder.exists():
         raise FileExistsError(f"{folder} is there already; give another name, or remove it")
@@ -66,19 +78,64 @@ def export(folder: Path, training: Iterable[Example], validation: Dataset | None
         sets = {"train": _write_images(part, "train", training)}
         if validation is not None:
             sets["val"] = _write_images(part, "val", examples(validation.cases()))
-        labels = sorted({label for entries in sets.values() for _, truth, _ in entries for label in truth.labels})
+        labels = {label for entries in sets.values() for _, truth, _ in entries for label in truth.labels}
+        listed = _numbered(classes or {}, labels)
+        in_yolo = _in_yolo(listed)
         for split, entries in sets.items():
-            _write_coco(part / f"instances_{split}.json", entries, labels)
-            _write_yolo(part / "labels" / split, entries, labels)
-        # json is YAML: names may hold any sign
-        names = "".join(f"  {number}: {json.dumps(label, ensure_ascii=False)}\n" for number, label in enumerate(labels))
-        description = f"train: images/train\nval: images/{'val' if 'val' in sets else 'train'}\nnames:\n{names}"
-        (part / "data.yaml").write_text(description, "utf-8")
+            _write_coco(part / f"instances_{split}.json", entries, listed)
+            _write_yolo(part / "labels" / split, entries, in_yolo)
+        (part / "data.yaml").write_text(_description(in_yolo, validated=validation is not None), "utf-8")
         part.replace(folder)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
     return folder
+
+
+def classes_of(training: Dataset, validation: Dataset | None, model: Sequence[str] | None = None) -> dict[int, str]:
+    """The classes of a training set by their numbers: the model's in its order, else those that the dataset lists.
+
+    Classes that only the validation set lists come after them. Raises ValueError where the model does not know a class
+    that the training set lists.
+    """
+    if model is not None:
+        names = {
+            label for case in training.cases() if isinstance(case.truth, Detections) for label in case.truth.labels
+        }
+        strange = sorted(names - set(model))
+        if strange:
+            raise ValueError(
+                f"classes: the model does not know {', '.join(map(repr, strange))} of {training.name}; it knows "
+                f"{', '.join(map(repr, model))}"
+            )
+        return dict(enumerate(model))
+    classes = dict(training.classes)
+    for label in validation.classes.values() if validation is not None and classes else ():
+        if label not in classes.values():
+            classes[max(classes) + 1] = label
+    return classes
+
+
+def _numbered(classes: Mapping[int, str], labels: set[str]) -> dict[int, str]:
+    """The classes in the order of their numbers; labels that are not among them come last, by name."""
+    listed = dict(sorted(classes.items()))
+    for label in sorted(labels - set(listed.values())):
+        listed[max(listed, default=0) + 1] = label
+    return listed
+
+
+def _in_yolo(listed: Mapping[int, str]) -> dict[int, str]:
+    """YOLO numbers classes from 0 without a gap. A list from 0 keeps its numbers, any other keeps its order."""
+    if 0 not in listed:
+        return dict(enumerate(listed.values()))
+    return {number: listed.get(number, f"unused {number}") for number in range(max(listed) + 1)}
+
+
+def _description(classes: Mapping[int, str], *, validated: bool) -> str:
+    # json is YAML: names may hold any sign
+    names = "".join(f"  {number}: {json.dumps(label, ensure_ascii=False)}\n" for number, label in classes.items())
+    val = "val: images/val\n" if validated else f"# {NO_VALIDATION}\nval: images/train\n"
+    return f"train: images/train\n{val}names:\n{names}"
 
 
 Entry = tuple[dict[str, str | int], Detections, tuple[int, int]]
@@ -105,16 +162,17 @@ def _write_images(part: Path, split: str, written: Iterable[Example]) -> list[En
     return entries
 
 
-def _write_coco(path: Path, entries: list[Entry], labels: list[str]) -> None:
+def _write_coco(path: Path, entries: list[Entry], classes: Mapping[int, str]) -> None:
+    numbers = {label: number for number, label in classes.items()}
     annotations: list[dict[str, object]] = []
     for image, truth, _ in entries:
         for number, (box, label) in enumerate(zip(truth.boxes.astype(np.float64), truth.labels, strict=True)):
-            entry = coco_annotation(len(annotations) + 1, image["id"], labels.index(label) + 1, box)
+            entry = coco_annotation(len(annotations) + 1, image["id"], numbers[label], box)
             if truth.masks is not None:
                 mask = truth.masks[number]
                 entry |= {"segmentation": _runs(mask), "area": int(mask.sum())}
             annotations.append(entry)
-    categories = [{"id": number, "name": label} for number, label in enumerate(labels, start=1)]
+    categories = [{"id": number, "name": label} for number, label in classes.items()]
     content = {"images": [image for image, _, _ in entries], "annotations": annotations, "categories": categories}
     path.write_text(json.dumps(content, ensure_ascii=False), "utf-8")
 
@@ -133,12 +191,13 @@ def _runs(mask: npt.NDArray[np.bool_]) -> dict[str, object]:
     return {"size": list(mask.shape), "counts": counts}
 
 
-def _write_yolo(folder: Path, entries: list[Entry], labels: list[str]) -> None:
+def _write_yolo(folder: Path, entries: list[Entry], classes: Mapping[int, str]) -> None:
+    numbers = {label: number for number, label in classes.items()}
     folder.mkdir(parents=True)
     for image, truth, (width, height) in entries:
         lines = []
         frame = np.array([width, height] * 2, np.float64)
         for box, label in zip(np.clip(truth.boxes.astype(np.float64), 0, frame) / frame, truth.labels, strict=True):
             x0, y0, x1, y1 = box.tolist()
-            lines.append(f"{labels.index(label)} {(x0 + x1) / 2:.8f} {(y0 + y1) / 2:.8f} {x1 - x0:.8f} {y1 - y0:.8f}\n")
+            lines.append(f"{numbers[label]} {(x0 + x1) / 2:.8f} {(y0 + y1) / 2:.8f} {x1 - x0:.8f} {y1 - y0:.8f}\n")
         (folder / f"{Path(str(image['file_name'])).stem}.txt").write_text("".join(lines), "utf-8")

@@ -27,6 +27,8 @@ CONFIDENCE = 0.5
 """The score from which a detection counts, in precision, recall and the counts."""
 
 MEASURES = ("mAP@0.5", "mAP@0.5:0.95", "precision", "recall", "TP", "FP", "FN", "mean IoU", "unreliable")
+COMPARED = MEASURES[:-1]
+"""The measures that need nothing but answers and labels."""
 TABLE: Schema = {
     "measure": pl.String,
     **dict.fromkeys(("before", "before_low", "before_high", "after", "after_low", "after_high"), pl.Float64),
@@ -236,6 +238,13 @@ def before_after(before: Sequence[Measured], after: Sequence[Measured], *, resam
 def _part(drawn: Callable[[bytes], Floats], measure: int, sides: tuple[float, float]) -> Callable[[Floats], float]:
     """One measure of images drawn anew: of a side, or of the difference of both."""
     return lambda picked: float(np.dot(sides, drawn(picked.tobytes())[:, measure]))
+
+
+def measure_text(name: str, value: float | None, sign: str = "") -> str:
+    """A measure as a table shows it: counts whole where they are, shares with three places."""
+    if value is None:
+        return "–"
+    return f"{value:{sign},.{(0 if value == round(value) else 1) if name in _WHOLE else 3}f}"
 
 
 def markdown(table: pl.DataFrame) -> str:

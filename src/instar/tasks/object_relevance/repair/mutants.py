@@ -116,7 +116,7 @@ def choose(available: pl.DataFrame, originals: int, *, share: float = SHARE, see
 def mutants(run: Run, chosen: pl.DataFrame, training: Dataset) -> Iterator[Example]:
     """The chosen mutants, made anew: the very follow-ups that the run predicted, with their labels.
 
-    Where the effect is `gone` the objects that were erased lose their labels; where it is `kept` all stay. The run's
+    Where the effect is `gone` or `others` what was erased loses its label; where it is `kept` all stay. The run's
     dataset must still be what it was: images by their content hash, labels by their numbers.
     """
     manifest = run.manifest
@@ -140,7 +140,7 @@ def _mutant(store: Store, manifest: Manifest, case: Case, image: Image, judged: 
     needs = _needs(store, manifest, case, image, changed)
     followed, change = make_follow_up(manifest.seed, case.id, image, changed, draw, needs)
     assert isinstance(followed, Image)
-    gone = judged.relation.values["effect"] == "gone"
+    gone = judged.relation.values["effect"] != "kept"
     ids = truth.ids or tuple(str(number) for number in range(len(truth)))
     kept = [number for number, one in enumerate(ids) if not (gone and one in change.removed)]
     left = Detections.from_xyxy(

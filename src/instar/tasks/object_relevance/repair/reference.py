@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import numpy.typing as npt
 import xxhash
 
 from instar.case import read_input
-from instar.datasets import dataset
+from instar.datasets import Dataset, dataset
 from instar.files import place_file
 from instar.image import Image
 from instar.outputs.detections import Detections
@@ -33,13 +34,17 @@ from instar.tasks.object_relevance.reference_detector import (
     normalised,
     read_weights,
 )
-from instar.tasks.object_relevance.repair.export import LABELS
+from instar.tasks.object_relevance.repair.evaluate import compared
+from instar.tasks.object_relevance.repair.export import LABELS, VALIDATION
 from instar.warp import Warp
 
 PROGRESS_EVERY = 10.0
 """Seconds between two lines of progress."""
 SAVED_EVERY = 30.0
 """Seconds of a training that a stop costs at most."""
+
+CHECKS = 20
+"""How often a training of all steps looks at the validation set."""
 
 Floats = npt.NDArray[np.float32]
 
@@ -53,38 +58,40 @@ def train(
     steps: int = 3000,
     side: int = 128,
     batch: int = 32,
+    patience: int = 5,
 ) -> Path:
     """Train on an exported folder (COCO) and return the weights, `weights.npz` in the folder `out`.
 
-    Images are letterboxed to `side` pixels. The number of `steps` is the same whatever the size of the set, so that
-    two trainings differ in what they saw and not in how long. The same seed on the same machine gives the same
-    weights, as far as PyTorch can promise that. `start` are weights to go on from, of the same classes. A training
-    that was stopped goes on where it was half a minute before, if it is asked for again with the same arguments.
+    Images are letterboxed to `side` pixels. Where the folder has a validation set, mAP@0.5 is measured on it every
+    20th of the `steps`; training ends when it has not risen in `patience` of these checks, or after all steps, and the
+    weights are the best of any check. `saturation.json` says what came of the checks. Without a validation set all
+    steps are done. The same seed on the same machine gives the same weights, as far as PyTorch can promise that.
+    `start` are weights to go on from, whose classes are kept; they must know those of the set. A training that was
+    stopped goes on where it was half a minute before, if it is asked for again with the same arguments.
     """
     torch = imported("torch", "PyTorch", "the reference trainer")
-    training = _loaded(folder, side)
+    first = None if start is None else read_weights(start)
+    training = _loaded(folder, side, None if first is None else first.labels)
     labels = training.labels
-    if not labels:
-        raise ValueError(f"{folder}: nothing is annotated in it, so there is nothing to learn")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     digest = _digest([training.pixels, *training.boxes, *training.classes])
     started = hash_file(str(start)) if start else None
-    fingerprint = fingerprint_of(VERSION, labels, side, steps, batch, seed, started, training.pixels.shape, digest)
+    validation = folder / VALIDATION
+    checked = [hash_file(str(validation)), patience] if validation.is_file() else None
+    fingerprint = fingerprint_of(
+        VERSION, labels, side, steps, batch, seed, started, training.pixels.shape, digest, checked
+    )
     unfinished = _Unfinished(out / "unfinished.pt", fingerprint)
     with _repeatable(torch, seed):
-        if start is None:
-            network = network_of(torch, len(labels)).to(device)
-        else:
-            first = read_weights(start)
-            if first.labels != labels:
-                raise ValueError(
-                    f"{start} knows the classes {', '.join(first.labels)}, {folder} has {', '.join(labels)}"
-                )
-            network = first.network(torch, device)
-        _fit(torch, network, training, device, unfinished, seed=seed, steps=steps, batch=batch)
-    state = {name: value.cpu().numpy() for name, value in network.state_dict().items()}
+        network = first.network(torch, device) if first else network_of(torch, len(labels)).to(device)
+        checks = None
+        if checked is not None:
+            checks = _Checks(dataset(validation), Weights(labels, side, {}), out, max(25, steps // CHECKS), patience)
+        _fit(torch, network, training, device, unfinished, checks, seed=seed, steps=steps, batch=batch)
     path = out / "weights.npz"
-    place_file(path, Weights(labels, side, state).write)
+    place_file(path, Weights(labels, side, checks.best if checks and checks.best else _state(network)).write)
+    if checks is not None:
+        checks.report(steps)
     unfinished.path.unlink(missing_ok=True)
     return path
 
@@ -107,6 +114,60 @@ class _Training:
     labels: list[str]
 
 
+def _state(network: Torch) -> dict[str, npt.NDArray[np.generic]]:
+    return {name: value.cpu().numpy().copy() for name, value in network.state_dict().items()}
+
+
+@dataclass(slots=True)
+class _Checks:
+    """Whether a training is saturated: mAP@0.5 on the validation set every so many steps, and the best weights so far.
+
+    Of two checks that are equally good the later one counts as the best, and not as a rise.
+    """
+
+    validation: Dataset
+    shape: Weights
+    out: Path
+    every: int
+    patience: int
+    values: list[tuple[int, float]] = field(default_factory=list)
+    best: dict[str, npt.NDArray[np.generic]] = field(default_factory=dict)
+
+    def saturated(self, network: Torch, step: int, steps: int) -> bool:
+        """Check where it is time to; True where training has nothing to gain any more."""
+        if step % self.every and step != steps:
+            return False
+        state, place = _state(network), self.out / "checked.npz"
+        place_file(place, Weights(self.shape.labels, self.shape.side, state).write)
+        value = float(np.nan_to_num(compared(detector(place), self.validation).values()["mAP@0.5"]))
+        place.unlink()
+        if value >= max((known for _, known in self.values), default=0.0):
+            self.best = state
+        self.values.append((step, value))
+        highest = max(known for _, known in self.values)
+        rose = next(number for number, (_, known) in enumerate(self.values) if known == highest)
+        return len(self.values) - 1 - rose >= self.patience
+
+    def report(self, steps: int) -> None:
+        """Write down how training ended, and say it."""
+        last, highest = self.values[-1][0], max(known for _, known in self.values)
+        best = max(step for step, known in self.values if known == highest)
+        words = (
+            f"mAP@0.5 on the validation set did not rise in {self.patience} checks"
+            if last < steps
+            else "all steps done"
+        )
+        content = {"steps": last, "most": steps, "best_step": best, "every": self.every, "patience": self.patience}
+        record = {**content, "ended": words, "checks": [list(each) for each in self.values]}
+        place_file(self.out / "saturation.json", json.dumps(record, indent=1).encode("utf-8"))
+        print(
+            f"training ended after {last:,} of {steps:,} steps: {words}; the weights are those of step {best:,}, "
+            f"mAP@0.5 {highest:.3f}",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class _Unfinished:
     """The file of a training that was stopped, and the fingerprint of everything that determines it."""
@@ -114,11 +175,14 @@ class _Unfinished:
     path: Path
     fingerprint: str
 
-    def save(self, torch: Torch, network: Torch, optimiser: Torch, step: int) -> None:
+    def save(self, torch: Torch, network: Torch, optimiser: Torch, step: int, checks: _Checks | None) -> None:
         states = {"network": network.state_dict(), "optimiser": optimiser.state_dict()}
+        if checks is not None:
+            best = {name: torch.from_numpy(value) for name, value in checks.best.items()}
+            states |= {"best": best, "checks": checks.values}
         place_file(self.path, partial(torch.save, {"fingerprint": self.fingerprint, "step": step, **states}))
 
-    def resume(self, torch: Torch, network: Torch, optimiser: Torch, device: Torch) -> int:
+    def resume(self, torch: Torch, network: Torch, optimiser: Torch, device: Torch, checks: _Checks | None) -> int:
         """Take the training up, and say how many steps of it are done; 0 where there is none like it."""
         if not self.path.is_file():
             return 0
@@ -127,6 +191,9 @@ class _Unfinished:
             return 0
         network.load_state_dict(stored["network"])
         optimiser.load_state_dict(stored["optimiser"])
+        if checks is not None:
+            checks.values = [(int(step), float(value)) for step, value in stored["checks"]]
+            checks.best = {name: value.cpu().numpy() for name, value in stored["best"].items()}
         print(f"going on with a training that was stopped after {stored['step']:,} steps", file=sys.stderr, flush=True)
         return int(stored["step"])
 
@@ -137,6 +204,7 @@ def _fit(
     training: _Training,
     device: Torch,
     unfinished: _Unfinished,
+    checks: _Checks | None,
     *,
     seed: int,
     steps: int,
@@ -149,7 +217,7 @@ def _fit(
     heat, where, weight = (torch.from_numpy(each).to(device) for each in targets)
     seen = torch.from_numpy(training.pixels).to(device)
     optimiser = torch.optim.AdamW(network.parameters(), lr=2e-3, weight_decay=1e-2, fused=device.type == "cuda")
-    first = unfinished.resume(torch, network, optimiser, device)
+    first = unfinished.resume(torch, network, optimiser, device, checks)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimiser, 2e-3, total_steps=steps, pct_start=0.1, last_epoch=first - 1
     )
@@ -171,8 +239,13 @@ def _fit(
         torch.nn.utils.clip_grad_norm_(network.parameters(), 10.0)
         optimiser.step()
         schedule.step()
+        if checks is not None:
+            network.eval()
+            if checks.saturated(network, step + 1, steps):
+                break
+            network.train()
         if time.monotonic() - saved > SAVED_EVERY:
-            unfinished.save(torch, network, optimiser, step + 1)
+            unfinished.save(torch, network, optimiser, step + 1, checks)
             saved = time.monotonic()
         if time.monotonic() - printed > PROGRESS_EVERY:
             printed = time.monotonic()
@@ -238,12 +311,22 @@ def _targets(
     return heat, where, weight
 
 
-def _loaded(folder: Path, side: int) -> _Training:
+def _loaded(folder: Path, side: int, known: list[str] | None) -> _Training:
+    """The set with the classes that are `known`, else with those that it lists, in their order."""
     if side % STRIDE:
         raise ValueError(f"side is a multiple of {STRIDE}, got {side}")
-    cases = list(dataset(folder / LABELS).cases())
+    data = dataset(folder / LABELS)
+    cases = list(data.cases())
     truths = [case.truth for case in cases if isinstance(case.truth, Detections)]
-    labels = sorted({label for truth in truths for label in truth.labels})
+    annotated = {label for truth in truths for label in truth.labels}
+    if not annotated:
+        raise ValueError(f"{folder}: nothing is annotated in it, so there is nothing to learn")
+    if known is not None and annotated - set(known):
+        raise ValueError(
+            f"the weights to start from know the classes {', '.join(known)}, "
+            f"and {folder} has {', '.join(sorted(annotated))}"
+        )
+    labels = known or [data.classes[number] for number in sorted(data.classes)]
     pixels = np.zeros((len(cases), side, side, 3), np.uint8)
     boxes, classes = [], []
     for number, (case, truth) in enumerate(zip(cases, truths, strict=True)):

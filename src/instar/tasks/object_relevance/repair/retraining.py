@@ -20,10 +20,10 @@ from instar.relations import rule
 from instar.spelling import unknown
 from instar.suites import Suite
 from instar.tasks.object_relevance.repair.evaluate import measured
-from instar.tasks.object_relevance.repair.export import examples, export
+from instar.tasks.object_relevance.repair.export import classes_of, examples, export
 from instar.tasks.object_relevance.repair.measures import TABLE, Measured, before_after, evaluator, markdown
 from instar.tasks.object_relevance.repair.mutants import SHARE, Chosen, choose, exposing, mutant_rules, mutants
-from instar.tasks.object_relevance.repair.search import NOTHING, search
+from instar.tasks.object_relevance.repair.search import NOTHING, search, search_markdown
 from instar.tasks.object_relevance.repair.splits import check_disjoint
 from instar.tasks.object_relevance.repair.trainer import REFERENCE, Trainer, seconds, trained, trainer
 
@@ -54,17 +54,20 @@ def augment(
     threshold: float | None = None,
     judging: str = DEFAULT,
     rules: Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
 ) -> Chosen:
     """Export the training set with the mutants that exposed violations, for COCO's and YOLO's trainers.
 
-    `rules` are those whose mutants may be taken; all rules of the relation presence by default.
+    `rules` are those whose mutants may be taken; all rules of the relation presence by default. `classes` are the
+    model's, in the order of its numbers; by default those of the training set with its own numbers.
     """
     available = _exposing(run, threshold, judging)
     data, checked = _opened(training), None if validation is None else _opened(validation)
     if checked is not None:
         check_disjoint({"train": data, "val": checked})
     chosen = _chosen(run, available, data, share, rules)
-    export(out, chain(examples(data.cases()), mutants(run, chosen.mutants, data)), checked)
+    listed = classes_of(data, checked, classes)
+    export(out, chain(examples(data.cases()), mutants(run, chosen.mutants, data)), checked, classes=listed)
     return chosen
 
 
@@ -154,6 +157,7 @@ def _check_arguments(seeds: int, rules: Sequence[str] | None, searching: bool, s
 def _best_rules(searched: pl.DataFrame, folder: Path, say: Say) -> list[str]:
     """The rules whose mutants did best on the validation set; what was tried is written down."""
     _write_json(folder / "search.json", searched.to_dicts())
+    place_file(folder / "search.md", search_markdown(searched).encode("utf-8"))
     if searched["candidate"][0] == NOTHING:
         say("on the validation set, training without mutants did better than training with any")
     rules: list[str] = searched.filter(pl.col("candidate") != NOTHING)["rules"][0].to_list()
@@ -164,11 +168,13 @@ def _best_rules(searched: pl.DataFrame, folder: Path, say: Say) -> list[str]:
 def _write_sets(run: Run, sets: Mapping[str, Dataset], chosen: Chosen, folder: Path, say: Say) -> None:
     """Export both training sets, as far as they are not there."""
     train, val = sets["train"], sets["val"]
+    listed = classes_of(train, val)
     if not (folder / "augmented").exists():
         say(f"making {chosen.mutants.height:,} mutants")
-        export(folder / "augmented", chain(examples(train.cases()), mutants(run, chosen.mutants, train)), val)
+        with_mutants = chain(examples(train.cases()), mutants(run, chosen.mutants, train))
+        export(folder / "augmented", with_mutants, val, classes=listed)
     if not (folder / "originals").exists():
-        export(folder / "originals", examples(train.cases()), val)
+        export(folder / "originals", examples(train.cases()), val, classes=listed)
 
 
 def _weights(by: Trainer, folder: Path, seeds: int, start: Path | None, say: Say) -> dict[str, list[Path]]:

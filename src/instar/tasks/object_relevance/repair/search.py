@@ -13,7 +13,8 @@ from instar.analysis import Run
 from instar.datasets import Dataset
 from instar.relations import rule
 from instar.tasks.object_relevance.repair.evaluate import compared
-from instar.tasks.object_relevance.repair.export import examples, export
+from instar.tasks.object_relevance.repair.export import classes_of, examples, export
+from instar.tasks.object_relevance.repair.measures import COMPARED, measure_text
 from instar.tasks.object_relevance.repair.mutants import choose, mutants
 from instar.tasks.object_relevance.repair.trainer import Trainer, trained
 
@@ -52,9 +53,9 @@ def search(
 ) -> pl.DataFrame:
     """Train once with each candidate's mutants on a sample of the training set; the best on the validation set first.
 
-    One row per candidate: `rules`, how many `mutants`, `mAP@0.5` on the validation set. Tried are the `candidates`, and
-    `no mutants` to compare with, unless `tried` says otherwise. One training each: differences of a few hundredths may
-    be chance.
+    One row per candidate: `rules`, how many `mutants`, and every measure on the validation set. Tried are the
+    `candidates`, and `no mutants` to compare with, unless `tried` says otherwise. One training each: differences of a
+    few hundredths may be chance.
     """
     cases = [
         case
@@ -70,12 +71,21 @@ def search(
         chosen = choose(sampled.filter(pl.col("rule").is_in(rules)), len(cases), share=share, seed=seed).mutants
         folder = out / f"set-{number:02d}"
         if not folder.exists():
-            export(folder, chain(examples(cases), mutants(run, chosen, part)))
+            with_mutants = chain(examples(cases), mutants(run, chosen, part))
+            export(folder, with_mutants, validation, classes=classes_of(training, validation))
         weights = trained(by, folder, out / f"trained-{number:02d}", seed=seed, start=start)
-        precision = compared(by.system(weights), validation).values()["mAP@0.5"]
-        rows.append((name, list(rules), chosen.height, precision))
-    return pl.DataFrame(
-        rows,
-        schema={"candidate": pl.String, "rules": pl.List(pl.String), "mutants": pl.Int64, "mAP@0.5": pl.Float64},
-        orient="row",
-    ).sort("mAP@0.5", descending=True)
+        values = compared(by.system(weights), validation).values()
+        rows.append((name, list(rules), chosen.height, *(values[measure] for measure in COMPARED)))
+    schema = {"candidate": pl.String, "rules": pl.List(pl.String), "mutants": pl.Int64}
+    table = pl.DataFrame(rows, schema={**schema, **dict.fromkeys(COMPARED, pl.Float64)}, orient="row")
+    return table.fill_nan(None).sort("mAP@0.5", descending=True, nulls_last=True)
+
+
+def search_markdown(searched: pl.DataFrame) -> str:
+    """Tables 11 and 12: what training with each candidate's mutants gave on the validation set."""
+    heads = ["candidate", "mutants", *COMPARED]
+    lines = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
+    for row in searched.iter_rows(named=True):
+        cells = [row["candidate"], f"{row['mutants']:,}", *(measure_text(name, row[name]) for name in COMPARED)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
