@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from instar.tasks.meta_ic.relations import compared
+from instar.tasks.meta_ic.comparison import compared
 from tests.missing import shared
 
 LABELS = [json.loads(line) for line in (Path(__file__).parent / "metaic_labels.jsonl").read_text("utf-8").splitlines()]

@@ -19,6 +19,8 @@ VERDICT_COLUMNS: Schema = {
 }
 # fmt: on
 """What every judging function returns, besides its relation's own measures. A null severity is *not applicable*."""
+NOTHING_FOUND = "nothing was found in either image"
+"""The reason of a pair that is not judged because there was nothing to lose and nothing was invented."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

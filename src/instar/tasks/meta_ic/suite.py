@@ -10,7 +10,7 @@ from instar.suites import Suite, listed_suite
 OVERLAPS = (0, 0.15, 0.3, 0.45)
 """How much of the largest object the inserted one covers at most; the intervals below each are the paper's four."""
 
-PAPER_JUDGING = {"reader": "paper", "numbers": "agreed"}
+PAPER_JUDGING = {"reader": "paper", "numbers": "agreed", "empty": "keep"}
 """60 classes by their exact word; numbers are looked at only where the objects agree."""
 
 # fmt: off

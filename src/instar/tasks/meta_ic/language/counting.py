@@ -16,6 +16,8 @@ def number_of(sentence: Sentence, occurrence: Occurrence) -> tuple[Number, str]:
         return "many", ""
     if after in sentence.lists.groups and entry.label != "person" and sentence.vocabulary.lives(entry.label):
         return "many", f"and {after!r} makes it many"
+    if after in sentence.lists.depictions and sentence.tag(end) == "plural":  # horse statues
+        return "many", f"and {after!r} makes it many"
     counted, by = _counted(sentence, phrase, form)
     if counted == "many":
         return "many", "" if form == "plural" else f"and {by!r} makes it many"
