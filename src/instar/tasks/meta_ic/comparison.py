@@ -122,14 +122,15 @@ def _read_pair(
     and not named otherwise, and nothing unexpected where it need not.
     """
     before, after = read_caption(source, words), read_caption(follow_up, words, inserted=frozenset(new))
-    senses = {each.word: each.label for each in before.mentions if each.senses}
+    senses = {each.word: each.label for each in before.mentions if each.word}
     senses |= {each.word: "" for each in before.dismissed if each.senses and each.word not in senses}
     after = _in_senses(after, {each: senses[each.word] for each in _open(after) if each.word in senses})
     fixed = set(senses)
     for each in [one for one in _open(after) if one.word not in fixed]:
-        others = {one.label for one in after.mentions if one is not each}
+        others = replace(after, mentions=tuple(one for one in after.mentions if one is not each)).objects
         expected = (before.objects.keys() | new) - gone
-        lacking = [sense for sense in each.senses if sense in expected - others]
+        fewer = {label for label in new & before.objects.keys() if others.get(label) == "one"}
+        lacking = [sense for sense in each.senses if sense in (expected - others.keys()) | fewer]
         wanted = [sense for sense in each.senses if sense in expected or not sense]
         sense = each.senses[0]
         if lacking and (sense not in lacking):
@@ -138,9 +139,9 @@ def _read_pair(
             sense = wanted[0]
         after = _in_senses(after, {each: sense})
     for each in _open(before):  # a bike of the source may be the motorcycle of the follow-up
-        surplus = after.objects.keys() - before.objects.keys() - new
-        if each.senses[0] not in after.objects:
-            before = _in_senses(before, {each: next((one for one in each.senses if one in surplus), each.senses[0])})
+        surplus, sense = after.objects.keys() - before.objects.keys() - new, each.senses[0]
+        if sense not in after.objects or (sense in new and after.objects[sense] != "many"):
+            before = _in_senses(before, {each: next((one for one in each.senses if one in surplus), sense)})
     return before, after
 
 
@@ -236,11 +237,12 @@ class _Comparison:
 
     def _under_one_word(self, absent: list[str]) -> set[str]:
         """Two bikes where there was one: the second may be the inserted motorcycle."""
+        ones = {each.word for each in (*self.before.mentions, *self.before.dismissed) if each.number == "one"}
         return {
             label
             for label in absent
-            for each in self.after.mentions
-            if label in each.senses and each.number == "many" and self.named.get(each.label) == "one"
+            for each in (*self.after.mentions, *self.after.dismissed)
+            if label in each.senses and each.number == "many" and each.word in ones
         }
 
     def _wrong_numbers(self, vague: set[str]) -> dict[str, str]:
@@ -272,7 +274,10 @@ def _new_words(before: Sequence[Mention], after: Sequence[Mention]) -> list[Ment
     one. A plate of food was there already, and is not the inserted pizza."""
     left = list(before)
     fresh = []
-    for same in (lambda one, other: one.label == other.label, lambda one, other: bool({*one.classes} & {*other.classes})):
+    for same in (
+        lambda one, other: one.label == other.label,
+        lambda one, other: bool({*one.classes} & {*other.classes}),
+    ):
         fresh = []
         for each in after:
             match = next((one for one in left if same(one, each)), None)

@@ -75,7 +75,9 @@ def _judged(evidence: Evidence, severity: Callable[[Compared], dict[str, object]
     rows = []
     for source, follow_up, verdict in _pairs(evidence):
         comparison = compared_rows(source, follow_up, evidence.options)
-        measures = {name: ", ".join(getattr(comparison, name)) or None for name in ("missing", "extra", "numbers", "vague")}
+        measures = {
+            name: ", ".join(getattr(comparison, name)) or None for name in ("missing", "extra", "numbers", "vague")
+        }
         labels = (*(follow_up["added"] or ()), *(follow_up["removed"] or ()))
         reason = unknown_label(labels, reader, vocabulary) or (NOT_ENGLISH if comparison.foreign else None)
         if comparison.nothing and not reason:

@@ -65,7 +65,9 @@ class _Reader:
 
     def __init__(self, text: str, sentence: Sentence, matches: list[Match], inserted: frozenset[str]) -> None:
         self.text, self.sentence = text, sentence
-        classes = [(first, end, {entry.label for entry in entries if not entry.classes}) for first, end, entries in matches]
+        classes = [
+            (first, end, {entry.label for entry in entries if not entry.classes}) for first, end, entries in matches
+        ]
         self.around_all = frozenset(sentence.lower)
         self.around = _without(sentence, [span for *span, labels in classes if labels and labels <= inserted])
         self.around_things = _without(sentence, [span for *span, labels in classes if labels])
@@ -123,17 +125,14 @@ class _Reader:
         return entries[0], why
 
     def senses(self, entries: tuple[Entry, ...], taken: str) -> tuple[str, ...]:
-        """What a word may mean that the words around decide: as it was taken, beside all words, and beside those alone
-        that name no object; and any of several classes. Nothing for a word of one meaning."""
-        if not any(entry.only or entry.unless for entry in entries):
+        """What a word may mean that the words around decide: as it was taken, beside all words, and every class that no
+        word speaks against, words that name objects aside. Nothing for a word of one meaning."""
+        kin = taken and all(taken != entry.label for entry in entries)  # a bird and a baby: a bird, or a person
+        if not kin and not any(entry.only or entry.unless for entry in entries):
             return ()
-        beside = [
-            "" if why else entry.label
-            for entry, why in (self.meant(entries, around) for around in (self.around_all, self.around_things))
-        ]
-        labels = list(dict.fromkeys(entry.label for entry in entries if entry.kind != "not"))
-        several = labels if len(labels) > 1 else []
-        return tuple(dict.fromkeys((taken, beside[0], *filter(None, beside[1:]), *several)))
+        entry, why = self.meant(entries, self.around_all)
+        possible = [each.label for each in entries if each.kind != "not" and not each.unless & self.around_things]
+        return tuple(dict.fromkeys((taken, "" if why else taken if kin else entry.label, *possible)))
 
     def animal(self, entry: Entry, first: int) -> str:
         """The class of a word for the young or the kin of an animal: that of the animal named before."""
