@@ -1,4 +1,4 @@
-"""Two captions side by side: an oracle is never accused, and what is wrong is always seen, over all pairs of classes."""
+"""Two captions side by side: an oracle is never accused, and what is wrong is always seen, over pairs of classes."""
 
 from __future__ import annotations
 

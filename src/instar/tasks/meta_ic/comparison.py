@@ -118,8 +118,8 @@ def _read_pair(
 ) -> tuple[Reading, Reading]:
     """Both captions, with words of several senses in that sense in which they agree, if there is one.
 
-    A word of the follow-up that stands in the source as well means the same. Another one ("bike") means what is expected
-    and not named otherwise, and nothing unexpected where it need not.
+    A word of the follow-up that stands in the source as well means the same. Another one ("bike") means what is
+    expected and not named otherwise, and nothing unexpected where it need not.
     """
     before, after = read_caption(source, words), read_caption(follow_up, words, inserted=frozenset(new))
     senses = {each.word: each.label for each in before.mentions if each.word}

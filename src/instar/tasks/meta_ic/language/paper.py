@@ -1,7 +1,8 @@
 """A caption as MetaIC reads it, for its published figures: no synonyms, no counting, class names of one word.
 
 What the paper names as its own false positives is kept here: a woman is no person, a parrot no bird, "a pair of
-scissors" is plural, and 20 of COCO's classes are never seen (15 by its code for another captioner). `read_caption` mends all of it.
+scissors" is plural, and 20 of COCO's classes are never seen (15 by its code for other captioners).
+`read_caption` mends all of it.
 """
 
 from __future__ import annotations
