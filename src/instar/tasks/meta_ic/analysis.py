@@ -1,4 +1,4 @@
-"""Captions in numbers: per change, how many pairs break which relation, and how; and what is odd as a whole, in words."""
+"""Captions in numbers: per change, how many pairs break which relation, and how; and what is odd, in words."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def caption_rules(run: Run) -> pl.DataFrame:
 def caption_table(run: Run, *, threshold: float | None = None, judging: str = DEFAULT) -> pl.DataFrame:
     """Tables 1 and 2 of MetaIC without a human's word: one row per change, and `all` of them together.
 
-    `pairs` are those that the first relation judges, `unjudged` those that it cannot; `objects` violate it, `numbers` the second one, `either` one of
-    both, with the 95 % interval of its share. `verbatim` counts captions that changed at all, where a rule asks for
+    `pairs` are those that the first relation judges, `unjudged` those that it cannot judge; `objects` violate it,
+    `numbers` the second one, `either` one of both, with the 95 % interval of its share. `verbatim` counts captions that changed at all, where a rule asks for
     that. A pair counts once in each of the kinds that it shows.
     """
     rules = caption_rules(run)

@@ -57,13 +57,7 @@ SUITES: Mapping[str, Callable[[], Suite]] = {
         listed_suite, name, tuple(rules), help, "caption", panels=("captions",), options=options, titles=titles
     )
     for name, rules, help, options, titles in (
-        (
-            "captions",
-            CAPTIONS,
-            "Instar's own: inserted objects, light, focus, size, compression.",
-            {},
-            CAPTIONS,
-        ),
+        ("captions", CAPTIONS, "Instar's own: inserted objects, light, focus, size, compression.", {}, CAPTIONS),
         ("meta-ic", INSERTED, "MetaIC: an object is inserted, at four intervals of overlap.", {}, {}),
         ("meta-ic@paper", INSERTED, "MetaIC, as the original's code for a commercial captioner.", PAPER_JUDGING, {}),
         ("meta-ic@paper/65", INSERTED, "MetaIC, as the original's code for other captioners.", PAPER_65, {}),
