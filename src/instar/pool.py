@@ -46,7 +46,7 @@ def plain_label(label: str) -> str:
     >>> plain_label("wine_glass"), plain_label(" hot  dog ")
     ('wine glass', 'hot dog')
     """
-    return " ".join(label.replace("_", " ").split())
+    return " ".join(label.replace("_", " ").split()) or label
 
 
 @dataclass(frozen=True, slots=True, eq=False)

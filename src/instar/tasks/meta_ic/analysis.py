@@ -26,8 +26,8 @@ def caption_table(run: Run, *, threshold: float | None = None, judging: str = DE
     """Tables 1 and 2 of MetaIC without a human's word: one row per change, and `all` of them together.
 
     `pairs` are those that the first relation judges, `unjudged` those that it cannot judge; `objects` violate it,
-    `numbers` the second one, `either` one of both, with the 95 % interval of its share. `verbatim` counts captions that changed at all, where a rule asks for
-    that. A pair counts once in each of the kinds that it shows.
+    `numbers` the second one, `either` one of both, with the 95 % interval of its share. `verbatim` counts captions that
+    changed at all, where a rule asks for that. A pair counts once in each of the kinds that it shows.
     """
     rules = caption_rules(run)
     if rules.is_empty():
@@ -96,6 +96,6 @@ def caption_notes(run: Run, *, judging: str = DEFAULT) -> list[str]:
         )
     inserted = verdicts.filter(pl.col("change").str.starts_with("insert("))
     if inserted.height and inserted["severity"].is_null().all():
-        reason = inserted["reason"].drop_nulls().mode().first()
+        reason = str(inserted["reason"].drop_nulls().mode().first())
         notes.append(f"Nothing was inserted, so that nobody knows whether captions name what is new: {reason}.")
     return notes

@@ -248,7 +248,7 @@ class _Comparison:
     def _wrong_numbers(self, vague: set[str]) -> dict[str, str]:
         """The classes that both captions name in another number, with the one that is expected."""
         shared = {each.label for each in self.after.mentions if vague & set(each.senses)}
-        wrong = {}
+        wrong: dict[str, str] = {}
         for label in sorted(self.expected & self.actual.keys() - self.gone - shared):
             number = "many" if label in self.named and label in self.new else self.named.get(label, "one")
             if {number, self.actual[label]} == {"one", "many"}:
@@ -273,7 +273,7 @@ def _new_words(before: Sequence[Mention], after: Sequence[Mention]) -> list[Ment
     """The wider words of a follow-up that the source does not have, in this number; one that covers the same is no new
     one. A plate of food was there already, and is not the inserted pizza."""
     left = list(before)
-    fresh = []
+    fresh: list[Mention] = []
     for same in (
         lambda one, other: one.label == other.label,
         lambda one, other: bool({*one.classes} & {*other.classes}),

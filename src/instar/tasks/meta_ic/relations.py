@@ -82,10 +82,10 @@ def _judged(evidence: Evidence, severity: Callable[[Compared], dict[str, object]
         reason = unknown_label(labels, reader, vocabulary) or (NOT_ENGLISH if comparison.foreign else None)
         if comparison.nothing and not reason:
             reason = None if keep else NOTHING_FOUND
-            judged = {"severity": None if reason else 0.0, "reason": reason}
+            outcome: dict[str, object] = {"severity": None if reason else 0.0, "reason": reason}
         else:
-            judged = {"severity": None, "reason": reason} if reason else severity(comparison)
-        rows.append(verdict | judged | measures)
+            outcome = {"severity": None, "reason": reason} if reason else severity(comparison)
+        rows.append(verdict | outcome | measures)
     return pl.DataFrame(rows, schema={**VERDICT_COLUMNS, **MEASURES}, orient="row")
 
 
