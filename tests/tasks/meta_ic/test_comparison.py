@@ -48,6 +48,14 @@ def test_an_oracle_is_not_accused_whatever_is_inserted(phrasing: str) -> None:
             assert not wrong(before, after, new), (before, after)
 
 
+def test_a_list_of_tags_is_a_caption_too() -> None:
+    for here in CLASSES:
+        for new in CLASSES:
+            if here != new:
+                assert not wrong(f"{here}, wall", f"{here}, wall, {new}", new), (here, new)
+                assert not wrong(here, f"{here} and {new}", new), (here, new)
+
+
 @pytest.mark.parametrize("word", sorted({word for word, _ in SENSES}))
 def test_a_word_of_several_senses_keeps_the_sources(word: str) -> None:
     for new in CLASSES:
