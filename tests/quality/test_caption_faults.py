@@ -240,7 +240,7 @@ FAULTS = {
     "sees double in the dark": Fault(double_in_the_dark, (DARK_NUMBER,), NUMBER, "many where one is expected"),
     "dazzled": Fault(dazzled, (BRIGHT,), OMITS, "is not named any more"),
     "nothing out of focus": Fault(nothing_out_of_focus, ("blur(2)*",), OMITS, "is not named any more"),
-    "a person in compression": Fault(person_in_compression, ("jpeg(30)*",), INVENTS, "person is named"),
+    "a person in compression": Fault(person_in_compression, ("jpeg(50)*",), INVENTS, "person is named"),
     "the left half alone": Fault(left_half_alone, ("mirror(h)*",), INVENTS, "is not named any more", pool=False),
     "small things": Fault(large_alone, ("pad(0.25)*",), OMITS, "is not named any more", pool=False),
     "nothing in small images": Fault(nothing_in_small_images, ("resolution(0.5)*",), OMITS, "is not named any more"),

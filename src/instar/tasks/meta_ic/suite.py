@@ -41,7 +41,7 @@ CAPTIONS = {
     f"{DARK} => numbers": "counts the same in the dark",
     f"{BRIGHT} => objects": "names the same in bright light",
     "blur(2) => objects": "names the same out of focus",
-    "jpeg(30) => objects": "names the same after compression",
+    "jpeg(50) => objects": "names the same after compression",
 }
 """Instar's own suite, and what each rule is for: the least that sees every seeded fault of `tests/quality`. Rules that
 insert need a pool; without one they are not applicable, and the others say what they can.
