@@ -40,6 +40,15 @@ _KEPT_BYTES = 64 << 20
 _OTHER_IMAGES = (".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 
 
+def plain_label(label: str) -> str:
+    """A class as people write it: words with one space between them.
+
+    >>> plain_label("wine_glass"), plain_label(" hot  dog ")
+    ('wine glass', 'hot dog')
+    """
+    return " ".join(label.replace("_", " ").split()) or label
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Item:
     """One cut-out object: its class, and where it is from.
@@ -61,7 +70,7 @@ class Item:
         >>> Item.from_pixels("dog", np.full((30, 40, 4), 255, np.uint8)).size
         (40, 30)
         """
-        shown = _cut(pixels)
+        shown, label = _cut(pixels), plain_label(label)
         return cls(label, name or label, (shown.shape[1], shown.shape[0]), shown, licence, source)
 
     @property
@@ -112,8 +121,9 @@ class Pool:
         return tuple(sorted({item.label for item in self.items}))
 
     def of(self, label: str) -> tuple[Item, ...]:
-        """The items of a class; of all classes for `any`."""
-        return self.items if label == "any" else tuple(item for item in self.items if item.label == label)
+        """The items of a class, however it is spelled (wine_glass, Wine glass); of all classes for `any`."""
+        name = plain_label(label).lower()
+        return self.items if label == "any" else tuple(item for item in self.items if item.label.lower() == name)
 
     def warped(self, warp: Warp) -> Pool:
         """Itself: what is inserted does not move with the image."""
@@ -241,7 +251,7 @@ def _item(root: Path, name: str, path: Path | None, line: ListingLine | None) ->
             raise
         raise _Skip(getattr(error, "strerror", None) or str(error)) from None
     line, listed = line or ListingLine(name), line is not None
-    label = line.label or _label(name)
+    label = plain_label(line.label) or _label(name)
     if not label:
         raise _Skip(
             f"its name says no class; name it for one, put it into a sub-folder that is, or list it in {LISTING}"
@@ -267,7 +277,7 @@ def _label(name: str) -> str:
     """
     folder, _, file = name.rpartition("/")
     text = folder.rpartition("/")[2] if folder else re.sub(r"[-_ ]*\(?\d+\)?$", "", file.rpartition(".")[0])
-    return " ".join(text.replace("_", " ").split())
+    return plain_label(text)
 
 
 def _plain_png(data: bytes) -> tuple[bytes, Size]:

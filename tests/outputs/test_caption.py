@@ -48,7 +48,7 @@ def test_attention_covers_the_frame() -> None:
     assert shape.form == "heat" and shape.xy.tolist() == [[0, 0, 40, 30]]
 
 
-@pytest.mark.parametrize("rubbish", [None, 3, b"a dog", ["a dog"], "", " \n"])
+@pytest.mark.parametrize("rubbish", [None, 3, b"a dog", ["a dog"]])
 def test_what_is_no_caption(rubbish: object) -> None:
     with pytest.raises((TypeError, ValueError)):
         Caption.accept(rubbish, PICTURE)
@@ -65,3 +65,11 @@ def test_rubbish_beside_the_words(how: dict[str, object], told: str) -> None:
 
 def test_several_captions_of_people() -> None:
     assert stored(Caption.from_texts(["a dog ", "one\ndog"])).texts == ("a dog", "one dog")
+
+
+@pytest.mark.parametrize("silence", ["", " \n"])
+def test_no_words_are_an_answer_but_no_truth(silence: str) -> None:
+    assert Caption.from_text(silence).text == ""
+    assert Caption.from_json({"text": silence}).text == ""
+    with pytest.raises(ValueError, match="empty"):
+        Caption.from_json({"text": silence}, truth=True)

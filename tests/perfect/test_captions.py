@@ -17,8 +17,10 @@ from instar.case import Case
 from instar.datasets import Dataset
 from instar.image import Image
 from instar.outputs.detections import Detections
-from instar.tasks.meta_ic.analysis import caption_table
+from instar.suites import default_suite
+from instar.tasks.meta_ic.analysis import caption_notes, caption_table
 from instar.tasks.meta_ic.language import counted
+from tests.perfect import captioners
 
 COLOURS = {
     "dog": (230, 20, 20),
@@ -164,3 +166,20 @@ def test_what_cannot_be_inserted_says_why(tmp_path: Path) -> None:
     run = instar.run(instar.declare(kind="caption")(right), "meta-ic", data(2), out=tmp_path, workers=0)
     assert set(run.verdicts()["status"]) == {"not applicable"}
     assert "instar pool" in run.verdicts()["reason"][0]
+
+
+@pytest.mark.parametrize("name", captioners.FLAWLESS)
+@pytest.mark.parametrize("with_pool", [True, False])
+def test_a_flawless_captioner_breaks_nothing_of_our_suite(name: str, with_pool: bool, tmp_path: Path) -> None:
+    folder = captioners.write_pool(tmp_path / "pool") if with_pool else None
+    run = captioners.ran(captioners.FLAWLESS[name], tmp_path / "run", pool=folder)
+    verdicts = run.verdicts()
+    assert verdicts.filter(pl.col("severity") > 0).is_empty()
+    judged = verdicts.filter(pl.col("severity").is_not_null())
+    assert judged["rule"].n_unique() == (11 if with_pool else 8)
+    notes = caption_notes(run)
+    assert [note.partition(",")[0] for note in notes] == ([] if with_pool else ["Nothing was inserted"])
+
+
+def test_our_suite_is_the_default() -> None:
+    assert instar.suite("captions").rules == default_suite("caption").rules

@@ -361,7 +361,6 @@ def test_in_the_end_it_is_given_up(server: Server, loaded: Callable[..., System]
             says({"result": {"caption": ["a dog"], "confidence": 1}}),
             r'the text of a caption is \["a dog"\]; it takes a text \(caption is at result.caption',
         ),
-        (says({"result": {"caption": " \n", "confidence": 1}}), r"the caption is empty \(caption is at result.caption"),
         (says(b'{"result": {"caption": "\\ud83d", "confidence": 1}}'), "the text of a caption is .* no text in"),
         (says({"result": {"caption": "a dog"}}), "there is no 'confidence' in result: it has caption"),
         (

@@ -8,8 +8,9 @@ from instar.datasets import shortened
 from instar.engine.plan import SOURCE, bound_rules, make_plan
 from instar.exchange.exported import ExportManifest
 from instar.exchange.raw import NAMED, RawRows, spelled_key
-from instar.relations import BoundRelation, Rule, own_equivariance
-from instar.spelling import nearest
+from instar.outputs import output_kind
+from instar.relations import BoundRelation, Rule, bound_relation, own_equivariance
+from instar.spelling import Call, nearest
 from instar.store import Manifest
 from instar.suites import Suite
 from instar.transforms import transformation
@@ -38,24 +39,27 @@ def import_rules(
 
 
 def _own_rules(raw: RawRows, covered: set[str]) -> tuple[Rule, ...]:
-    """The kind's own equivariance for every follow-up that no rule is about, with as many draws as there are."""
+    """What the kind asks of recorded follow-ups (its own equivariance unless it says more), for every one that no rule
+    is about, with as many draws as there are."""
     counts = (
         raw.keys.filter(~pl.col("follow_up").is_in(covered))
         .group_by("follow_up", maintain_order=True)
         .agg(draws=pl.col("draw").max() + 1, repeats=pl.col("repeat").max() + 1)
     )
-    own = own_equivariance(raw.kind)
-    parameters = {one.name for one in own.relation.parameters}
+    named = [bound_relation(Call(name)) for name in output_kind(raw.kind).recorded]
+    several_relations = named or [own_equivariance(raw.kind)]
     several = {name: {"draws": draws, "repeats": repeats} for name, draws, repeats in counts.iter_rows()}
     sources = several.pop(SOURCE, {"repeats": 1})["repeats"]
     rules = []
     for name, count in several.items():
-        if "sources" in parameters:
-            count["sources"] = sources
-        else:
-            count["repeats"] = max(count["repeats"], sources)
-        values = {**own.values, **{one: number for one, number in count.items() if one in parameters}}
-        rules.append(Rule((transformation(name),), BoundRelation(own.relation, values), name))
+        for own in several_relations:
+            parameters = {one.name for one in own.relation.parameters}
+            if "sources" in parameters:
+                counts_of = {**count, "sources": sources}
+            else:
+                counts_of = {**count, "repeats": max(count["repeats"], sources)}
+            values = {**own.values, **{one: number for one, number in counts_of.items() if one in parameters}}
+            rules.append(Rule((transformation(name),), BoundRelation(own.relation, values), name))
     return tuple(rules)
 
 

@@ -15,6 +15,7 @@ import xxhash
 from instar.engine.plan import SOURCE
 from instar.json_values import as_number, as_numbers, as_text, as_texts, as_whole, depth, one_of, short
 from instar.outputs import Output, json_columns, output_kind, output_kinds
+from instar.pool import plain_label
 from instar.spelling import nearest
 from instar.store import KEY, Row
 from instar.store.manifest import Header
@@ -115,7 +116,7 @@ def _cells(path: Path, texts: Iterator[str], header: str) -> Iterator[tuple[int,
                     f"{path}, line {reader.line_num}: it has {len(cells)} cells, the header has {len(names)}"
                 )
             # a column without a name is the numbering that many programs write
-            yield reader.line_num, {name: _Cell(text) for name, text in zip(names, cells, strict=True) if name and text}
+            yield reader.line_num, {name: _Cell(text) for name, text in zip(names, cells, strict=True) if name}
         if not seen:
             raise ValueError(f"{path}: it has no lines besides its header")
     except csv.Error as error:
@@ -129,9 +130,14 @@ class _Cell(str):
 
 
 def _cell_value(cell: _Cell, name: str) -> object:
-    """A cell's value: text where text belongs, else what it is in JSON, else text."""
+    """A cell's value: text where text belongs, else what it is in JSON, else text.
+
+    An empty cell says nothing, but where the output is a text: it is empty then.
+    """
     text = str(cell)
     own, one_or_several = _text_columns()
+    if not text:
+        return text if f"truth_{name}" in one_or_several else None
     if name.removeprefix("source_") in own or (name in one_or_several and not text.startswith("[")):
         return text
     try:
@@ -274,12 +280,13 @@ class Reader:
         if f"{prefix}seconds" in values:
             row["seconds"] = as_number(values[f"{prefix}seconds"], "seconds")
         fields, lacking = self._fields(self.kind, values, prefix)
+        needed = [field for field, is_needed in output_kind(self.kind).json_fields.items() if is_needed]
         if status == "ok":
             if lacking:
                 raise ValueError(_lacking_text(lacking, prefix))
             frame = (values["width"], values["height"]) if not prefix and {"width", "height"} <= values.keys() else None
             row["output"] = self._of_the_run(output_kind(self.kind).from_json(fields, frame))
-        elif not lacking:
+        elif not lacking and any(fields[field] not in ("", None) for field in needed):
             raise ValueError(f"its {prefix}status is {status}, and it has an output too")
         return row
 
@@ -341,7 +348,8 @@ def _change(values: Row) -> Row:
         row["regions"] = boxes.ravel().tolist()
     for name in ("added", "removed"):
         if name in values:
-            row[name] = [values[name]] if isinstance(values[name], str) else as_texts(values[name], name)
+            labels = [values[name]] if isinstance(values[name], str) else as_texts(values[name], name)
+            row[name] = list(map(plain_label, labels))
     facts = values.get("facts", {})
     if not isinstance(facts, dict):
         raise ValueError(f"facts is {short(facts)}; it takes an object")

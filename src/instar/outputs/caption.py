@@ -39,7 +39,8 @@ class Caption(OutputDefaults):
 
     kind: ClassVar[str] = "caption"
     relation: ClassVar[str | None] = "objects"
-    suite: ClassVar[str | None] = "deeptest"
+    recorded: ClassVar[tuple[str, ...]] = ("objects", "numbers")
+    suite: ClassVar[str | None] = "captions"
     placed: ClassVar[bool] = False
     accepts: ClassVar[tuple[type, ...]] = (str,)
     json_fields: ClassVar[Mapping[str, bool]] = {"text": True, "score": False, "attention": False, "detections": False}
@@ -62,7 +63,8 @@ class Caption(OutputDefaults):
         attention: npt.ArrayLike | None = None,
         detections: Detections | None = None,
     ) -> Caption:
-        """From words, whose white space is put in order; `attention` (h, w) is spread over the whole frame.
+        """From words, whose white space is put in order; `attention` (h, w) is spread over the whole frame. No words
+        are an answer too: the captioner has nothing to say.
 
         >>> Caption.from_text(" a dog  on a bench\\n").text
         'a dog on a bench'
@@ -70,7 +72,7 @@ class Caption(OutputDefaults):
         if score is not None and not math.isfinite(score):
             raise ValueError(f"the score of a caption is a finite number, not {score}")
         cells = None if attention is None else np.asarray(attention, np.float32)
-        return cls(_worded(text), score, detections=detections, cells=cells)
+        return cls(" ".join(text.split()), score, detections=detections, cells=cells)
 
     @classmethod
     def from_texts(cls, texts: list[str]) -> Caption:
@@ -81,7 +83,9 @@ class Caption(OutputDefaults):
         """
         if not texts:
             raise ValueError("there is no caption")
-        return cls("\n".join(map(_worded, texts)))
+        if not all(text.strip() for text in texts):
+            raise ValueError("the caption is empty")
+        return cls("\n".join(" ".join(text.split()) for text in texts))
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -121,7 +125,8 @@ class Caption(OutputDefaults):
         text, score = fields["text"], fields.get("score")
         attention, detections = fields.get("attention"), fields.get("detections")
         several = truth and isinstance(text, list)
-        caption = cls.from_texts(as_texts(text, _TEXT)) if several else cls.from_text(as_text(text, _TEXT))
+        texts = as_texts(text, _TEXT) if several else [as_text(text, _TEXT)]
+        caption = cls.from_texts(texts) if truth else cls.from_text(texts[0])
         return cls(
             caption.text,
             None if score is None else as_number(score, "score"),
@@ -161,13 +166,6 @@ class Caption(OutputDefaults):
             return answer
         height, width = answer.cells.shape if answer.cells.ndim == 2 else (1, 1)
         return replace(answer, cells=None, attention=HeatMap.of(answer.cells, Warp.resize((width, height), input.size)))
-
-
-def _worded(text: str) -> str:
-    words = " ".join(text.split())
-    if not words:
-        raise ValueError("the caption is empty")
-    return words
 
 
 OUTPUT = Caption

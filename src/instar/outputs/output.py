@@ -27,6 +27,8 @@ class Output(Protocol):
     """The kind of input that it is an answer to."""
     relation: ClassVar[str | None]
     """Its own equivariance: the relation that a rule without `=>` means. None: every rule names its relation."""
+    recorded: ClassVar[tuple[str, ...]]
+    """The relations that recorded follow-ups are judged by when nobody names a suite; none: its own equivariance."""
     suite: ClassVar[str | None]
     """The suite for it when nobody names one."""
     has_marks: ClassVar[bool]
@@ -110,6 +112,7 @@ class OutputDefaults:
     kind: ClassVar[str]
     answers: ClassVar[str] = "image"
     relation: ClassVar[str | None] = None
+    recorded: ClassVar[tuple[str, ...]] = ()
     suite: ClassVar[str | None] = None
     need: ClassVar[str | None] = None
     placed: ClassVar[bool] = True

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from instar.image import Image
-from instar.pool import Item, Pool
+from instar.pool import Item, Pool, plain_label
 from instar.spelling import Parameter, nearest
 from instar.transforms.change import Change, Fact
 from instar.transforms.family import Needs, NotApplicable, TransformationFamily
@@ -38,6 +38,8 @@ RAYS = 16
 ITEMS = 8
 """How many items are tried before nothing fits."""
 _MOST_STEPS = 4096
+SAME = "same"
+"""The label that stands for the classes in the image: one more of a kind that is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,10 @@ def insert(
 ) -> tuple[Image, Change]:
     level = _level(overlap, most, levels)
     pool: Pool = needs["pool"]
-    boxes = np.asarray(needs["objects"].boxes, np.float64)
-    drawn = _drawn(boxes.tobytes(), image.size, pool, label, most, levels, int(rng.integers(2**62)))
+    objects = needs["objects"]
+    boxes = np.asarray(objects.boxes, np.float64)
+    there = tuple(sorted({plain_label(each) for each in objects.labels})) if label == SAME else (label,)
+    drawn = _drawn(boxes.tobytes(), image.size, pool, there, most, levels, int(rng.integers(2**62)))
     if isinstance(drawn, str):
         raise NotApplicable(drawn)
     item, placements = drawn
@@ -104,12 +108,14 @@ def insert(
 
 @lru_cache(maxsize=256)
 def _drawn(
-    boxes: bytes, frame: Size, pool: Pool, label: str, most: float, levels: int, seed: int
+    boxes: bytes, frame: Size, pool: Pool, labels: tuple[str, ...], most: float, levels: int, seed: int
 ) -> tuple[Item, tuple[Placement, ...]] | str:
     """What `place` finds, or why it finds nothing: one search serves all levels of a draw."""
-    items = pool.of(label)
+    items = [item for label in labels for item in pool.of(label)]
+    if not items and len(labels) == 1:
+        return f"the pool has no {labels[0]!r}{nearest(labels[0], pool.labels)}"
     if not items:
-        return f"the pool has no {label!r}{nearest(label, pool.labels)}"
+        return f"the pool has nothing of the classes in this image ({', '.join(labels) or 'there are none'})"
     try:
         return place(
             np.frombuffer(boxes).reshape(-1, 4), frame, items, np.random.default_rng(seed), spans_of(most, levels)
@@ -303,7 +309,7 @@ FAMILIES = (
     TransformationFamily("insert", "insertion", "general", insert, (
         Parameter("overlap", "float", low=0, high=1, ordered=True, shared=True,
                   help="upper end of the interval in which the share of the largest object lies that is covered"),
-        Parameter("label", "text", "any", help="only objects of this class"),
+        Parameter("label", "text", "any", help="only objects of this class; same: of a class that is in the image"),
         Parameter("most", "float", 0.45, low=0, open_low=True, high=1, help="upper end of the last interval"),
         Parameter("levels", "int", 4, low=2, high=100, help="how many intervals; the first is 0 alone"),
     ),

@@ -10,7 +10,7 @@ TASK = Task(
     "Image captioning: an object is inserted, and the caption gains exactly that (MetaIC).",
     systems={"detector-captioner": ".captioner:FAMILIES"},
     relations=dict.fromkeys(("objects", "numbers", "verbatim"), ".relations:RELATIONS"),
-    suites=dict.fromkeys(("meta-ic", "meta-ic@paper", "deeptest"), ".suite:SUITES"),
+    suites=dict.fromkeys(("captions", "meta-ic", "meta-ic@paper", "meta-ic@paper/65", "deeptest"), ".suite:SUITES"),
     panels={"captions": ".panel:PANELS"},
     commands={"captions": ".commands:captions", "pool": ".commands:pool"},
 )

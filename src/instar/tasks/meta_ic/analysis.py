@@ -1,16 +1,19 @@
-"""Captions in numbers: per change, how many pairs break which relation, and how."""
+"""Captions in numbers: per change, how many pairs break which relation, and how; and what is odd, in words."""
 
 from __future__ import annotations
 
 import polars as pl
 
 from instar.analysis import Run
-from instar.engine import DEFAULT
+from instar.engine import DEFAULT, SOURCE
 from instar.relations import rule
 from instar.stats import wilson
+from instar.tasks.meta_ic.language import is_english
 from instar.tasks.meta_ic.relations import RELATIONS
 
-CAPTION_KINDS = ("misclassification", "omission", "number")
+CAPTION_KINDS = ("misclassification", "omission", "silent", "language", "number")
+_ALIKE = 3
+"""Of how many images on the same caption is worth a word."""
 
 
 def caption_rules(run: Run) -> pl.DataFrame:
@@ -22,9 +25,9 @@ def caption_rules(run: Run) -> pl.DataFrame:
 def caption_table(run: Run, *, threshold: float | None = None, judging: str = DEFAULT) -> pl.DataFrame:
     """Tables 1 and 2 of MetaIC without a human's word: one row per change, and `all` of them together.
 
-    `pairs` are those that the first relation judges; `objects` violate it, `numbers` the second one, `either` one of
-    both, with the 95 % interval of its share. `verbatim` counts captions that changed at all, where a rule asks for
-    that. A pair counts once in each of the kinds that it shows.
+    `pairs` are those that the first relation judges, `unjudged` those that it cannot judge; `objects` violate it,
+    `numbers` the second one, `either` one of both, with the 95 % interval of its share. `verbatim` counts captions that
+    changed at all, where a rule asks for that. A pair counts once in each of the kinds that it shows.
     """
     rules = caption_rules(run)
     if rules.is_empty():
@@ -41,6 +44,7 @@ def caption_table(run: Run, *, threshold: float | None = None, judging: str = DE
         .group_by("change", "case", "target", maintain_order=True)
         .agg(
             judged=(of["objects"] & pl.col("severity").is_not_null()).any(),
+            unjudged=(of["objects"] & pl.col("severity").is_null()).any(),
             **{name: (of[name] & violated).any() for name in RELATIONS},
             exact=(of["verbatim"] & pl.col("severity").is_not_null()).any(),
             **{kind: (violated & (pl.col("kind") == kind)).any() for kind in CAPTION_KINDS},
@@ -49,6 +53,7 @@ def caption_table(run: Run, *, threshold: float | None = None, judging: str = DE
     pairs = pl.concat([pairs, pairs.with_columns(change=pl.lit("all"))]) if pairs["change"].n_unique() > 1 else pairs
     table = pairs.group_by("change", maintain_order=True).agg(
         pairs=pl.col("judged").sum(),
+        unjudged=pl.col("unjudged").sum(),
         **{name: pl.col(name).sum() for name in ("objects", "numbers")},
         either=(pl.col("objects") | pl.col("numbers")).sum(),
         **{kind: pl.col(kind).sum() for kind in CAPTION_KINDS},
@@ -64,3 +69,33 @@ def caption_table(run: Run, *, threshold: float | None = None, judging: str = DE
         high=pl.Series([high for _, high in ends], dtype=pl.Float64),
         verbatim=pl.when(pl.col("exact") > 0).then(pl.col("verbatim")),
     ).drop("exact")
+
+
+def caption_notes(run: Run, *, judging: str = DEFAULT) -> list[str]:
+    """What is odd about the captions as a whole, in sentences: silence, other languages, wider words, one caption for
+    all; and that nothing was inserted."""
+    rows = run.store.predictions(["case", "follow_up", "caption"], where=pl.col("status") == "ok")
+    captions = rows["caption"].to_list()
+    sources = rows.filter(follow_up=SOURCE).unique("case")["caption"]
+    notes = []
+    silent = sum(not text for text in captions)
+    if silent:
+        notes.append(f"{silent:,} of {len(captions):,} captions are empty.")
+    foreign = sum(not is_english(text) for text in captions)
+    if foreign:
+        notes.append(f"{foreign:,} of {len(captions):,} captions are not English; only English is read.")
+    if len(sources) >= _ALIKE and sources.n_unique() == 1 and sources[0]:
+        notes.append(f"All {len(sources):,} images have the same caption: {sources[0]!r}.")
+    verdicts = run.verdicts(judging).join(caption_rules(run), on="rule")
+    of_objects = verdicts.filter(relation="objects")
+    wide = of_objects.filter(pl.col("severity").is_null() & pl.col("vague").is_not_null()).height
+    if wide:
+        notes.append(
+            f"{wide:,} of {of_objects.height:,} pairs are not judged, because a wider word stands for an object "
+            "at the most: an animal may be the dog."
+        )
+    inserted = verdicts.filter(pl.col("change").str.starts_with("insert("))
+    if inserted.height and inserted["severity"].is_null().all():
+        reason = str(inserted["reason"].drop_nulls().mode().first())
+        notes.append(f"Nothing was inserted, so that nobody knows whether captions name what is new: {reason}.")
+    return notes

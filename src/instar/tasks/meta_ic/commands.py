@@ -42,8 +42,8 @@ def words(
 
         instar captions words "a dog on two benches next to a bus stop"
     """
+    from instar.tasks.meta_ic.comparison import vocabulary_of
     from instar.tasks.meta_ic.language import read_caption
-    from instar.tasks.meta_ic.relations import vocabulary_of
 
     reading = read_caption(caption, vocabulary_of(vocabulary))
     if as_json:

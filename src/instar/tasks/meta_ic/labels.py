@@ -9,8 +9,8 @@ import polars as pl
 from instar.analysis import Run
 from instar.engine import SOURCE
 from instar.outputs.caption import Caption
+from instar.tasks.meta_ic.comparison import vocabulary_of
 from instar.tasks.meta_ic.language import Reading, Vocabulary, read_caption
-from instar.tasks.meta_ic.relations import vocabulary_of
 
 # fmt: off
 _COLUMNS = {

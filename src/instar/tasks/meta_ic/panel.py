@@ -10,27 +10,36 @@ from instar.analysis import Run
 from instar.engine import stored_judging
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.words import rate_text
-from instar.tasks.meta_ic.analysis import CAPTION_KINDS, caption_rules, caption_table
+from instar.tasks.meta_ic.analysis import CAPTION_KINDS, caption_notes, caption_rules, caption_table
+from instar.tasks.meta_ic.comparison import PAPER_READERS
 from instar.tasks.meta_ic.relations import RELATIONS
+
+_ALWAYS = ("misclassification", "omission", "number")
+"""The kinds that have a column also where they do not occur."""
 
 
 def _of_run(run: Run, judging: str) -> PanelContent | None:
     numbers = _numbers(run, judging)
-    if numbers is None or not numbers["pairs"].sum():
+    if numbers is None:
         return None
-    paper = stored_judging(run.store, judging).of(RELATIONS["objects"])["reader"] == "paper"
+    notes = caption_notes(run, judging=judging)
+    if not numbers["pairs"].sum() and not notes:
+        return None
+    paper = stored_judging(run.store, judging).of(RELATIONS["objects"])["reader"] in PAPER_READERS
     return PanelContent(
         "What captions name after a change",
         "With an object inserted, a caption names what it named before, and that object; everything keeps its "
         f"grammatical number. Captions are understood {'as the code of MetaIC did' if paper else 'by Instar'}: "
-        "`instar captions words` says how Instar reads a caption.",
+        + " ".join(("`instar captions words` says how Instar reads a caption.", *notes)),
         tables=[_in_words(numbers)],
     )
 
 
 def _tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
     numbers = _numbers(runs[0], judging)
-    return None if numbers is None else TaskTables([_in_words(numbers)], {"captions": numbers})
+    if numbers is None:
+        return None
+    return TaskTables([_in_words(numbers)], {"captions": numbers}, after=caption_notes(runs[0], judging=judging))
 
 
 def _numbers(run: Run, judging: str) -> pl.DataFrame | None:
@@ -40,13 +49,14 @@ def _numbers(run: Run, judging: str) -> pl.DataFrame | None:
 def _in_words(numbers: pl.DataFrame) -> Table:
     """What changes did to captions, one row for each."""
     exact = not numbers["verbatim"].is_null().all()
-    counts = ("pairs", "objects", "numbers", "either")
+    counts = ("pairs", "unjudged", "objects", "numbers", "either")
+    kinds = [kind for kind in CAPTION_KINDS if kind in _ALWAYS or numbers[kind].sum()]
     rows = [
         [
             row["change"],
             *(f"{row[name]:,}" for name in counts),
             rate_text(row["share"], row["low"], row["high"]),
-            *(f"{row[name]:,}" for name in CAPTION_KINDS),
+            *(f"{row[name]:,}" for name in kinds),
             *(["–" if row["verbatim"] is None else f"{row['verbatim']:,}"] if exact else []),
         ]
         for row in numbers.iter_rows(named=True)
@@ -54,7 +64,7 @@ def _in_words(numbers: pl.DataFrame) -> Table:
     return Table(
         "How many pairs break the relation of objects (MR1), the relation of numbers (MR2), or either of them; the "
         "share that breaks either, with its 95 % interval; and how many pairs show each kind of error",
-        ["change", *counts, "share", *CAPTION_KINDS, *(["changed at all"] if exact else [])],
+        ["change", "pairs", "not judged", *counts[2:], "share", *kinds, *(["changed at all"] if exact else [])],
         rows,
     )
 

@@ -16,7 +16,7 @@ from instar.datasets import Dataset
 from instar.engine.needs import SURE
 from instar.image import Image
 from instar.outputs.detections import Detections
-from instar.pool import Item, Pool, check_new, read_pool, write_item, write_listing
+from instar.pool import Item, Pool, check_new, plain_label, read_pool, write_item, write_listing
 from instar.systems import System
 
 Mask = npt.NDArray[np.uint8]
@@ -85,7 +85,7 @@ def make_pool(
         most: at most this many objects of a class, the first ones.
         limit: only this many cases, the first ones.
     """
-    folder = Path(out)
+    folder, labels = Path(out), [plain_label(label) for label in labels]
     check_new(folder)
     if segmenter is None and dataset.truth != Detections.kind:
         raise ValueError(
@@ -147,7 +147,7 @@ def _items(
     if masks is None or masks.shape[1:] != image.pixels.shape[:2]:
         count.rejected.update({"without a mask of the image's size": len(objects)} if len(objects) else {})
         return
-    for number, label in enumerate(objects.labels):
+    for number, label in enumerate(map(plain_label, objects.labels)):
         if labels and label not in labels:
             continue
         if most is not None and count.kept[label] >= most:

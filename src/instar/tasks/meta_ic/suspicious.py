@@ -15,12 +15,14 @@ import xxhash
 from instar.analysis import Run
 from instar.engine import DEFAULT, stored_judging
 from instar.files import place_file
+from instar.pool import plain_label
 from instar.relations import MarkedPair, Row, Segment, rule
 from instar.report.marks import marked_pairs
 from instar.report.picture import encoded
 from instar.report.rebuild import CannotDraw, load_pair
+from instar.tasks.meta_ic.comparison import class_of, vocabulary_of
 from instar.tasks.meta_ic.language import counted, read_caption
-from instar.tasks.meta_ic.relations import RELATIONS, vocabulary_of
+from instar.tasks.meta_ic.relations import RELATIONS
 
 # fmt: off
 COLUMNS = (
@@ -73,9 +75,10 @@ def corrected(caption: str, label: str, vocabulary: str = "coco") -> str:
     """
     body = caption.rstrip(" .!")
     stop = caption[len(body) :].strip()[:1]
-    if label in read_caption(caption, vocabulary_of(vocabulary)).objects:
-        return f"{body} and another {label}{stop}"
-    return f"{body} with {counted(1, label)}{stop}"
+    name = class_of(label, vocabulary_of(vocabulary)) or plain_label(label)
+    if name in read_caption(caption, vocabulary_of(vocabulary)).objects:
+        return f"{body} and another {name}{stop}"
+    return f"{body} with {counted(1, name)}{stop}"
 
 
 def export_suspicious(

@@ -1,5 +1,6 @@
 """Language: the nouns of captions, and which objects a caption names."""
 
+from instar.tasks.meta_ic.language.english import is_english
 from instar.tasks.meta_ic.language.mentions import Mention, Number, Reading
 from instar.tasks.meta_ic.language.nouns import article, counted, plural, singular
 from instar.tasks.meta_ic.language.paper import paper_classes, read_paper
@@ -9,7 +10,7 @@ from instar.tasks.meta_ic.language.vocabulary import Vocabulary, coco, read_voca
 
 # fmt: off
 __all__ = [
-    "TAGS", "Mention", "Number", "Reading", "Tag", "Tagger", "Vocabulary", "article", "coco", "counted",
+    "TAGS", "Mention", "Number", "Reading", "Tag", "Tagger", "Vocabulary", "article", "coco", "counted", "is_english",
     "paper_classes", "plural", "read_caption", "read_paper", "read_vocabulary", "singular",
 ]
 # fmt: on

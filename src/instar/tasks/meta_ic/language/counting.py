@@ -16,6 +16,8 @@ def number_of(sentence: Sentence, occurrence: Occurrence) -> tuple[Number, str]:
         return "many", ""
     if after in sentence.lists.groups and entry.label != "person" and sentence.vocabulary.lives(entry.label):
         return "many", f"and {after!r} makes it many"
+    if after in sentence.lists.depictions and sentence.tag(end) == "plural":  # horse statues
+        return "many", f"and {after!r} makes it many"
     counted, by = _counted(sentence, phrase, form)
     if counted == "many":
         return "many", "" if form == "plural" else f"and {by!r} makes it many"
@@ -47,7 +49,7 @@ def number_of(sentence: Sentence, occurrence: Occurrence) -> tuple[Number, str]:
         if _paired(sentence, entry.label):  # with ski's and poles
             return "any", "and the number is left open"
         return "many", "and 's makes it many"
-    return _agreed(sentence, end, determiner) if form == "both" else ("one", "")
+    return _agreed(sentence, phrase, end) if form == "both" else ("one", "")
 
 
 def _paired(sentence: Sentence, label: str) -> bool:
@@ -87,8 +89,13 @@ def _counted(sentence: Sentence, phrase: Phrase, form: str) -> tuple[str, str]:
     return number, ""
 
 
-def _agreed(sentence: Sentence, end: int, determiner: str) -> tuple[Number, str]:
-    """A noun that is its own plural: the verb decides; without one, bare is many."""
+def _agreed(sentence: Sentence, phrase: Phrase, end: int) -> tuple[Number, str]:
+    """A noun that is its own plural: the verb decides; without one, bare is many. The verb of several things (a dog and
+    the sheep are), and a list without articles (dog, sheep) decide nothing."""
+    determiner, before = phrase.determiner, phrase.first - 2
+    linked = sentence.word(phrase.first - 1) in ("and", ",", ";", "&") and sentence.tag(before) in NOUN_TAGS
+    if linked and (determiner or not sentence.before(before).determiner):
+        return "any", "and the number is left open"
     for word in sentence.lower[end : end + REACH]:
         if word in sentence.lists.breaks:
             break

@@ -102,6 +102,8 @@ def _describes(sentence: Sentence, entry: Entry, label: str, end: int) -> str:
     side_by_side = after in sentence.lists.side_by_side and sentence.word(end + 1) in ("by", "to")
     if tag not in NOUN_TAGS or side_by_side or sentence.piece(label, after) or _is_called(sentence, end):
         return ""
+    if after in sentence.lists.depictions and sentence.tag(end + 1) not in NOUN_TAGS:  # a horse statue
+        return ""
     group = label != "person" and after in sentence.lists.groups
     if sentence.vocabulary.lives(label) and (group or _activity(sentence, end)):
         return ""
@@ -115,10 +117,14 @@ def _is_called(sentence: Sentence, at: int) -> bool:
 
 
 def _activity(sentence: Sentence, at: int) -> bool:
-    """Cross country skiing: nouns that tell what somebody does."""
+    """Cross country skiing, wind surfing, horse riding: nouns that tell what somebody does."""
+    activities, sports = sentence.lists.activities, sentence.lists.sports
     for place in range(at, min(at + REACH, sentence.size)):
-        if sentence.tags[place] != "noun" or sentence.living(sentence.lower[place]):
-            return sentence.tags[place] == "verb" and sentence.lower[place] in sentence.lists.activities
+        word = sentence.lower[place]
+        if place > at and (word in activities or (word.endswith("ing") and sentence.lower[place - 1] in sports)):
+            return sentence.tags[place] == "verb" or sentence.tag(place + 1) not in NOUN_TAGS
+        if sentence.tags[place] != "noun" or (sentence.living(word) and sentence.word(place + 1) not in activities):
+            return False
     return False
 
 
@@ -162,6 +168,7 @@ def _absent(sentence: Sentence, phrase: Phrase, end: int) -> str:
     """The word that takes away what is named; empty if none does."""
     if sentence.lower[end : end + 2] == ["used", "to"]:
         return "used to"
+    chained = False
     for _ in range(REACH):
         first, determiner = phrase.first, phrase.determiner
         if determiner in ("no", "any", "neither"):
@@ -175,11 +182,8 @@ def _absent(sentence: Sentence, phrase: Phrase, end: int) -> str:
             return f"{earlier} {before}"
         if before == "even" and earlier == "not":
             return "not even"
-        listed = (
-            before in ("or", "nor")
-            or (before == "and" and not determiner)
-            or (before == "," and "or" in sentence.lower[end : end + 6])
-        )
+        chained = chained or before in ("or", "nor") or not {"or", "nor"}.isdisjoint(sentence.lower[end : end + 6])
+        listed = before in ("or", "nor") or (before == "and" and not determiner) or (before == "," and chained)
         if not listed or sentence.tag(first - 2) not in NOUN_TAGS:
             return _denied(sentence, first - 1)
         phrase = sentence.before(first - 2)  # no cars or trucks

@@ -14,7 +14,8 @@ class Mention:
     """Words of a caption that name a class; `start` and `end` are their place in the text.
 
     `again` says that they name what was named before: "a man …, the man …". A wider word ("animal") has `classes`,
-    those it may stand for, and itself as label.
+    those it may stand for, and itself as label. A word whose sense the words around decide ("bike") has `senses`: the
+    classes that it may name, "" for none of them, first what it was taken for; `word` is that word in the singular.
     """
 
     label: str
@@ -24,6 +25,8 @@ class Mention:
     why: str
     again: bool = False
     classes: tuple[str, ...] = ()
+    word: str = ""
+    senses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

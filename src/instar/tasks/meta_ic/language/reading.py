@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from instar.tasks.meta_ic.language.counting import number_of
 from instar.tasks.meta_ic.language.dismissal import reason_against
-from instar.tasks.meta_ic.language.matching import find_matches, tags_of
+from instar.tasks.meta_ic.language.matching import Match, find_matches, tags_of
 from instar.tasks.meta_ic.language.mentions import Mention, Number, Reading
 from instar.tasks.meta_ic.language.nouns import plural
 from instar.tasks.meta_ic.language.sentence import NOUN_TAGS, REACH, Occurrence, Sentence
@@ -15,26 +15,34 @@ from instar.tasks.meta_ic.language.tagger import Tagger
 from instar.tasks.meta_ic.language.vocabulary import Entry, Vocabulary, coco
 
 
-def read_caption(text: str, vocabulary: Vocabulary | None = None, tagger: Tagger | None = None) -> Reading:
+def read_caption(
+    text: str,
+    vocabulary: Vocabulary | None = None,
+    tagger: Tagger | None = None,
+    *,
+    inserted: frozenset[str] = frozenset(),
+) -> Reading:
     """The objects that a caption names: COCO's classes unless another vocabulary is given.
 
-    A tagger of your own takes the place of the embedded one; see `Tagger`.
+    A tagger of your own takes the place of the embedded one; see `Tagger`. Words that name a class of `inserted` do not
+    decide what other words mean: a bike beside an inserted motorcycle stays what it was.
 
     >>> reading = read_caption("two puppies on a zebra crossing")
     >>> reading.objects, reading.mentions[0].why, reading.dismissed[0].why
     ({'dog': 'many'}, "'puppies' is the plural of puppy, a word for dog", "'zebra crossing' is no zebra")
     """
     if tagger is None:
-        return _read_before(text, vocabulary or coco(), None)
-    return _read(text, vocabulary or coco(), tagger)
+        return _read_before(text, vocabulary or coco(), None, inserted)
+    return _read(text, vocabulary or coco(), tagger, inserted)
 
 
-def _read(text: str, vocabulary: Vocabulary, tagger: Tagger | None) -> Reading:
+def _read(text: str, vocabulary: Vocabulary, tagger: Tagger | None, inserted: frozenset[str]) -> Reading:
     words = split(text)
     matches = find_matches(words.lower, vocabulary)
     if not matches:
         return Reading(text, (), (), ())
-    reader = _Reader(text, Sentence(words, tags_of(text, words, matches, vocabulary, tagger), vocabulary))
+    sentence = Sentence(words, tags_of(text, words, matches, vocabulary, tagger), vocabulary)
+    reader = _Reader(text, sentence, matches, inserted)
     for first, end, entries in matches:
         reader.judge(first, end, entries)
     reader.stand_ins()
@@ -48,11 +56,21 @@ _read_before = lru_cache(maxsize=4096)(_read)
 class _Reader:
     """One caption being read. Places are indices of words."""
 
-    __slots__ = ("around", "dismissed", "last", "last_places", "mentions", "sentence", "text", "wider", "wordings")
+    # fmt: off
+    __slots__ = (
+        "around", "around_all", "around_things", "dismissed", "last", "last_places", "mentions", "sentence", "text",
+        "wider", "wordings",
+    )
+    # fmt: on
 
-    def __init__(self, text: str, sentence: Sentence) -> None:
+    def __init__(self, text: str, sentence: Sentence, matches: list[Match], inserted: frozenset[str]) -> None:
         self.text, self.sentence = text, sentence
-        self.around = frozenset(sentence.lower)
+        classes = [
+            (first, end, {entry.label for entry in entries if not entry.classes}) for first, end, entries in matches
+        ]
+        self.around_all = frozenset(sentence.lower)
+        self.around = _without(sentence, [span for *span, labels in classes if labels and labels <= inserted])
+        self.around_things = _without(sentence, [span for *span, labels in classes if labels])
         self.mentions: list[Mention] = []
         self.dismissed: list[Mention] = []
         self.wider: list[Mention] = []
@@ -66,8 +84,9 @@ class _Reader:
     def judge(self, first: int, end: int, entries: tuple[Entry, ...]) -> None:
         """Add what words name to the mentions, to the wider words, or to what was dismissed."""
         sentence = self.sentence
-        entry, elsewhere = self.meant(entries)
+        entry, elsewhere = self.meant(entries, self.around)
         label = self.animal(entry, first)
+        senses = self.senses(entries, "" if elsewhere else label)
         start, stop = sentence.words.start[first], sentence.words.end[end - 1]
         wording = self.text[start:stop]
         occurrence = Occurrence(entry, label, first, end, wording, sentence.before(first))
@@ -80,28 +99,40 @@ class _Reader:
             return
         self.last_places[label] = first
         if why:
-            self.dismissed.append(Mention(label, "any", start, stop, why))
+            open_sense = elsewhere and any(senses) and not reason_against(sentence, occurrence, self.last)
+            meant = (number_of(sentence, occurrence)[0], entry.lemma, senses) if open_sense else ("any", "", ())
+            self.dismissed.append(Mention(label, meant[0], start, stop, why, word=meant[1], senses=meant[2]))
             return
         number, because = number_of(sentence, occurrence)
         again = number == "one" and label in self.last and self.again(occurrence)
         why = _how_named(occurrence, sentence.lower[first]) + (f", {because}" if because else "")
-        self.last[label] = Mention(label, number, start, stop, why, again)
+        self.last[label] = Mention(label, number, start, stop, why, again, word=entry.lemma, senses=senses)
         self.wordings.setdefault(label, set()).add(wording.lower())
         self.mentions.append(self.last[label])
 
-    def meant(self, entries: tuple[Entry, ...]) -> tuple[Entry, str]:
+    def meant(self, entries: tuple[Entry, ...], around: frozenset[str]) -> tuple[Entry, str]:
         """Which of several meanings the words around ask for, or why none."""
         why = ""
         for entry in entries:
             if not entry.only and not entry.unless:
                 return entry, ""
-            if entry.unless & self.around:
-                why = why or f"{entry.lemma!r} is something else beside {min(entry.unless & self.around)!r}"
-            elif entry.only and not entry.only & self.around:
+            if entry.unless & around:
+                why = why or f"{entry.lemma!r} is something else beside {min(entry.unless & around)!r}"
+            elif entry.only and not entry.only & around:
                 why = why or f"{entry.lemma!r} is something else here"
             else:
                 return entry, ""
         return entries[0], why
+
+    def senses(self, entries: tuple[Entry, ...], taken: str) -> tuple[str, ...]:
+        """What a word may mean that the words around decide: as it was taken, beside all words, and every class that no
+        word speaks against, words that name objects aside. Nothing for a word of one meaning."""
+        kin = taken and all(taken != entry.label for entry in entries)  # a bird and a baby: a bird, or a person
+        if not kin and not any(entry.only or entry.unless for entry in entries):
+            return ()
+        entry, why = self.meant(entries, self.around_all)
+        possible = [each.label for each in entries if each.kind != "not" and not each.unless & self.around_things]
+        return tuple(dict.fromkeys((taken, "" if why else taken if kin else entry.label, *possible)))
 
     def animal(self, entry: Entry, first: int) -> str:
         """The class of a word for the young or the kin of an animal: that of the animal named before."""
@@ -150,6 +181,12 @@ class _Reader:
             number: Number = "one" if word in ("one", "another", "other") else "many"
             why = f"another {label}" if number == "one" else f"more {plural(label)}"
             self.mentions.append(Mention(label, number, place, sentence.words.end[at], f"{word!r} stands for {why}"))
+
+
+def _without(sentence: Sentence, spans: list[list[int]]) -> frozenset[str]:
+    """The words of a caption less those from `first` up to `end`."""
+    left = set(range(sentence.size)).difference(*(range(first, end) for first, end in spans))
+    return frozenset(sentence.lower[at] for at in left)
 
 
 def _stands_for_nearest(sentence: Sentence, word: str, at: int) -> bool | None:

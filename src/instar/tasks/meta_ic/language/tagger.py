@@ -72,11 +72,13 @@ class EmbeddedTagger:
     def __call__(self, words: list[str]) -> list[str]:
         return self.tag([word.lower().replace("’", "'") for word in words])
 
+    def knows(self, word: str) -> bool:
+        """Whether a word is in a list."""
+        return word in self._known or word in self._lists.closed
+
     def guesses_noun(self, word: str) -> bool:
         """Whether a word is in no list, and does not end like a verb, an adjective or an adverb."""
-        return (
-            word not in self._known and word not in self._lists.closed and bool(guessed_kinds(word) & (NOUN | PLURAL))
-        )
+        return not self.knows(word) and bool(guessed_kinds(word) & (NOUN | PLURAL))
 
     def is_third(self, word: str) -> bool:
         """Whether a verb goes with one: stands."""
