@@ -105,6 +105,10 @@ def run_json(
         "worst": run.worst(worst, judging=judging, group=group).to_dicts(),
         "families": run.family_rates(threshold, p=p, judging=judging, group=group).to_dicts(),
         "noise": run.noise(judging).to_dicts(),
+        "over_cases": [
+            {name: value for name, value in row.items() if value is not None}
+            for row in run.over_cases(judging).iter_rows(named=True)
+        ],
     }
 
 
