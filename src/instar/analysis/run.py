@@ -167,7 +167,7 @@ class Run:
     def panels(self) -> list[str]:
         """What a report shows besides what it shows of every run, as the suites ask for it."""
         manifest = self.manifest
-        return list(manifest.panels or default_suite(manifest.system.kind).panels)
+        return list(manifest.panels or default_suite(manifest.system.kind, manifest.header).panels)
 
     def thresholds(self, threshold: float | None = None) -> dict[str, float]:
         """Each rule's threshold: this one, else the suite's, else its relation's."""

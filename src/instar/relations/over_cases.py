@@ -190,8 +190,8 @@ RELATIONS = (
             _MEASURE,
             Parameter("least", "float", 0.9, low=0, high=1, help="r from here up is strong, in the sense of direction"),
             Parameter("direction", "choice", "worse", choices=("worse", "either"),
-                      help="worse: a share of what is right falls, an error or a severity rises; either: |r| alone, as for "
-                           "every other column"),
+                      help="worse: a share of what is right falls, an error or a severity rises; either: |r| alone, as "
+                           "for every other column"),
         ),
         help="A measure of the whole dataset becomes worse in proportion to the level.",
     ),

@@ -76,7 +76,7 @@ class Relation:
     made_of: Mapping[str, str] = field(default_factory=dict)
     """Over many cases: which relation's verdicts a measure is taken from, where that is not the output kind's own."""
     responds: bool = False
-    """Over many cases: answers must change with the level, so that a level by itself is no rule that can be violated."""
+    """Over many cases: answers must change with the level; a level by itself is no rule that can be violated."""
     marked: Callable[[Row, Row, Row], MarkedPair] | None = None
     """Marks the words of two answers: of a stored source and a stored follow-up, with the judging's options."""
     roles: Mapping[str, str] = field(default_factory=dict)
