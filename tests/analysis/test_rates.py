@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from instar.analysis import any_rule, by_case, curve, rates, worst
+from instar.analysis import any_rule, by_case, curve, rates, worst_pairs
 from tests.analysis.frames import table, verdicts
 
 INF = float("inf")
@@ -71,7 +71,7 @@ def test_each_rule_has_its_own_threshold() -> None:
 def test_rules_over_many_cases_are_no_case() -> None:
     frame = pl.concat([table({"r": [0.0, 1.0]}), verdicts([(None, "whole", "over", 5.0)])])
     assert any_rule(frame, {"r": 0.2, "over": 0.2})["judged"] == 2
-    assert worst(frame)["rule"].to_list() == ["r"]
+    assert worst_pairs(frame)["rule"].to_list() == ["r"]
 
 
 def test_the_curve_falls() -> None:
@@ -83,11 +83,11 @@ def test_the_curve_falls() -> None:
 
 def test_among_equals_every_case_has_its_turn() -> None:
     frame = table({"r": [INF, INF, 0.5], "s": [INF, INF, 0.0], "t": [INF, 0.1, 0.0]})
-    found = worst(frame, 6)
+    found = worst_pairs(frame, 6)
     assert found["severity"].to_list() == [INF] * 5 + [0.5]
     assert sorted(found["case"][:2]) == ["c0", "c1"], "one case must not crowd out the other"
     assert sorted(found["case"][2:4]) == ["c0", "c1"]
-    assert worst(frame, 100).height == 7, "what is right is not among the worst"
+    assert worst_pairs(frame, 100).height == 7, "what is right is not among the worst"
 
 
 SEVERITY = st.one_of(st.none(), st.floats(0, 3), st.just(INF))

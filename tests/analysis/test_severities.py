@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import instar
-from instar.analysis import any_rule, by_case, curve, group_rates, noise, rates, severities, violated, worst_pairs
+from instar.analysis import any_rule, by_case, curve, group_rates, noise, rates, severities, worst_pairs
 from tests.analysis.frames import table, verdicts
 from tests.toys import steady, write_scenes
 
@@ -27,6 +27,10 @@ ROWS = st.lists(
     max_size=30,
     unique_by=lambda row: row[:3],
 )
+
+
+def violated(threshold: float) -> pl.Expr:
+    return (pl.col("severity") >= threshold) & (pl.col("severity") > 0)
 
 
 @given(ROWS, st.integers(0, 30), st.sampled_from([0.0, 0.1, 0.2, INF]))

@@ -24,7 +24,8 @@ from instar.outputs.poses import Poses
 from instar.outputs.zones import Zones
 from instar.skeleton import skeleton
 from instar.systems import MissingExtra, System, system, systems
-from instar.systems.litert import letterbox, quiet
+from instar.systems.boxes import fitting
+from instar.systems.litert import quiet
 from instar.warp import Warp
 from tests.missing import SHARED, astronaut, loaded_system, model, module, shared
 
@@ -402,7 +403,7 @@ def test_in_a_worker_process(name: str) -> None:
 
 def _without(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.util.find_spec
-    for room in ("instar.systems.mediapipe", "instar.systems.litert", "instar.systems.models"):
+    for room in ("instar.systems.mediapipe", "instar.systems.system", "instar.systems.models"):
         monkeypatch.setattr(sys.modules[room], "find_spec", lambda wanted: None if wanted == name else real(wanted))
     monkeypatch.setitem(sys.modules, name, None)
 
@@ -467,7 +468,7 @@ def test_movenet_finds_the_astronaut_at_any_shape() -> None:
 
 @pytest.mark.parametrize("size", [(640, 480), (157, 105), (1, 50), (3000, 2000), (7, 7)])
 def test_letterbox(size: tuple[int, int]) -> None:
-    warp, (width, height) = letterbox(size, 192)
+    warp, (width, height) = fitting(size, (192, 192), "middle")
     (left, top), (right, bottom) = warp.points([[0.0, 0.0], [float(size[0]), float(size[1])]])
     assert (right - left, bottom - top) == pytest.approx((width, height))
     assert (left, top) == pytest.approx((192 - right, 192 - bottom))  # the same margin on both sides

@@ -1,19 +1,18 @@
 """What verdicts say: rates with confidence, curves over thresholds, the worst cases, coverage and truth."""
 
 from instar.analysis.coverage import coverage, default_bins, violated_counts
-from instar.analysis.rates import any_rule, by_case, curve, group_rates, noise, rates, violated, worst, worst_pairs
+from instar.analysis.rates import any_rule, by_case, curve, group_rates, noise, rates, worst_pairs
 from instar.analysis.run import ANY, Run, open_run
 from instar.analysis.selection import costs, selected
-from instar.analysis.severities import Severities, Verdicts, group_of, severities
+from instar.analysis.severities import Severities, severities
 from instar.analysis.slices import described, slices
 from instar.analysis.subjects import subject_columns
-from instar.analysis.truth import TRUTH, classic, classic_table, classic_vs_metamorphic, has_comparable_truth
+from instar.analysis.truth import classic, classic_table, classic_vs_metamorphic, has_comparable_truth
 
 # fmt: off
 __all__ = [
-    "ANY", "TRUTH", "Run", "Severities", "Verdicts", "any_rule", "by_case", "classic", "classic_table",
-    "classic_vs_metamorphic", "costs", "coverage", "curve", "default_bins", "described", "group_of", "group_rates",
-    "has_comparable_truth", "noise", "open_run", "rates", "selected", "severities", "slices", "subject_columns",
-    "violated", "violated_counts", "worst", "worst_pairs",
+    "ANY", "Run", "Severities", "any_rule", "by_case", "classic", "classic_table", "classic_vs_metamorphic", "costs",
+    "coverage", "curve", "default_bins", "described", "group_rates", "has_comparable_truth", "noise", "open_run",
+    "rates", "selected", "severities", "slices", "subject_columns", "violated_counts", "worst_pairs",
 ]
 # fmt: on

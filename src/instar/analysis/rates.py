@@ -26,11 +26,6 @@ class AnyRule(TypedDict):
     high: float
 
 
-def violated(threshold: float | pl.Expr) -> pl.Expr:
-    """Violated is severity ≥ threshold and > 0. A null severity is neither violated nor kept."""
-    return (pl.col("severity") >= threshold) & (pl.col("severity") > 0)
-
-
 def by_case(verdicts: pl.DataFrame) -> pl.DataFrame:
     """One row per case and rule: the maximum over its targets, with the target it comes from.
 
@@ -100,15 +95,13 @@ def any_rule(
 ) -> AnyRule:
     """The share of cases that violate at least one rule."""
     matrix = severities(verdicts).only(list(thresholds)).per_case()
-    hits = int(matrix.violated(thresholds, alphas).any(0).sum())
-    low, high = wilson(hits, len(matrix.cases), confidence)
-    return {
-        "judged": len(matrix.cases),
-        "violated": hits,
-        "rate": hits / len(matrix.cases) if len(matrix.cases) else None,
-        "low": low,
-        "high": high,
-    }
+    return rated(int(matrix.violated(thresholds, alphas).any(0).sum()), len(matrix.cases), confidence)
+
+
+def rated(hits: int, count: int, confidence: float = 0.95) -> AnyRule:
+    """A share of the judged cases with its interval."""
+    low, high = wilson(hits, count, confidence)
+    return {"judged": count, "violated": hits, "rate": hits / count if count else None, "low": low, "high": high}
 
 
 def group_rates(
@@ -208,11 +201,3 @@ def _highest(rank: npt.NDArray[np.float64], count: int) -> tuple[npt.NDArray[np.
     turn[order] = np.arange(len(order)) - starts[np.cumsum(~same) - 1]
     best = np.lexsort((row, column, turn, -values))[:count]
     return row[best], column[best]
-
-
-def worst(verdicts: pl.DataFrame, count: int = 10, *, thresholds: Mapping[str, float] | None = None) -> pl.DataFrame:
-    """The verdicts of the `worst_pairs`, worst first."""
-    pairs = worst_pairs(verdicts, count, thresholds=thresholds).select("case", "rule")
-    return pairs.join(
-        by_case(verdicts.join(pairs, on=["case", "rule"], how="semi")), on=["case", "rule"], maintain_order="left"
-    ).select(verdicts.columns)

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from instar.cli.looking import print_run
 from instar.cli.options import DatasetArgument, Json, Limit, Objects, Pool, Seed, SuiteArgument, SummaryThreshold, Zones
 from instar.cli.printing import Display, new_console, print_json, print_notes
 
@@ -162,7 +161,7 @@ def import_outputs(
     """
     from instar import api
     from instar.exchange import columns_of
-    from instar.report.words import count_of, duration
+    from instar.report import show_run, words
 
     if out is None:
         raise typer.BadParameter("say where the run goes, e.g. --out runs/recorded", param_hint="--out")
@@ -185,11 +184,11 @@ def import_outputs(
         return
     console = new_console()
     console.print(
-        f"Imported {count_of(outcome.fresh, 'output')} of {count_of(outcome.cases, 'case')} in "
-        f"{duration(outcome.seconds)}",
+        f"Imported {words.count_of(outcome.fresh, 'output')} of {words.count_of(outcome.cases, 'case')} in "
+        f"{words.duration(outcome.seconds)}",
         highlight=False,
     )
     print_notes(console, *outcome.notes)
     if finished.manifest.rules:
         console.print()
-        print_run(finished, threshold=threshold, worst=5, limit=20)
+        show_run(console, finished, threshold=threshold, worst=5, limit=20)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from instar.cli.looking import print_run, run_json
+from instar.cli.looking import run_json
 from instar.cli.options import Json, RunArgument, SummaryThreshold
 from instar.cli.printing import new_console, print_json
 
@@ -35,6 +35,7 @@ def judge(run: RunArgument, choices: Choices = None, threshold: SummaryThreshold
     """
     from instar.api import open_run
     from instar.engine import judging_options, parsed_options
+    from instar.report import show_run
     from instar.report.listings import show_options
 
     opened = open_run(run)
@@ -43,9 +44,9 @@ def judge(run: RunArgument, choices: Choices = None, threshold: SummaryThreshold
         options = [option.json() for option in judging_options(opened.store, name)]
         print_json({**run_json(opened, threshold=threshold, judging=name), "options": options})
         return
-    print_run(opened, threshold=threshold, judging=name, limit=30)
+    console = new_console()
+    show_run(console, opened, threshold=threshold, judging=name, limit=30)
     if not choices:
-        console = new_console()
         console.print("\nOptions of this run; `--set NAME=VALUE` judges by another choice:", markup=False)
         show_options(console, judging_options(opened.store, name))
 

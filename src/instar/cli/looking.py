@@ -67,11 +67,11 @@ def show(
         instar show runs/first --judging landmarks=hands --json
     """
     from instar.api import open_run
-    from instar.report import run_table, show_tables
+    from instar.report import run_table, show_run, show_tables
 
     if by not in ("case", "target"):
         raise typer.BadParameter(f"{by!r}; allowed are: case, target", param_hint="--by")
-    opened, counted = open_run(run), cast(By, by)
+    opened, each = open_run(run), cast(By, by)
     if table is not None:
         tables = run_table(opened, table, threshold=threshold, judging=judging)
         if as_json:
@@ -79,10 +79,12 @@ def show(
         else:
             show_tables(new_console(), tables)
     elif as_json:
-        print_json(run_json(opened, threshold=threshold, judging=judging, worst=worst, by=counted, p=p, group=group))
+        print_json(run_json(opened, threshold=threshold, judging=judging, worst=worst, by=each, p=p, group=group))
     else:
-        limit = None if every else 30
-        print_run(opened, threshold=threshold, judging=judging, worst=worst, by=counted, limit=limit, p=p, group=group)
+        console, limit = new_console(), None if every else 30
+        show_run(
+            console, opened, threshold=threshold, judging=judging, worst=worst, by=each, limit=limit, p=p, group=group
+        )
 
 
 def run_json(
@@ -95,7 +97,7 @@ def run_json(
     p: float | None = None,
     group: str | None = None,
 ) -> dict[str, object]:
-    """What `print_run` prints, for programs."""
+    """What `show_run` prints, for programs."""
     return {
         "run": str(run.folder),
         "system": asdict(run.manifest.system),
@@ -110,25 +112,6 @@ def run_json(
             for row in run.over_cases(judging).iter_rows(named=True)
         ],
     }
-
-
-def print_run(
-    run: Run,
-    *,
-    threshold: float | None = None,
-    judging: str = "default",
-    worst: int = 10,
-    by: By = "case",
-    limit: int | None = None,
-    p: float | None = None,
-    group: str | None = None,
-) -> None:
-    """The rates of a run, most violated rules first, and its worst cases."""
-    from instar.report import show_run
-
-    show_run(
-        new_console(), run, threshold=threshold, p=p, judging=judging, by=by, group=group, worst=worst, limit=limit
-    )
 
 
 def tables(

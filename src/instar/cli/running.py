@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from instar.cli.looking import print_run
 from instar.cli.options import (
     DatasetArgument,
     Json,
@@ -112,7 +111,7 @@ def run(
 
 
 def _print_outcome(finished: Run, threshold: float | None, as_json: bool) -> None:
-    from instar.report import show_outcome
+    from instar.report import show_outcome, show_run
 
     outcome, folder = finished.outcome, finished.folder
     assert outcome is not None
@@ -123,7 +122,7 @@ def _print_outcome(finished: Run, threshold: float | None, as_json: bool) -> Non
         show_outcome(console, outcome, str(folder))
         if not outcome.interrupted and finished.store.state("predictions"):
             console.print()
-            print_run(finished, threshold=threshold, worst=5, limit=20)
+            show_run(console, finished, threshold=threshold, worst=5, limit=20)
             print_notes(
                 console,
                 f"\ninstar show {folder} --threshold T · instar draw {folder} --worst 10 --out pics/",

@@ -12,13 +12,21 @@ import numpy.typing as npt
 from instar.image import MOST_PIXELS
 from instar.json_values import as_png
 from instar.scene import decode_classes
-from instar.warp import Size
+from instar.warp import Size, Warp, warp_pixels
 
 Cells = npt.NDArray[np.uint8]
 
 
 def png_of_cells(cells: Cells) -> bytes:
     return cv2.imencode(".png", cells)[1].tobytes()
+
+
+def carried_cells(cells: Cells, warp: Warp) -> Cells:
+    """Cells carried by a warp, each place with the nearest one; what comes from outside is 255."""
+    if warp.is_identity:
+        return cells
+    covered = warp_pixels(np.full_like(cells, 1), warp, "nearest")
+    return np.where(covered > 0, warp_pixels(cells, warp, "nearest"), np.uint8(255))
 
 
 def cells_to_json(cells: Cells) -> str:

@@ -18,7 +18,8 @@ from instar.outputs.marks import Mark
 from instar.outputs.output import OutputDefaults, Row, Schema
 from instar.outputs.subjects import subject_frame
 from instar.shapes import Shape
-from instar.skeleton import Skeleton, skeleton
+from instar.skeleton import Skeleton
+from instar.skeleton import skeleton as named_skeleton
 from instar.warp import Size, Warp
 
 Floats = npt.NDArray[np.float32]
@@ -65,7 +66,7 @@ class Poses(OutputDefaults):
         >>> Poses.from_array([[[1, 2]] * 17], skeleton="coco-17").scores
         array([1.], dtype=float32)
         """
-        bones = _named(skeleton)
+        bones = named_skeleton(skeleton) if isinstance(skeleton, str) else skeleton
         array = np.asarray(points, dtype=np.float32)
         count = len(bones.landmarks)
         if array.size == 0:
@@ -110,12 +111,10 @@ class Poses(OutputDefaults):
 
     def confident(self, confidence: float) -> Poses:
         keep = self.scores >= confidence
-        return (
-            self
-            if keep.all()
-            else Poses.from_array(
-                self.points[keep], skeleton=self.skeleton, visibility=self.visibility[keep], scores=self.scores[keep]
-            )
+        if keep.all():
+            return self
+        return Poses.from_array(
+            self.points[keep], skeleton=self.skeleton, visibility=self.visibility[keep], scores=self.scores[keep]
         )
 
     def shapes(self, target: str | None = None) -> list[Shape]:
@@ -209,10 +208,6 @@ class Poses(OutputDefaults):
         return subject_frame(batch.counts, boxes, batch.scores)
 
 
-def _named(name: Skeleton | str) -> Skeleton:
-    return skeleton(name) if isinstance(name, str) else name
-
-
 @lru_cache(maxsize=64)
 def _header(bones: Skeleton) -> Row:
     """A face mesh has hundreds of names: spelled out once, not once per answer."""
@@ -234,7 +229,7 @@ def _skeleton_from_json(value: object) -> Skeleton:
 def _known_skeleton(text: str) -> Skeleton:
     """It comes with every answer, and is always the same."""
     value = json.loads(text)
-    return skeleton(value) if isinstance(value, str) else Skeleton.from_dict(value)
+    return named_skeleton(value) if isinstance(value, str) else Skeleton.from_dict(value)
 
 
 def _points_from_json(value: object, bones: Skeleton) -> npt.NDArray[np.float64]:

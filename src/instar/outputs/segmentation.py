@@ -13,11 +13,12 @@ import polars as pl
 
 from instar.case import Input
 from instar.json_values import as_texts
-from instar.outputs.cells import cells_from_json, cells_to_json, png_of_cells
+from instar.outputs.cells import carried_cells, cells_from_json, cells_to_json, png_of_cells
 from instar.outputs.output import OutputDefaults, Row, Schema
 from instar.outputs.zones import Zones
+from instar.scene import decode_classes
 from instar.shapes import Shape
-from instar.warp import Size, Warp, warp_pixels
+from instar.warp import Size, Warp
 
 Cells = npt.NDArray[np.uint8]
 UNKNOWN = 255
@@ -78,12 +79,7 @@ class Segmentation(OutputDefaults):
 
     def onto(self, other: Segmentation) -> Cells:
         """The classes at the cells of another grid: that of the nearest cell, unknown outside."""
-        warp = self.warp.then(other.warp.inverse)
-        if warp.is_identity:
-            return self.cells
-        carried = warp_pixels(self.cells, warp, "nearest")
-        covered = warp_pixels(np.full_like(self.cells, 1), warp, "nearest")
-        return np.where(covered > 0, carried, np.uint8(UNKNOWN))
+        return carried_cells(self.cells, self.warp.then(other.warp.inverse))
 
     def shapes(self, target: str | None = None) -> list[Shape]:
         """The outlines of every class, or of the target's alone, with their names."""
@@ -116,11 +112,12 @@ class Segmentation(OutputDefaults):
         return {"kind": self.kind, "names": list(self.names)}
 
     def row(self) -> Row:
-        return {"cells": png_of_cells(self.cells), "grid_warp": _numbers(self.warp)}
+        numbers = np.array([*self.warp.matrix.ravel(), *self.warp.target], np.float64)
+        return {"cells": png_of_cells(self.cells), "grid_warp": numbers}
 
     @classmethod
     def from_row(cls, row: Row, header: Row) -> Segmentation:
-        cells = np.asarray(cv2.imdecode(np.frombuffer(row["cells"], np.uint8), cv2.IMREAD_UNCHANGED), np.uint8)
+        cells = decode_classes(row["cells"])
         *matrix, width, height = row["grid_warp"]
         size = (cells.shape[1], cells.shape[0])
         warp = Warp(np.reshape(matrix, (3, 3)), size, (int(width), int(height)))
@@ -136,10 +133,6 @@ class Segmentation(OutputDefaults):
         if answer.warp.target == input.size:
             return answer
         return cls.from_classes(answer.cells, answer.names, size=input.size)
-
-
-def _numbers(warp: Warp) -> npt.NDArray[np.float64]:
-    return np.array([*warp.matrix.ravel(), *warp.target], np.float64)
 
 
 def _of_zones(zones: Zones) -> Segmentation:

@@ -13,10 +13,11 @@ import polars as pl
 
 from instar.case import Input
 from instar.json_values import as_list, as_text, short
-from instar.outputs.cells import cells_from_json, cells_to_json, png_of_cells
+from instar.outputs.cells import carried_cells, cells_from_json, cells_to_json, png_of_cells
 from instar.outputs.output import OutputDefaults, Row, Schema
+from instar.scene import decode_classes
 from instar.shapes import Shape
-from instar.warp import Size, Warp, warp_pixels
+from instar.warp import Size, Warp
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,11 +60,7 @@ class Zones(OutputDefaults):
 
     def warped(self, warp: Warp) -> Zones:
         """Carried by a warp; what comes from outside the source is in no zone (255)."""
-        carried = warp_pixels(self.labels, warp, "nearest")
-        if not warp.is_identity:
-            covered = warp_pixels(np.full_like(self.labels, 255), warp, "nearest")
-            carried = np.where(covered > 0, carried, np.uint8(255))
-        return Zones(carried, self.names)
+        return Zones(carried_cells(self.labels, warp), self.names)
 
     def shapes(self, target: str | None = None) -> list[Shape]:
         width, height = self.size
@@ -100,8 +97,7 @@ class Zones(OutputDefaults):
 
     @classmethod
     def from_row(cls, row: Row, header: Row) -> Zones:
-        labels = cv2.imdecode(np.frombuffer(row["png"], np.uint8), cv2.IMREAD_UNCHANGED)
-        return cls(np.asarray(labels, np.uint8), {name: tuple(v) for name, v in header["names"].items()})
+        return cls(decode_classes(row["png"]), {name: tuple(v) for name, v in header["names"].items()})
 
     @classmethod
     def accept(cls, answer: object, input: Input) -> Zones:

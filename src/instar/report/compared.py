@@ -83,19 +83,14 @@ def _one(
         .with_columns(order=pl.int_range(pl.len()).over("t"))
         .drop("mean")
     )
-    section = _regridded(first, grid)
     return Comparison(
-        section,
+        replace(first, grid=grid, start=start_of(grid, [first.grid[first.start]])),
         len(cases),
         len(rules),
         pl.concat(curves),
         rates.drop("order").join(mean, on=["name", "t"], maintain_order="left"),
         [_differences(severities, names, first.names, value) for value in grid],
     )
-
-
-def _regridded(section: Section, grid: tuple[float, ...]) -> Section:
-    return replace(section, grid=grid, start=start_of(grid, [section.grid[section.start]]))
 
 
 def _aligned(severities: Severities, rules: Sequence[str], cases: Sequence[str]) -> Severities:

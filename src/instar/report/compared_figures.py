@@ -20,7 +20,7 @@ from instar.report.chart import (
     rate_tooltip,
     share_axis,
 )
-from instar.report.figures import FAMILY_COLOURS
+from instar.report.figures import FAMILY_COLOURS, larger_at_t
 from instar.report.section import MANY, Section
 
 
@@ -44,6 +44,8 @@ def comparison(curves: pl.DataFrame, rates: pl.DataFrame, section: Section, runs
 def _curves(table: pl.DataFrame, section: Section, colour: Spec) -> Chart:
     x, y = index_axis(section), share_axis("cases that violate at least one rule")
     tips = rate_tooltip(("run", "run"), ("threshold", "threshold"))
+    rated = counts(labelled(table, section))
+    shown = rated.select("run", "t", "threshold", "rate", "low", "high", "count", "interval")
     layers: list[Spec] = [
         {
             "mark": {"type": "area", "opacity": 0.13},
@@ -57,13 +59,7 @@ def _curves(table: pl.DataFrame, section: Section, colour: Spec) -> Chart:
         },
         {
             "mark": {"type": "point", "filled": True, "opacity": 1},
-            "encoding": {
-                "x": x,
-                "y": y,
-                "color": colour,
-                "tooltip": tips,
-                "size": {"condition": {"test": "datum.t === t", "value": 110}, "value": 36},
-            },
+            "encoding": {"x": x, "y": y, "color": colour, "tooltip": tips, "size": larger_at_t(110, 36)},
         },
     ]
     return Chart(
@@ -71,27 +67,20 @@ def _curves(table: pl.DataFrame, section: Section, colour: Spec) -> Chart:
         "Failing cases against the threshold, by run",
         "Cases that violate at least one rule, with the 95 % interval, among the cases that all runs have.",
         drawn(300, section.start, layers, data={"name": "compare-curves"}),
-        {
-            "compare-curves": counts(labelled(table, section)).select(
-                "run", "t", "threshold", "rate", "low", "high", "count", "interval"
-            )
-        },
+        {"compare-curves": shown},
         400,
     )
 
 
 def _rates(table: pl.DataFrame, section: Section, colour: Spec, runs: Sequence[str]) -> Chart:
     rules = table["name"].n_unique()
+    shown = counts(table).select("run", "name", "t", "order", "rate", "low", "high", "count", "interval")
     height = min(rules, MANY) * (8 + 15 * len(runs))
     tips = rate_tooltip(("name", "rule"), ("run", "run"))
     layers = dot_layers(name_rows(), colour, "cases that violate the rule", tips)
+    offset: Spec = {"field": "run", "type": "nominal", "sort": list(runs), "scale": {"paddingOuter": 0.2}}
     for layer in layers:
-        layer["encoding"]["yOffset"] = {
-            "field": "run",
-            "type": "nominal",
-            "sort": list(runs),
-            "scale": {"paddingOuter": 0.2},
-        }
+        layer["encoding"]["yOffset"] = offset
     return Chart(
         "compare-rates",
         "Violation rate per rule, by run",
@@ -104,10 +93,6 @@ def _rates(table: pl.DataFrame, section: Section, colour: Spec, runs: Sequence[s
             data={"name": "compare-rates"},
             transform=[{"filter": f"datum.t === t && datum.order < {MANY}"}],
         ),
-        {
-            "compare-rates": counts(table).select(
-                "run", "name", "t", "order", "rate", "low", "high", "count", "interval"
-            )
-        },
+        {"compare-rates": shown},
         height + AXES + 40,
     )

@@ -23,7 +23,7 @@ from instar.report.chart import (
     rate_tooltip,
     share_axis,
 )
-from instar.report.matrices import covered, heat
+from instar.report.matrices import BELOW_NOISE, covered, heat
 from instar.report.section import MANY, Section
 
 FAMILY_COLOURS = ("blue", "orange", "green", "pink", "yellow", "sky", "violet")
@@ -44,11 +44,8 @@ def _coloured_group(column: str, colours: Mapping[str, str], kept: Sequence[str]
 
 
 def _colour_scale(colours: Mapping[str, str], present: Sequence[str], **more: str) -> Spec:
-    scale = {
-        **{name: colour for name, colour in colours.items() if name in present},
-        **({OTHERS: "var(--other)"} if OTHERS in present else {}),
-        **more,
-    }
+    known = {**colours, OTHERS: "var(--other)", **more}
+    scale = {name: colour for name, colour in known.items() if name in present}
     return {"domain": list(scale), "range": list(scale.values())}
 
 
@@ -69,14 +66,10 @@ def curves(section: Section) -> Chart:
         .select("group", "legend", "any", "noise", "t", "threshold", "rate", "low", "high", "count", "interval")
     )
     present = table["legend"].unique().to_list()
-    more = {
-        **({ANY: "var(--ink)"} if ANY in present else {}),
-        **({"identity": "var(--faint)"} if "identity" in present else {}),
-    }
     colour: Spec = {
         "field": "legend",
         "type": "nominal",
-        "scale": _colour_scale(colours, present, **more),
+        "scale": _colour_scale(colours, present, **{ANY: "var(--ink)", "identity": "var(--faint)"}),
         "legend": {**_LEGEND, "symbolType": "stroke", "columns": by_width(2, 5)},
     }
     return Chart(
@@ -123,13 +116,13 @@ def _curve_layers(section: Section, colour: Spec) -> list[Spec]:
         },
         {
             "transform": thick, "mark": {"type": "point", "filled": True, "opacity": 1},
-            "encoding": {"x": x, "y": y, "color": colour, "tooltip": tips, "size": _larger_at_t(130, 40)},
+            "encoding": {"x": x, "y": y, "color": colour, "tooltip": tips, "size": larger_at_t(130, 40)},
         },
     ]
     # fmt: on
 
 
-def _larger_at_t(large: int, small: int) -> Spec:
+def larger_at_t(large: int, small: int) -> Spec:
     """The point of the current threshold is larger."""
     return {"condition": {"test": "datum.t === t", "value": large}, "value": small}
 
@@ -145,18 +138,7 @@ def _noise_region(section: Section, x: Spec) -> list[Spec]:
             "mark": {"type": "rect", "color": "var(--warn)", "opacity": 0.14, "tooltip": None},
             "encoding": {"x": x, "x2": {"field": "to"}},
         },
-        {
-            "data": ends,
-            "mark": {
-                "type": "text",
-                "align": "left",
-                "baseline": "bottom",
-                "color": "var(--warn)",
-                "y": -4,
-                "text": "below the noise floor",
-            },
-            "encoding": {"x": x},
-        },
+        {"data": ends, "mark": {**BELOW_NOISE, "y": -4}, "encoding": {"x": x}},
     ]
 
 

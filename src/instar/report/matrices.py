@@ -28,18 +28,25 @@ _CELL: Spec = {"axis": {"title": None, "ticks": False, "domain": False, "grid": 
 _CELL_NAMES: Spec = {"axis": {**_CELL["axis"], **NAME_LABELS}}
 
 
-def _shade(field: str) -> Spec:
-    """From paper to blue: ordered for every eye, in every theme and in print."""
-    return {"field": field, "type": "quantitative", "scale": {"domain": [0, 1], "range": [0.04, 1]}, "legend": None}
+BELOW_NOISE: Spec = {
+    "type": "text",
+    "align": "left",
+    "baseline": "bottom",
+    "color": "var(--warn)",
+    "text": "below the noise floor",
+}
 
 
-def _cells(x: Spec, y: Spec, field: str, tips: Sequence[Spec], known: str, text: str, wide: int) -> list[Spec]:
+def _cells(x: Spec, y: Spec, field: str, tips: Sequence[Spec], wide: int) -> list[Spec]:
     """Shaded cells with their percentage where there is room; grey where nothing is known."""
+    known = f"datum.{field} !== null"
+    # from paper to blue: ordered for every eye, in every theme and in print
+    shade = {"field": field, "type": "quantitative", "scale": {"domain": [0, 1], "range": [0.04, 1]}, "legend": None}
     return [
         {
             "transform": [{"filter": known}],
             "mark": {"type": "rect", "color": "var(--blue)", "stroke": "var(--line)", "strokeWidth": 0.5},
-            "encoding": {"x": x, "y": y, "fillOpacity": _shade(field), "tooltip": list(tips)},
+            "encoding": {"x": x, "y": y, "fillOpacity": shade, "tooltip": list(tips)},
         },
         {
             "transform": [{"filter": f"!({known})"}],
@@ -51,7 +58,7 @@ def _cells(x: Spec, y: Spec, field: str, tips: Sequence[Spec], known: str, text:
             "encoding": {
                 "x": x,
                 "y": y,
-                "text": {"field": text},
+                "text": {"field": "text"},
                 "opacity": {"condition": {"test": f"width > {wide}", "value": 1}, "value": 0},
                 "color": {
                     "condition": {"test": f"({known}) && datum.{field} > 0.6", "value": "var(--paper)"},
@@ -96,7 +103,7 @@ def heat(section: Section, *, whole: bool = False) -> Chart:
     step = ROW if shown <= MANY else 14
     if shown > MANY:
         y = {**y, "axis": {**y["axis"], "labelFontSize": 10}}
-    layers = _cells(x, y, "rate", tips, "datum.rate !== null", "text", 26 * len(section.grid))
+    layers = _cells(x, y, "rate", tips, 26 * len(section.grid))
     layers = [*(layers if shown <= MANY else layers[:2]), *_threshold_marks(section, x)]
     caption = "Violated cases in % of the judged ones. The frame marks the current threshold; grey: not judged."
     if shown < section.rules:
@@ -141,14 +148,7 @@ def _threshold_marks(section: Section, x: Spec) -> list[Spec]:
         },
         {
             "transform": [{"filter": "datum.t === 0 && datum.order === 0"}],
-            "mark": {
-                "type": "text",
-                "align": "left",
-                "baseline": "bottom",
-                "y": -9,
-                "color": "var(--warn)",
-                "text": "below the noise floor",
-            },
+            "mark": {**BELOW_NOISE, "y": -9},
             "encoding": {"x": {**x, "bandPosition": 0}},
         },
     ]
@@ -175,7 +175,7 @@ def covered(section: Section) -> Chart:
     right: Spec = {"type": "text", "align": "right", "fontSize": 11.5, "color": "var(--faint)", "tooltip": None}
     edge: Spec = {"value": {"expr": "width"}}
     layers = [
-        *_cells(x, y, "covered", tips, "datum.covered !== null", "text", 24 * size + 52),
+        *_cells(x, y, "covered", tips, 24 * size + 52),
         {
             "transform": [{"filter": "datum.of === datum.by"}],
             "mark": right,

@@ -149,7 +149,7 @@ def _pool(manifest: Manifest) -> Provider | None:
     if stored is None:
         return None
     try:
-        pool = _read_provider(stored.name)
+        pool = _read_provider("pool", stored.name)
     except (OSError, ValueError) as error:
         raise NotApplicable(f"the pool of this run cannot be read: {error}") from error
     if pool.fingerprint != stored.fingerprint:
@@ -157,9 +157,7 @@ def _pool(manifest: Manifest) -> Provider | None:
     return pool
 
 
-@lru_cache(maxsize=4)
-def _read_provider(folder: str) -> Provider:
-    return provider("pool", folder)
+_read_provider = lru_cache(maxsize=4)(provider)
 
 
 def _annotated(shown: Input, actual: Sequence[Shape], expected: Sequence[Shape] = ()) -> Annotated:

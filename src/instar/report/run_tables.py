@@ -33,14 +33,6 @@ def _groups(table: pl.DataFrame, what: str) -> list[Table]:
     return [Table(caption, [what, "rules", "cases", "share"], rows)]
 
 
-def _families(run: Run, threshold: float | None, judging: str) -> list[Table]:
-    return _groups(run.family_rates(threshold, judging=judging), "family")
-
-
-def _suites(run: Run, threshold: float | None, judging: str) -> list[Table]:
-    return _groups(run.suite_rates(threshold, judging=judging), "suite")
-
-
 def _counts(run: Run, threshold: float | None, judging: str) -> list[Table]:
     tables = []
     for relation, grid in run.grids().items():
@@ -77,8 +69,8 @@ def _coverage(run: Run, threshold: float | None, judging: str) -> list[Table]:
 
 
 TABLES: dict[str, Callable[[Run, float | None, str], list[Table]]] = {
-    "families": _families,
-    "suites": _suites,
+    "families": lambda run, threshold, judging: _groups(run.family_rates(threshold, judging=judging), "family"),
+    "suites": lambda run, threshold, judging: _groups(run.suite_rates(threshold, judging=judging), "suite"),
     "counts": _counts,
     "coverage": _coverage,
 }

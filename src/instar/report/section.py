@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from instar.analysis import ANY, Run, Severities, costs, coverage, rates, selected, slices
+from instar.analysis import ANY, Run, Severities, costs, coverage, curve, rates, selected, slices
 from instar.engine import DEFAULT
 from instar.relations import rule
 from instar.report.words import threshold_text
@@ -145,21 +145,11 @@ def _curves(run: Run, relation: str, grid: Sequence[float], judging: str, any_ru
     numbered = pl.DataFrame(
         {"threshold": list(grid), "t": range(len(grid))}, schema={"threshold": pl.Float64, "t": pl.Int32}
     )
-    table = run.curves(relation, grid=grid, judging=judging) if any_rules else _no_curve(grid)
+    if any_rules:
+        table = run.curves(relation, grid=grid, judging=judging)
+    else:
+        table = curve(run.severities(judging).only([]), grid).select(pl.lit(ANY).alias("group"), pl.all())
     return table.join(numbered, on="threshold", maintain_order="left")
-
-
-def _no_curve(grid: Sequence[float]) -> pl.DataFrame:
-    rows = [(ANY, float(value), 0, 0, None, 0.0, 1.0) for value in grid]
-    # fmt: off
-    return pl.DataFrame(
-        rows, orient="row",
-        schema={
-            "group": pl.String, "threshold": pl.Float64, "judged": pl.Int64, "violated": pl.Int64, "rate": pl.Float64,
-            "low": pl.Float64, "high": pl.Float64,
-        },
-    )
-    # fmt: on
 
 
 def _groups(run: Run, relation: str, grid: Sequence[float], judging: str, any_rules: bool) -> pl.DataFrame:

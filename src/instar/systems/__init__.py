@@ -8,23 +8,11 @@ from instar.registry import every, find, loaded_object
 from instar.spelling import bind, parse_call, spell
 from instar.systems import chain, efficientdet, http, huggingface, landmarks, litert, mediapipe, onnx, process
 from instar.systems.function import declare, from_function
-from instar.systems.models import (
-    Model,
-    ModelError,
-    default_objects,
-    default_zones,
-    model_path,
-    models,
-    models_folder,
-    pull,
-    use,
-    verify,
-)
+from instar.systems.models import ModelError, default_objects, default_zones, model_path, models, pull, use, verify
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
 
 __all__ = [
     "MissingExtra",
-    "Model",
     "ModelError",
     "System",
     "SystemFamily",
@@ -36,7 +24,6 @@ __all__ = [
     "hash_file",
     "model_path",
     "models",
-    "models_folder",
     "pull",
     "system",
     "system_name",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from instar.spelling import Parameter
 from instar.systems.boxes import FLOOR, carried_back, fitted
 from instar.systems.litert import Model, model_file
 from instar.systems.models import model_path
-from instar.systems.system import System, SystemFamily, fingerprint_of, hash_file
+from instar.systems.system import System, SystemFamily, fingerprint_of, hash_file, one_by_one
 
 _ADAPTER = "1"
 """Part of the fingerprint; changes when the adapter's answers do."""
@@ -32,12 +31,8 @@ def _efficientdet(version: str, name: str, *, model: str | None, floor: float) -
     run = Model(path)
     takes, gives = run.shape, [tuple(int(n) for n in output["shape"]) for output in run.outputs]
     most = gives[0][1] if len(gives[0]) == 3 else 0
-    if (
-        len(takes) != 4
-        or takes[3] != 3
-        or run.input["dtype"] != np.uint8
-        or gives != [(1, most, 4), (1, most), (1, most), (1,)]
-    ):
+    answer = [(1, most, 4), (1, most), (1, most), (1,)]
+    if takes[3:] != (3,) or run.input["dtype"] != np.uint8 or gives != answer:
         raise ValueError(
             f"{name}: {path} takes {np.dtype(run.input['dtype']).name} {takes} and returns {gives}; "
             "EfficientDet-Lite takes uint8 (1, side, side, 3) and returns boxes (1, n, 4), classes and "
@@ -58,11 +53,8 @@ def _efficientdet(version: str, name: str, *, model: str | None, floor: float) -
         corners = (boxes[0, sure].astype(np.float64) * scale)[:, [1, 0, 3, 2]]
         return carried_back(corners, [labels[i] for i in sure], scores[0, sure], warp)
 
-    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Detections]:
-        return [one(image) for image in inputs]
-
     fingerprint = fingerprint_of("efficientdet-lite", _ADAPTER, floor, hash_file(str(path)))
-    return System(name, Detections.kind, predict, fingerprint)
+    return System(name, Detections.kind, one_by_one(one), fingerprint)
 
 
 def _names(path: Path, name: str) -> tuple[str, ...]:

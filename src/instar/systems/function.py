@@ -11,7 +11,7 @@ import numpy as np
 from instar.case import Input
 from instar.image import Image
 from instar.outputs import output_kinds
-from instar.systems.system import System, fingerprint_of, hash_file
+from instar.systems.system import Predict, System, fingerprint_of, hash_file
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -39,12 +39,8 @@ def declare(
     """
 
     def mark(f: F) -> F:
-        f.__instar__ = {  # type: ignore[attr-defined]
-            "kind": kind,
-            "version": version,
-            "deterministic": deterministic,
-            "batch": batch,
-        }
+        declared = {"kind": kind, "version": version, "deterministic": deterministic, "batch": batch}
+        f.__instar__ = declared  # type: ignore[attr-defined]
         return f
 
     return mark if function is None else mark(function)
@@ -85,17 +81,13 @@ def from_function(function: Callable[..., object], name: str) -> System:
 def _annotated(annotation: object) -> str | None:
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     last = text.split(".")[-1]
-    return next(
-        (
-            name
-            for name, kind in output_kinds().items()
-            if last in (kind.__name__, *(plain.__name__ for plain in kind.accepts))
-        ),
-        None,
-    )
+    for name, kind in output_kinds().items():
+        if last in (kind.__name__, *(plain.__name__ for plain in kind.accepts)):
+            return name
+    return None
 
 
-def _probed(predict: Callable[[Sequence[Input], Sequence[int]], Sequence[object]], name: str) -> str:
+def _probed(predict: Predict, name: str) -> str:
     """The kind of its answer to a grey square, for a function that does not say."""
     ask = "annotate its return type (-> Poses, -> Detections, -> str …) or mark it with @instar.declare(kind=…)"
     try:

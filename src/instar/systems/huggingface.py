@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import xxhash
@@ -15,7 +13,7 @@ from instar.outputs.caption import Caption
 from instar.outputs.detections import Detections
 from instar.spelling import Parameter
 from instar.systems.boxes import FLOOR, carried_back
-from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of
+from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, imported, one_by_one
 from instar.warp import Warp
 
 _ADAPTER = "1"
@@ -27,7 +25,7 @@ _ASK = "Describe the image in one short sentence."
 
 
 def _huggingface_detector(name: str, *, model: str, floor: float) -> System:
-    torch, _, transformers = (_imported(library) for library in ("torch", "PIL", "transformers"))
+    torch, _, transformers = _libraries()
     processor, network = _loaded(
         name, "object detector", model, transformers.AutoImageProcessor, transformers.AutoModelForObjectDetection
     )
@@ -44,9 +42,6 @@ def _huggingface_detector(name: str, *, model: str, floor: float) -> System:
         called = [labels[int(label)] for label in boxes["labels"]]
         return carried_back(boxes["boxes"].numpy(), called, boxes["scores"].numpy(), Warp.identity(image.size))
 
-    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Detections]:
-        return [one(image) for image in inputs]
-
     fingerprint = fingerprint_of(
         "huggingface-detector",
         _ADAPTER,
@@ -55,11 +50,11 @@ def _huggingface_detector(name: str, *, model: str, floor: float) -> System:
         _configured(network.config),
         _weights(network),
     )
-    return System(name, Detections.kind, predict, fingerprint)
+    return System(name, Detections.kind, one_by_one(one), fingerprint)
 
 
 def _huggingface_captioner(name: str, *, model: str, prompt: str | None, tokens: int) -> System:
-    torch, _, transformers = (_imported(library) for library in ("torch", "PIL", "transformers"))
+    torch, _, transformers = _libraries()
     if not hasattr(transformers, "AutoModelForImageTextToText"):
         raise MissingExtra(
             f"{name}: transformers {transformers.__version__} is too old for captioners: pip install -U transformers"
@@ -100,9 +95,6 @@ def _huggingface_captioner(name: str, *, model: str, prompt: str | None, tokens:
             words = words.removeprefix(speaks.decode(parts["input_ids"][0], skip_special_tokens=True).strip())
         return Caption.from_text(words)
 
-    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Caption]:
-        return [one(image) for image in inputs]
-
     fingerprint = fingerprint_of(
         "huggingface-captioner",
         _ADAPTER,
@@ -115,12 +107,12 @@ def _huggingface_captioner(name: str, *, model: str, prompt: str | None, tokens:
         _configured(network.generation_config),
         _weights(network),
     )
-    return System(name, Caption.kind, predict, fingerprint)
+    return System(name, Caption.kind, one_by_one(one), fingerprint)
 
 
 def _loaded(name: str, what: str, model: str, *classes: Untyped) -> list[Untyped]:
     """What lies here under a model's name. Nothing is downloaded, and no code that comes with a model is run."""
-    bars = _imported("transformers").utils.logging
+    bars = import_module("transformers").utils.logging
     shown = bars.is_progress_bar_enabled()
     bars.disable_progress_bar()  # each worker would draw its own, for weights that lie here already
     try:
@@ -138,14 +130,10 @@ def _loaded(name: str, what: str, model: str, *classes: Untyped) -> list[Untyped
             bars.enable_progress_bar()
 
 
-def _imported(library: str) -> Untyped:
-    try:
-        return import_module(library)
-    except ImportError as error:
-        if find_spec(library) is not None:
-            raise MissingExtra(f"{library} is installed but cannot be imported: {error}") from error
-        needs = {"PIL": "Pillow", "torch": "PyTorch"}.get(library, library)
-        raise MissingExtra(f"this system needs {needs}: pip install 'instar[huggingface]'") from None
+def _libraries() -> list[Untyped]:
+    """torch and transformers, and Pillow, which those need for images."""
+    called = {"torch": "PyTorch", "PIL": "Pillow", "transformers": "transformers"}
+    return [imported(library, "huggingface", name) for library, name in called.items()]
 
 
 def _configured(config: Untyped) -> str:

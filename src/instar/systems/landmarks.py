@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +14,7 @@ from instar.skeleton import skeleton as skeleton_of
 from instar.spelling import Parameter
 from instar.systems.boxes import Fit, fitted
 from instar.systems.onnx import Layout, Network, frame_of, weights_of
-from instar.systems.system import System, SystemFamily, fingerprint_of
+from instar.systems.system import System, SystemFamily, fingerprint_of, one_by_one
 from instar.warp import Size, Warp
 
 _ADAPTER = "1"
@@ -36,11 +35,8 @@ _FURTHEST = 4.0
 
 
 def _fits(shape: Shape, count: int) -> bool:
-    return _is_points(shape, count) or _maps_at(shape, count) is not None
-
-
-def _is_points(shape: Shape, count: int) -> bool:
-    return shape in {(1, count, 2), (1, count, 3), (1, 2 * count), (1, 3 * count)}
+    points = {(1, count, 2), (1, count, 3), (1, 2 * count), (1, 3 * count)}
+    return shape in points or _maps_at(shape, count) is not None
 
 
 def _maps_at(shape: Shape, count: int) -> int | None:
@@ -148,12 +144,9 @@ def _onnx_landmarks(
             warp.inverse.points(points), skeleton=bones, visibility=seen[None], scores=[seen.mean()]
         )
 
-    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Poses]:
-        return [one(image) for image in inputs]
-
     configuration = (bones.to_dict(), network.outputs[number], unit, peak, cells, layout, frame)
     fingerprint = fingerprint_of("onnx-landmarks", _ADAPTER, *configuration, *weights_of(path))
-    return System(name, Poses.kind, predict, fingerprint)
+    return System(name, Poses.kind, one_by_one(one), fingerprint)
 
 
 def _settled(
@@ -162,10 +155,7 @@ def _settled(
     """Which output holds the landmarks, by the shapes of its answer to an evenly grey image."""
     if output is not None and output not in network.outputs:
         raise ValueError(f"{name}: {path} has no output {output!r}; there are: {', '.join(network.outputs)}")
-    try:
-        outputs = network(np.full((frame[1], frame[0], 3), 114, np.uint8), layout)
-    except Exception as error:  # onnxruntime's have no common class but this
-        raise ValueError(f"{name}: {path} cannot answer an image of {frame[0]}×{frame[1]}: {error}") from None
+    outputs = network.of_grey(frame, layout, name, path)
     fitting = [
         number
         for number, each in enumerate(outputs)

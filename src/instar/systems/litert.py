@@ -6,9 +6,8 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,9 @@ from instar.outputs import Output
 from instar.outputs.poses import Poses
 from instar.outputs.zones import Zones
 from instar.spelling import Parameter
+from instar.systems.boxes import fitting
 from instar.systems.models import model_path
-from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
+from instar.systems.system import System, SystemFamily, fingerprint_of, hash_file, imported, one_by_one
 from instar.warp import Size, Warp, warp_pixels
 
 _ADAPTER = "1"
@@ -60,23 +60,14 @@ def quiet() -> Iterator[None]:
                 os.write(2, kept)
 
 
-def litert_installed() -> bool:
-    return find_spec("ai_edge_litert") is not None
-
-
 class Model:
     """One loaded .tflite file with one input. A single thread: workers are the parallelism here."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            from ai_edge_litert.interpreter import Interpreter
-        except ImportError as error:
-            if litert_installed():
-                raise MissingExtra(f"ai-edge-litert is installed but cannot be imported: {error}") from error
-            raise MissingExtra("this system needs LiteRT: pip install 'instar[litert]'") from None
+        library = imported("ai_edge_litert.interpreter", "litert", "LiteRT")
         try:
             with quiet():
-                self._interpreter: Any = Interpreter(model_path=str(path), num_threads=1)
+                self._interpreter: Any = library.Interpreter(model_path=str(path), num_threads=1)
                 self._interpreter.allocate_tensors()
         except (ValueError, RuntimeError) as error:
             raise ValueError(f"{path} is not a model LiteRT can load: {error}") from error
@@ -107,22 +98,6 @@ def _resized(pixels: npt.NDArray[np.generic], target: Size) -> npt.NDArray[np.ge
     return warp_pixels(pixels, Warp.resize(size, target), "area" if shrinks else "linear")
 
 
-def letterbox(size: Size, side: int) -> tuple[Warp, Size]:
-    """The map of a frame into the middle of a square, and the size of the part it fills.
-
-    `side` must be even. The filled part has even sides, so that the margins are equal: a mirrored image
-    is then the mirrored letterbox, pixel for pixel, and the adapter adds no asymmetry of its own.
-
-    >>> warp, part = letterbox((640, 480), 192)
-    >>> part, warp.points([[0.0, 0.0], [640.0, 480.0]]).tolist()
-    ((192, 144), [[0.0, 24.0], [192.0, 168.0]])
-    """
-    scale = side / max(size)
-    width, height = (min(side, max(2, 2 * round(n * scale / 2))) for n in size)
-    matrix = np.array([[width / size[0], 0, (side - width) / 2], [0, height / size[1], (side - height) / 2], [0, 0, 1]])
-    return Warp(matrix, size, (side, side)), (width, height)
-
-
 # --- MoveNet ---------------------------------------------------------------------------------------
 
 
@@ -137,7 +112,7 @@ def _movenet(name: str, *, model: str, floor: float) -> System:
     side = run.shape[1]
 
     def one(image: Image) -> Poses:
-        warp, (width, height) = letterbox(image.size, side)
+        warp, (width, height) = fitting(image.size, (side, side), "middle")
         square = np.zeros((side, side, 3), np.uint8)
         top, left = (side - height) // 2, (side - width) // 2
         square[top : top + height, left : left + width] = _resized(image.pixels, (width, height))
@@ -192,13 +167,10 @@ def _selfie_multiclass(name: str, *, model: str | None) -> System:
 
 
 def _system(name: str, kind: str, one: Callable[[Image], Output], path: Path, **config: object) -> System:
-    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Output]:
-        return [one(image) for image in inputs]
-
     # The file's content tells models apart, not where it lies.
     family = name.partition("(")[0]
     fingerprint = fingerprint_of(family, _ADAPTER, sorted(config.items()), hash_file(str(path)))
-    return System(name, kind, predict, fingerprint)
+    return System(name, kind, one_by_one(one), fingerprint)
 
 
 # fmt: off

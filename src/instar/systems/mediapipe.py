@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from instar.skeleton import Skeleton, skeleton
 from instar.spelling import Parameter
 from instar.systems.litert import quiet
 from instar.systems.models import model_path
-from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
+from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file, one_by_one
 
 _ADAPTER = "1"
 """Part of every fingerprint here; changes when an adapter's answers do."""
@@ -128,13 +128,10 @@ def _system(
     config: Mapping[str, object],
     weights: Sequence[Path],
 ) -> System:
-    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Output]:
-        return [read(graph(image), image) for image in inputs]
-
     family = name.partition("(")[0]
     hashes = [hash_file(str(path)) for path in weights]
     fingerprint = fingerprint_of(family, _ADAPTER, library.version, sorted(config.items()), *hashes)
-    return System(name, kind, predict, fingerprint, close=graph.close)
+    return System(name, kind, one_by_one(lambda image: read(graph(image), image)), fingerprint, close=graph.close)
 
 
 def _points(landmarks: MediaPipe, image: Image, count: int) -> npt.NDArray[np.float64]:
@@ -166,7 +163,7 @@ _POSE = ("lite", "full", "heavy")
 
 
 def _holistic_graph(
-    library: _Library, *, complexity: int, refine_face: bool, detection: float, tracking: float
+    library: _Library, complexity: int, refine_face: bool, detection: float, tracking: float
 ) -> tuple[_Graph, list[Path]]:
     """Holistic, and the files of its weights."""
     # Complexity 0 and 2 are not in the wheel, and MediaPipe would download them by itself, unverified.
@@ -180,32 +177,21 @@ def _holistic_graph(
         _point_to(graph, f"pose_landmark_{size}.tflite", pose)
         _forget(graph)
 
-    def build() -> MediaPipe:
-        return _built(
-            library,
-            "holistic_landmark/holistic_landmark_cpu.binarypb",
-            edit=edit,
-            side={
-                "model_complexity": complexity,
-                "smooth_landmarks": False,
-                "enable_segmentation": False,
-                "smooth_segmentation": False,
-                "refine_face_landmarks": refine_face,
-                "use_prev_landmarks": False,
-            },
-            parameters={
-                f"{_POSE_NODE}posedetectioncpu__TensorsToDetectionsCalculator.min_score_thresh": detection,
-                f"{_POSE_NODE}poselandmarkbyroicpu__tensorstoposelandmarksandsegmentation"
-                "__ThresholdingCalculator.threshold": tracking,
-            },
-            outputs=[
-                "pose_landmarks",
-                "left_hand_landmarks",
-                "right_hand_landmarks",
-                "face_landmarks",
-                "pose_detection",
-            ],
-        )
+    off = ("smooth_landmarks", "enable_segmentation", "smooth_segmentation", "use_prev_landmarks")
+    outputs = ("pose_landmarks", "left_hand_landmarks", "right_hand_landmarks", "face_landmarks", "pose_detection")
+    build = partial(
+        _built,
+        library,
+        "holistic_landmark/holistic_landmark_cpu.binarypb",
+        edit=edit,
+        side={"model_complexity": complexity, "refine_face_landmarks": refine_face, **dict.fromkeys(off, False)},
+        parameters={
+            f"{_POSE_NODE}posedetectioncpu__TensorsToDetectionsCalculator.min_score_thresh": detection,
+            f"{_POSE_NODE}poselandmarkbyroicpu__tensorstoposelandmarksandsegmentation"
+            "__ThresholdingCalculator.threshold": tracking,
+        },
+        outputs=outputs,
+    )
 
     weights = [
         pose,
@@ -223,9 +209,7 @@ def _holistic_graph(
 def _holistic(name: str, *, complexity: int, refine_face: bool, detection: float, tracking: float) -> System:
     library = _mediapipe()
     config = {"complexity": complexity, "refine_face": refine_face, "detection": detection, "tracking": tracking}
-    graph, weights = _holistic_graph(
-        library, complexity=complexity, refine_face=refine_face, detection=detection, tracking=tracking
-    )
+    graph, weights = _holistic_graph(library, complexity, refine_face, detection, tracking)
     bones = skeleton("mediapipe-holistic" if refine_face else "mediapipe-holistic-468")
     face_count = 478 if refine_face else 468
 
@@ -252,9 +236,7 @@ def _holistic(name: str, *, complexity: int, refine_face: bool, detection: float
 def _holistic_hands(name: str, *, complexity: int, detection: float, tracking: float) -> System:
     library = _mediapipe()
     config = {"complexity": complexity, "detection": detection, "tracking": tracking}
-    graph, weights = _holistic_graph(
-        library, complexity=complexity, refine_face=False, detection=detection, tracking=tracking
-    )
+    graph, weights = _holistic_graph(library, complexity, refine_face=False, detection=detection, tracking=tracking)
 
     def read(answer: MediaPipe, image: Image) -> Poses:
         hands = [
@@ -332,18 +314,17 @@ def _two_hands() -> Skeleton:
 
 def _hands(name: str, *, max_hands: int, complexity: int, detection: float, tracking: float, sides: bool) -> System:
     library = _mediapipe()
-
-    def build() -> MediaPipe:
-        return _built(
-            library,
-            "hand_landmark/hand_landmark_tracking_cpu.binarypb",
-            side={"model_complexity": complexity, "num_hands": max_hands, "use_prev_landmarks": False},
-            parameters={
-                "palmdetectioncpu__TensorsToDetectionsCalculator.min_score_thresh": detection,
-                "handlandmarkcpu__ThresholdingCalculator.threshold": tracking,
-            },
-            outputs=["multi_hand_landmarks", "multi_handedness"],
-        )
+    build = partial(
+        _built,
+        library,
+        "hand_landmark/hand_landmark_tracking_cpu.binarypb",
+        side={"model_complexity": complexity, "num_hands": max_hands, "use_prev_landmarks": False},
+        parameters={
+            "palmdetectioncpu__TensorsToDetectionsCalculator.min_score_thresh": detection,
+            "handlandmarkcpu__ThresholdingCalculator.threshold": tracking,
+        },
+        outputs=["multi_hand_landmarks", "multi_handedness"],
+    )
 
     def read(answer: MediaPipe, image: Image) -> Poses:
         hands = np.array([_points(hand, image, 21) for hand in answer.multi_hand_landmarks or []]).reshape(-1, 21, 2)
@@ -357,12 +338,7 @@ def _hands(name: str, *, max_hands: int, complexity: int, detection: float, trac
         points[np.arange(len(hands)), places] = hands
         return Poses.from_array(points.reshape(-1, 42, 2), skeleton=_two_hands(), scores=scores)
 
-    config: dict[str, object] = {
-        "max_hands": max_hands,
-        "complexity": complexity,
-        "detection": detection,
-        "tracking": tracking,
-    }
+    config = {"max_hands": max_hands, "complexity": complexity, "detection": detection, "tracking": tracking}
     if sides:
         config["sides"] = True
     size = "full" if complexity else "lite"
@@ -375,14 +351,13 @@ def _hands(name: str, *, max_hands: int, complexity: int, detection: float, trac
 
 def _selfie(name: str, *, landscape: bool) -> System:
     library = _mediapipe()
-
-    def build() -> MediaPipe:
-        return _built(
-            library,
-            "selfie_segmentation/selfie_segmentation_cpu.binarypb",
-            side={"model_selection": int(landscape)},
-            outputs=["segmentation_mask"],
-        )
+    build = partial(
+        _built,
+        library,
+        "selfie_segmentation/selfie_segmentation_cpu.binarypb",
+        side={"model_selection": int(landscape)},
+        outputs=["segmentation_mask"],
+    )
 
     def read(answer: MediaPipe, image: Image) -> Zones:
         share = np.asarray(answer.segmentation_mask)

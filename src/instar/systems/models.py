@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
 from instar.spelling import unknown
 from instar.systems.system import MissingExtra
@@ -237,14 +237,7 @@ def _check(file: Path, model: Model, what: str) -> None:
 
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
-        return _digest(file)
-
-
-def _digest(file: IO[bytes]) -> str:
-    digest = hashlib.sha256()
-    while block := file.read(1 << 20):
-        digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 # --- who provides needs ----------------------------------------------------------------------------

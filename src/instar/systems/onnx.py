@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.spelling import Parameter
 from instar.systems.boxes import COCO, COCO_NUMBERS, FLOOR, Fit, carried_back, fitted, names_in, suppressed
-from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
+from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file, imported, one_by_one
 from instar.warp import Size
 
 _ADAPTER = "1"
@@ -64,12 +62,7 @@ tf: boxes (1, n, 4), classes (1, n), scores (1, n) and their number"""
 
 def onnx_session(path: Path) -> Any:
     """A loaded .onnx file, in a single thread: workers are the parallelism here."""
-    try:
-        onnxruntime: Any = import_module("onnxruntime")
-    except ImportError as error:
-        if find_spec("onnxruntime") is not None:
-            raise MissingExtra(f"onnxruntime is installed but cannot be imported: {error}") from error
-        raise MissingExtra("this system needs onnxruntime: pip install 'instar[onnx]'") from None
+    onnxruntime = imported("onnxruntime", "onnx")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
@@ -122,6 +115,13 @@ class Network:
         if not all(np.isfinite(each).all() for each in outputs):
             raise ValueError("the model returned numbers that are not finite")
         return outputs
+
+    def of_grey(self, size: Size, layout: Layout, owner: str, path: Path) -> list[Floats32]:
+        """Its answer to an evenly grey image, by whose shapes it is recognised."""
+        try:
+            return self(np.full((size[1], size[0], 3), 114, np.uint8), layout)
+        except Exception as error:  # onnxruntime's have no common class but this
+            raise ValueError(f"{owner}: {path} cannot answer an image of {size[0]}×{size[1]}: {error}") from None
 
 
 def frame_of(network: Network, size: int | None, owner: str, path: Path) -> Size | None:
@@ -208,13 +208,8 @@ def _tf_order(outputs: Sequence[str], answers: Sequence[Floats32]) -> list[int] 
         next((i for i, name in enumerate(outputs) if word in name.lower()), -1)
         for word in ("box", "class", "score", "num")
     ]
-    shapes = [answers[i].shape for i in order]
-    sound = (
-        sorted(order) == [0, 1, 2, 3]
-        and len(shapes[0]) == 3
-        and shapes[0][2] == 4
-        and shapes[1] == shapes[2] == shapes[0][:2]
-    )
+    boxes, classes, scores, _ = (answers[i].shape for i in order)
+    sound = sorted(order) == [0, 1, 2, 3] and boxes == (*boxes[:2], 4) and classes == scores == boxes[:2]
     return order if sound else None
 
 
@@ -269,13 +264,10 @@ def _onnx_detector(
             warp,
         )
 
-    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Detections]:
-        return [one(image) for image in inputs]
-
     fingerprint = fingerprint_of(
         "onnx-detector", _ADAPTER, layout, sorted(called.items()), frame, floor, overlap, *weights_of(path)
     )
-    return System(name, Detections.kind, predict, fingerprint)
+    return System(name, Detections.kind, one_by_one(one), fingerprint)
 
 
 def _literal(metadata: dict[str, str], key: str) -> object:
@@ -315,10 +307,7 @@ def _settled(
     if frame is None and layout != "tf" and (wanted or len(network.outputs) != 4):
         raise ValueError(f"{name}: {path} takes images of any size; say the one it was trained on, e.g. size=640")
     size = frame or (320, 320)
-    try:
-        outputs = network(np.full((size[1], size[0], 3), 114, np.uint8), _LAYOUTS[wanted or "yolov8"])
-    except Exception as error:  # onnxruntime's have no common class but this
-        raise ValueError(f"{name}: {path} cannot answer an image of {size[0]}×{size[1]}: {error}") from None
+    outputs = network.of_grey(size, _LAYOUTS[wanted or "yolov8"], name, path)
     shapes = [each.shape for each in outputs]
     layout = wanted or _recognised(outputs, size) or ""
     if layout == "tf" and (order := _tf_order(network.outputs, outputs)):

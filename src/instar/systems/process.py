@@ -28,12 +28,8 @@ _PROTOCOL = 1
 _STARTS = 3
 _GREETING = '{"instar": 1, "kind": "poses", "deterministic": true}'
 _GREETING_FIELDS = {
-    "instar": True,
-    "kind": True,
-    "deterministic": True,
-    "takes": False,
-    "seedable": False,
-    "version": False,
+    **dict.fromkeys(("instar", "kind", "deterministic"), True),
+    **dict.fromkeys(("takes", "seedable", "version"), False),
 }
 _ANSWER_FIELDS = {"id": True, "output": False, "error": False}
 

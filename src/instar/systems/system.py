@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import xxhash
@@ -75,8 +78,22 @@ def fingerprint_of(*parts: object) -> str:
 
 
 def hash_file(path: str) -> str:
-    digest = xxhash.xxh3_128()
     with open(path, "rb") as file:  # noqa: PTH123  (a path or a package resource's name)
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return str(digest.hexdigest())
+        return hashlib.file_digest(file, xxhash.xxh3_128).hexdigest()
+
+
+def one_by_one(answer: Callable[[Any], object]) -> Predict:
+    """How a system predicts that answers one input at a time, and needs no seed for it."""
+    return lambda inputs, seeds: [answer(input) for input in inputs]
+
+
+def imported(module: str, extra: str, called: str = "") -> Any:
+    """A library, imported late; MissingExtra says what to do where that fails."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        library = module.partition(".")[0]
+        if find_spec(library) is not None:
+            name = library.replace("_", "-")
+            raise MissingExtra(f"{name} is installed but cannot be imported: {error}") from error
+        raise MissingExtra(f"this system needs {called or library}: pip install 'instar[{extra}]'") from None

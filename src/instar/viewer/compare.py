@@ -8,12 +8,12 @@ import numpy as np
 import polars as pl
 
 from instar.analysis import Severities
+from instar.analysis.rates import rated
 from instar.engine import DEFAULT
-from instar.stats import wilson
 from instar.store import Row
 from instar.viewer.index import Index
 from instar.viewer.pages import Viewer, grid_of, known_rule
-from instar.viewer.query import Filters, address
+from instar.viewer.query import Filters, address, whole
 
 PAGE = 24
 
@@ -21,7 +21,7 @@ PAGE = 24
 def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
     """Per rule both rates and who alone violates; and the pairs on which the two differ most."""
     filters = Filters.read(query)
-    numbers = [_number(query.get(name), other) for name, other in (("a", 0), ("b", min(1, len(viewer.runs) - 1)))]
+    numbers = [whole(query.get(name), other) for name, other in (("a", 0), ("b", min(1, len(viewer.runs) - 1)))]
     shared = {"a": numbers[0], "b": numbers[1], **filters.query("judging", "threshold", "rule")}
     shared.pop("run", None)
     indexes = [
@@ -56,8 +56,8 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
                 "rule": rule,
                 "name": names[rule].name,
                 "judged": count,
-                "a": _rate(int(a.sum()), count),
-                "b": _rate(int(b.sum()), count),
+                "a": rated(int(a.sum()), count),
+                "b": rated(int(b.sum()), count),
                 "only_a": int((a & ~b).sum()),
                 "only_b": int((b & ~a).sum()),
                 "both": int((a & b).sum()),
@@ -74,15 +74,6 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
         "everything": address("/compare", {name: value for name, value in shared.items() if name != "rule"}),
         "swapped": address("/compare", {**shared, "a": numbers[1], "b": numbers[0]}),
     }
-
-
-def _number(text: str | None, otherwise: int) -> int:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 6 else otherwise
-
-
-def _rate(hits: int, count: int) -> Row:
-    low, high = wilson(hits, count)
-    return {"violated": hits, "judged": count, "rate": hits / count if count else None, "low": low, "high": high}
 
 
 def _same(first: Index, second: Index) -> tuple[Severities, Severities, int]:

@@ -163,9 +163,6 @@ class Index:
         identity = {rule.relation: rule.id for rule in self.rules if rule.family == "identity"}
         return noise(self.matrix(), identity)
 
-    def rule(self, name: str) -> RuleFacts | None:
-        return next((rule for rule in self.rules if rule.id == name), None)
-
     def rule_ids(self, over: str) -> list[str]:
         """The rules over one case, or those over many cases."""
         return [rule.id for rule in self.rules if rule.over == over]
@@ -177,10 +174,6 @@ class Index:
     def case_facts(self, case: str) -> Row | None:
         rows = self.facts.filter(pl.col("case") == case)
         return None if rows.is_empty() else rows.row(0, named=True)
-
-
-class Rejudged(OSError):
-    """Verdicts were replaced while they were read: what was read may lack some."""
 
 
 def build(store: Store, judging: str = DEFAULT) -> Index:
@@ -236,8 +229,8 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
         judgings=tuple(store.judgings()),
         verdicts=rows,
     )
-    if store.judging_info(judging) != judged:
-        raise Rejudged(f"{store.folder}: judged anew while it was read")
+    if store.judging_info(judging) != judged:  # what was read may lack some
+        raise OSError(f"{store.folder}: judged anew while it was read")
     made.matrix()  # here, where nobody waits for it
     for name in made.groups:
         made.group(name)

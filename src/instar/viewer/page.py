@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING
 
@@ -113,16 +114,8 @@ def page_routes(
     draw: Callable[[Request, Draw], Awaitable[Response]],
 ) -> Iterator[Route]:
     """The routes of the viewer's pages of tasks. `render` fills a template, `draw` answers with a picture."""
-    for name, page in viewer.pages.items():
-        yield Route(f"/{name}", _content_route(viewer, name, page, render))
-        if page.picture is not None:
-            yield Route(f"/{name}/picture", _picture_route(viewer, name, page.picture, draw))
 
-
-def _content_route(
-    viewer: Viewer, name: str, page: Page, render: Callable[[str, Mapping[str, object]], Response]
-) -> Callable[[Request], Response]:
-    def answer(request: Request) -> Response:
+    def content(name: str, page: Page, request: Request) -> Response:
         try:
             return render(name, page.content(viewer, request.query_params))
         except (HTTPException, Unavailable):
@@ -131,25 +124,20 @@ def _content_route(
             log.exception("the page %s failed", name)
             raise HTTPException(500, f"this page failed: {type(error).__name__}: {error}") from error
 
-    return answer
-
-
-def _picture_route(
-    viewer: Viewer,
-    name: str,
-    picture: Callable[[Viewer, Query, Side, int], Picture],
-    draw: Callable[[Request, Draw], Awaitable[Response]],
-) -> Callable[[Request], Awaitable[Response]]:
-    def make(query: QueryParams, side: Side, width: int) -> Picture:
+    def picture(name: str, page: Page, query: QueryParams, side: Side, width: int) -> Picture:
+        assert page.picture is not None
         try:
-            return picture(viewer, query, side, width)
+            return page.picture(viewer, query, side, width)
         except (HTTPException, Unavailable):
             raise
         except Exception as error:
             log.exception("a picture of the page %s failed", name)
             return plate(f"{type(error).__name__}: {error}", width)
 
-    async def answer(request: Request) -> Response:
-        return await draw(request, make)
+    async def drawn(name: str, page: Page, request: Request) -> Response:
+        return await draw(request, partial(picture, name, page))
 
-    return answer
+    for name, page in viewer.pages.items():
+        yield Route(f"/{name}", partial(content, name, page))
+        if page.picture is not None:
+            yield Route(f"/{name}/picture", partial(drawn, name, page))

@@ -42,10 +42,7 @@ class Filters:
     @classmethod
     def read(cls, query: Mapping[str, str]) -> Filters:
         """From a query string; what cannot be understood is as if it were not there."""
-        texts = {
-            name: query.get(name, "").strip()
-            for name in ("rule", "family", "relation", "group", "status", "kind", "slice", "q", "sort")
-        }
+        texts = {name: query.get(name, "").strip() for name in (*FILTERING, "sort")}
         texts["sort"] = texts["sort"] if texts["sort"] in SORTS else ""
         return cls(
             run=whole(query.get("run"), 0),

@@ -224,7 +224,7 @@ def test_the_weights_are_small() -> None:
 
 def test_without_onnxruntime_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    monkeypatch.setattr("instar.systems.onnx.find_spec", lambda name: None)
+    monkeypatch.setattr(sys.modules["instar.systems.system"], "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"pip install 'instar\[onnx\]'"):
         FAMILIES["goalmap"].build("goalmap", samples=20, model=None)
 

@@ -17,20 +17,6 @@ from instar.systems.system import System
 from instar.transforms import transformation
 from instar.warp import Size, Warp
 
-__all__ = [
-    "Answer",
-    "Examination",
-    "Floats",
-    "Skip",
-    "State",
-    "described",
-    "difference",
-    "distances",
-    "exchanged",
-    "matched",
-    "size_text",
-]
-
 Floats = npt.NDArray[np.float64]
 Answer = Output | Exception
 State = Literal["ok", "warning", "problem", "skipped"]
@@ -80,17 +66,26 @@ class Examination:
         return self.ask([image], seed)[0]
 
     @property
+    def answered(self) -> list[tuple[str, Image, Output]]:
+        """The images that were answered, with the first answer."""
+        return [
+            (name, image, answer)
+            for (name, image), answer in zip(self.images, self.first, strict=True)
+            if not isinstance(answer, Exception)
+        ]
+
+    @property
     def with_marks(self) -> list[tuple[Image, Output]]:
         """Images in which something was found, with the answer."""
-        return [
-            (image, answer)
-            for (_, image), answer in zip(self.images, self.first, strict=True)
-            if not isinstance(answer, Exception) and answer.marks()
-        ]
+        return [(image, answer) for _, image, answer in self.answered if answer.marks()]
+
+    def marks(self, answer: Output) -> list[Mark]:
+        """The marks of an answer, x and y exchanged where the system exchanges them."""
+        return exchanged(answer.marks()) if self.exchanged else answer.marks()
 
     def need_answers(self) -> None:
         """Skip where every image failed."""
-        if all(isinstance(answer, Exception) for answer in self.first):
+        if not self.answered:
             raise Skip("no image was answered")
 
     def need_marks(self, what: str) -> None:
@@ -164,7 +159,10 @@ def difference(a: Answer, b: Answer) -> str:
         wrong = next((e for e in (a, b) if isinstance(e, Exception)), None)
         both = isinstance(a, Exception) and isinstance(b, Exception)
         return "" if both or wrong is None else f"one of them is an error ({described(wrong)})"
-    if _rows_equal(a, b):
+    one, other = a.row(), b.row()
+    if one.keys() == other.keys() and all(
+        np.array_equal(one[key], other[key], equal_nan=isinstance(one[key], np.ndarray)) for key in one
+    ):
         return ""
     first, second = a.marks(), b.marks()
     if len(first) != len(second):
@@ -181,13 +179,6 @@ def difference(a: Answer, b: Answer) -> str:
     if not first:
         return "the answers differ"
     return f"places up to {worst:.3g} px apart" if worst > SAME else f"scores up to {surer:.2g} apart"
-
-
-def _rows_equal(a: Output, b: Output) -> bool:
-    one, other = a.row(), b.row()
-    return one.keys() == other.keys() and all(
-        np.array_equal(one[key], other[key], equal_nan=isinstance(one[key], np.ndarray)) for key in one
-    )
 
 
 def described(error: BaseException) -> str:

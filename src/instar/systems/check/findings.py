@@ -11,8 +11,6 @@ from instar.systems.check import geometry, questions
 from instar.systems.check.examination import Examination, Skip, State, described
 from instar.systems.system import System
 
-__all__ = ["Finding", "check_system"]
-
 Question = Callable[[Examination], tuple[State, str]]
 
 
@@ -38,13 +36,7 @@ def check_system(
     if samples < 1:
         raise ValueError(f"samples is at least 1, got {samples}")
     examined = Examination(system, list(images[:samples]))
-    findings = [_finding(name, question, examined) for name, question in _QUESTIONS]
-    shown = [
-        (name, image, answer)
-        for (name, image), answer in zip(examined.images, examined.first, strict=True)
-        if not isinstance(answer, Exception)
-    ]
-    return findings, shown
+    return [_finding(name, question, examined) for name, question in _QUESTIONS], examined.answered
 
 
 def _finding(name: str, question: Question, examined: Examination) -> Finding:

@@ -27,8 +27,6 @@ from instar.systems.check.examination import (
 from instar.transforms import transformation
 from instar.warp import Warp, inside
 
-__all__ = ["coordinates", "fitting_factor", "scale", "sides"]
-
 
 def skeleton_of(output: Output) -> Skeleton | None:
     """The skeleton of an answer with landmarks; None where its places have no sides."""
@@ -131,11 +129,8 @@ def sides(examined: Examination) -> tuple[State, str]:
     pairs, trouble = examined.followed("mirror(h)")
     swapped, kept, width = [], [], []
     for before, after, warp in pairs:
-        actual = exchanged(after.marks()) if examined.exchanged else after.marks()
-        off = [
-            distances(carried(before, warp, as_yx=examined.exchanged, sides=side), actual, paired)
-            for side in ("swap", "keep")
-        ]
+        actual, as_yx = examined.marks(after), examined.exchanged
+        off = [distances(carried(before, warp, as_yx=as_yx, sides=side), actual, paired) for side in ("swap", "keep")]
         if len(off[0]) and len(off[1]):
             swapped.append(float(np.median(off[0])))
             kept.append(float(np.median(off[1])))
@@ -192,7 +187,7 @@ def _from_behind(examined: Examination) -> str:
         if top is None or "left_hip" not in plain:
             return ""
         hip = plain.index("left_hip")
-        for mark in exchanged(answer.marks()) if examined.exchanged else answer.marks():
+        for mark in examined.marks(answer):
             upright = mark.places[hip, 1] > mark.places[top, 1]
             lean = np.array([mark.places[a, 0] - mark.places[b, 0] for a, b in bones.pairs])
             lean = lean[np.isfinite(lean)]
@@ -252,14 +247,8 @@ def scale(examined: Examination) -> tuple[State, str]:
         offset.append((_offset(np.concatenate(flips))[0], 0.0))  # a mirror says nothing about y
     x, y = (max((each[axis] for each in offset), key=abs) for axis in (0, 1))
     if x or y:
-        where = " and ".join(
-            words
-            for words in (
-                f"{abs(x):.2g} px too far {'right' if x > 0 else 'left'}" if x else "",
-                f"{abs(y):.2g} px too far {'down' if y > 0 else 'up'}" if y else "",
-            )
-            if words
-        )
+        ways = (x, "right" if x > 0 else "left"), (y, "down" if y > 0 else "up")
+        where = " and ".join(f"{abs(off):.2g} px too far {way}" for off, way in ways if off)
         return "warning", (
             f"all places sit {where}. The centre of pixel (row i, column j) is (j + 0.5, i + 0.5): add 0.5 to pixel "
             "indices, and resize without aligning corners"

@@ -41,16 +41,14 @@ def untouched_input(examined: Examination) -> tuple[State, str]:
             "the system changed the pixels it was given; later rules would see a changed picture. Let it work on a "
             "copy: image = image.copy()"
         )
-    if len(errors) == len(examined.first):
-        raise Skip("no image was answered")
+    examined.need_answers()
     return "ok", "the pixels stay as they were"
 
 
 def finds(examined: Examination) -> tuple[State, str]:
     examined.need_marks("subjects to count")
-    answered = sum(not isinstance(answer, Exception) for answer in examined.first)
-    if not answered:
-        raise Skip("no image was answered")
+    examined.need_answers()
+    answered = len(examined.answered)
     counts = [len(answer.marks()) for _, answer in examined.with_marks]
     if not counts:
         return "warning", (
@@ -118,9 +116,9 @@ def channels(examined: Examination) -> tuple[State, str]:
     examined.need_marks("subjects whose scores could be compared")
     swap = transformation("colour_channels((1, 1, 1), encoding=bgr)")
     of_rgb, of_bgr = [], []
-    for (_, image), answer in zip(examined.images, examined.first, strict=True):
+    for _, image, answer in examined.answered:
         other = examined.one(swap(image)[0])
-        if not isinstance(answer, Exception) and not isinstance(other, Exception):
+        if not isinstance(other, Exception):
             of_rgb.append(sum(mark.score for mark in answer.marks()))
             of_bgr.append(sum(mark.score for mark in other.marks()))
     if not of_rgb:
@@ -141,15 +139,10 @@ def batch(examined: Examination) -> tuple[State, str]:
     examined.need_answers()
     if not examined.steady or not (examined.system.deterministic or examined.system.seedable):
         raise Skip("answers to the same image differ already, one by one")
-    pictures = [
-        image
-        for (_, image), answer in zip(examined.images, examined.first, strict=True)
-        if not isinstance(answer, Exception)
-    ]
-    alone: list[Answer] = [answer for answer in examined.first if not isinstance(answer, Exception)]
-    odd = transformation(f"stretch({fitting_factor(pictures[0], 1.5):g}, {fitting_factor(pictures[0], 1.25):g})")(
-        pictures[0]
-    )[0]
+    pictures = [image for _, image, _ in examined.answered]
+    alone: list[Answer] = [answer for _, _, answer in examined.answered]
+    first = pictures[0]
+    odd, _ = transformation(f"stretch({fitting_factor(first, 1.5):g}, {fitting_factor(first, 1.25):g})")(first)
     pictures.insert(1, odd)  # images of different sizes, whatever was given
     alone.insert(1, examined.one(odd))
     together = examined.ask(pictures)
@@ -188,8 +181,7 @@ def empty(examined: Examination) -> tuple[State, str]:
     flat, _ = transformation("colour_fill((128, 128, 128))")(examined.images[0][1])
     answer = examined.one(flat)
     if isinstance(answer, Exception):
-        if all(isinstance(each, Exception) for each in examined.first):
-            raise Skip("no image was answered")
+        examined.need_answers()
         return "problem", (
             f"{described(answer)} on an evenly grey image: return an empty output where nothing is found"
         )
