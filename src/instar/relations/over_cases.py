@@ -76,6 +76,8 @@ def _levels(evidence: Evidence) -> tuple[Floats, Callable[[Floats], Floats]] | s
         base = [wide.select(f"source_{name}_{evidence.levels[0]}").to_numpy() for name in columns]
         parts = [np.concatenate([part, one], 1) for part, one in zip(parts, base, strict=True)]
     table = np.stack(parts, -1).astype(np.float64)
+    if pooled is not None:
+        table = table[table.any((1, 2))]  # nothing there and nothing found: such a case says nothing
     finite = table[np.isfinite(table)]
     table = np.where(np.isinf(table), finite.max() if len(finite) else 1.0, table)
 

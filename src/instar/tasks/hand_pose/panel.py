@@ -24,7 +24,7 @@ from instar.tasks.hand_pose.figures import (
     response_curves,
     run_bars,
 )
-from instar.tasks.hand_pose.follow_ups import GROUPS, RESPONSE
+from instar.tasks.hand_pose.follow_ups import GROUPS, RESPONSE, accuracy_rules
 
 Frames = Mapping[str, pl.DataFrame]
 
@@ -32,9 +32,15 @@ _SHARES = ("hand_precision", "hand_recall", "hand_f1", "precision", "recall", "f
 _UNITS = {"part": "sizes of the hand", "box": "sizes of its box", "image": "image diagonals", "pixels": "pixels"}
 
 
+def _relation(run: Run) -> str | None:
+    """The relation that hands are shown under: `accuracy`, else the first that is about poses; None where none is."""
+    names = list(run.grids()) if accuracy_rules(run) else []
+    return "accuracy" if "accuracy" in names else next(iter(names), None)
+
+
 def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | None:
-    """What is shown of one run, under the relation `accuracy`."""
-    if section.relation != "accuracy":
+    """What is shown of one run."""
+    if section.relation != _relation(run):
         return None
     frames, counts = hand_frames(run, judging=judging), hand_counts(run, judging)
     if frames["measures"]["value"].is_null().all():
@@ -51,7 +57,7 @@ def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | Non
 
 def _of_runs(runs: Sequence[Run], names: Sequence[str], section: Section, judging: str) -> PanelContent | None:
     """The same of several runs beside each other, and which of them to prefer for what."""
-    if section.relation != "accuracy":
+    if section.relation != _relation(runs[0]):
         return None
     counts = {name: hand_counts(run, judging) for name, run in zip(names, runs, strict=True)}
     frames = hand_comparison(counts)
@@ -62,7 +68,7 @@ def _of_runs(runs: Sequence[Run], names: Sequence[str], section: Section, judgin
 
 def _printed(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
     """Tables II and III, what each test case costs and the advice, of one run or of several."""
-    if "accuracy" not in runs[0].grids():
+    if _relation(runs[0]) is None:
         return None
     counts = [hand_counts(run, judging) for run in runs]
     if len(runs) == 1:
