@@ -33,8 +33,8 @@ from instar.tasks.hand_pose.sentences import (
     share_text,
 )
 
-NEAR = 0.01
-"""Answers whose middles vary by less than this share of the frame are in one place."""
+NEAR, NEAR_PIXELS = 0.01, 1.0
+"""Answers whose middles vary by less than this share of the frame, or so many pixels, are in one place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +125,10 @@ def _unlabelled(sums: Sums) -> list[Advice]:
 
 
 def _is_mean_hand(sums: Sums) -> bool:
-    """Whether its answers to different images are in the same place of the frame."""
+    """Whether its answers to different images are in the same place, in pixels or in shares of the frame."""
     places = sums.counts.facts.filter((pl.col("follow_up") == SOURCE) & (pl.col("hands") > 0))
-    spread = [float(places[name].std() or 0.0) for name in ("across", "down")]  # type: ignore[arg-type]
-    return places.height > 1 and max(spread) < NEAR
+    middles = (places.select("x", "y") / NEAR_PIXELS, places.select("across", "down") / NEAR)
+    return places.height > 1 and any(max(middle.std().row(0)) < 1 for middle in middles)
 
 
 def _unseeing(sums: Sums) -> list[Advice]:
@@ -366,8 +366,8 @@ ADVICE_RULES = (
     AdviceRule(
         "finger",
         "of the landmarks of a finger, the wrist or the fingertips surely 30 points fewer are right than of the "
-        "others, in the source or, where none is, in the test cases that cover nothing; it is ignored where surely fewer "
-        "than 20 % are, or where no answer has it",
+        "others, in the source or, where none is, in the test cases that cover nothing; it is ignored where surely "
+        "fewer than 20 % are, or where no answer has it",
         _finger,
     ),
     AdviceRule(

@@ -30,8 +30,7 @@ FACTS = {
     "case": pl.String,
     "follow_up": pl.String,
     "hands": pl.Int64,
-    "across": pl.Float64,
-    "down": pl.Float64,
+    **dict.fromkeys(("x", "y", "across", "down"), pl.Float64),
     "narrow": pl.Boolean,
     "shares": pl.Boolean,
     "outside": pl.Boolean,
@@ -40,7 +39,7 @@ FACTS = {
     "exchanged": pl.String,
 }
 """What is known of each answer: how many hands it has; where the middle of the first is, in
-shares of the frame; whether they are in one place, in coordinates from 0 to 1,
+pixels and in shares of the frame; whether they are in one place, in coordinates from 0 to 1,
 mostly outside the image, one hand twice; whether they stayed where they were although the image moved (null where it
 did not move); which two fingers are exchanged."""
 READINGS = {"case": pl.String, "reading": pl.String, "right": pl.Float64, "of": pl.Float64}
@@ -67,10 +66,10 @@ def facts_of(evidence: Evidence, follow_ups: pl.DataFrame) -> pl.DataFrame:
         return np.asarray((whole > 0) & (so == whole))
 
     middle = np.full((follow_ups.height, 2), np.nan)
-    middle[owner[::-1]] = ((low + high) / 2 / sizes)[::-1]  # of several, the first is written last
+    middle[owner[::-1]] = (low + high)[::-1] / 2  # of several, the first is written last
+    places = dict(zip(("x", "y", "across", "down"), np.hstack([middle, middle / _sizes(follow_ups)]).T, strict=True))
     known = follow_ups.select("case", "follow_up").with_columns(
-        across=pl.Series(middle[:, 0]).fill_nan(None),
-        down=pl.Series(middle[:, 1]).fill_nan(None),
+        **{name: pl.Series(values).fill_nan(None) for name, values in places.items()},
         hands=pl.Series(np.bincount(owner, minlength=follow_ups.height)),
         narrow=pl.Series(every((extent < NARROW) & (present.sum(1) > 4) & ~shares)),
         shares=pl.Series(every(shares)),

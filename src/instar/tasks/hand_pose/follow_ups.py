@@ -71,7 +71,7 @@ def _titles(run: Run) -> dict[str, str]:
     manifest = run.manifest
     titles: dict[str, str] = {}
     for rule in run.bound_rules():
-        title = manifest.titles.get(rule.id)
+        title = manifest.titles.get(rule.id, manifest.titles.get(rule.left))
         over_cases = rule.relation.relation.over == "cases"
         levels: Sequence[BoundRule] = levels_of(rule, manifest.system.kind) if over_cases else [rule]
         for level in levels if title is not None else ():

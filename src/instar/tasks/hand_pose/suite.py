@@ -43,7 +43,7 @@ OWN_RULES = {
     "rotation(20)": ("turned a little", "hands that are found upright only; points carried about a wrong centre"),
     "rotate90(1)": ("turned by a quarter", "hands that are found upright only; width and height exchanged"),
     "shift(0.12, 0.08)": ("shifted", "leaning on the middle of the frame, or on the mean hand"),
-    "crop(0.85, top_left)": ("cropped", "hands missed at the border; answers in a fixed size"),
+    "crop(0.85, bottom_right)": ("cropped", "hands missed at the border; answers in a fixed size"),
     "pad(0.25, left_right)": ("letterboxed", "aspect lost on the way to the network's input and back"),
     "resolution(0.5)": ("half as large", "small hands; answers in a fixed size"),
     "gamma(3)": ("dark", "hands lost in dim rooms"),
