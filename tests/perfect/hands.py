@@ -72,7 +72,7 @@ def _painted(number: int) -> tuple[Image, np.ndarray]:
     pixels = np.full((height, width, 3), BACKGROUND, np.uint8)
     for hand in hands:
         for one, other in BONES.edges:
-            cv2.line(pixels, tuple(hand[one].astype(int)), tuple(hand[other].astype(int)), SKIN, 4)  # type: ignore[arg-type]
+            cv2.line(pixels, tuple(hand[one].astype(int)), tuple(hand[other].astype(int)), SKIN, 4)
     pixels[:3, : number + 1] = 0
     return Image(pixels), np.array(hands)
 
@@ -105,7 +105,7 @@ def _views(suite: str, empty: int) -> dict[str, View]:
     with TemporaryDirectory() as folder:
         run = instar.run(numbered, suite, data(empty=empty), out=Path(folder) / "run", workers=0, zones=ZONES)
         rows = run.predictions().filter(status="ok").iter_rows(named=True)
-        views = {}
+        views: dict[str, View] = {}
         for row in sorted(rows, key=lambda row: row["follow_up"] == "identity"):
             content, size = images[int(row["points"][0])]
             case = None if row["case"].startswith("empty") else int(row["case"])

@@ -59,11 +59,12 @@ FLAWLESS: dict[str, Answer] = {
 HARMLESS = {"unlabelled", "open", "robust"}
 
 
-@pytest.mark.parametrize("annotated", [True, False])
-@pytest.mark.parametrize("name", FLAWLESS)
+@pytest.mark.parametrize(
+    ("name", "annotated"),
+    [(name, annotated) for name in FLAWLESS for annotated in (True, False) if not annotated or "right" not in name],
+)
 def test_nothing_is_said_against_it(name: str, annotated: bool, tmp_path: Path) -> None:
-    if name == "left and right told apart" and annotated:
-        pytest.skip("the truth does not say which hand it is")
+    """The truth does not say which hand it is: one that does is judged without."""
     run = ran(FLAWLESS[name], tmp_path / "run", annotated=annotated)
     rates = run.rates(judging=run.judge(confidence=0.5))
     assert rates["judged"].min() == len(HANDS), "and every rule was asked"

@@ -100,18 +100,18 @@ def misses_at_the_border(view: View) -> Poses:
 
 
 def in_the_middle(view: View, points: np.ndarray) -> np.ndarray:
-    return points - points.mean((0, 1)) + np.array(view.size) / 2
+    return np.asarray(points - points.mean((0, 1)) + np.array(view.size) / 2)
 
 
 def of_a_square(view: View, points: np.ndarray) -> np.ndarray:
-    return points * 256 / np.array(view.size)
+    return np.asarray(points * 256 / np.array(view.size))
 
 
 def aspect_lost(view: View, points: np.ndarray) -> np.ndarray:
     """It letterboxes to a square and forgets the borders on the way back."""
     longest = max(view.size)
     border = (longest - np.array(view.size)) / 2
-    return (points + border) * np.array(view.size) / longest
+    return np.asarray((points + border) * np.array(view.size) / longest)
 
 
 def rare(view: View) -> Poses:
@@ -200,7 +200,7 @@ FAULTS = {
         annotated=False,
     ),
     "poor": Fault(
-        spoilt(lambda v, p: p + np.array([40.0, 0]) * (1 if v.case % 2 else -1)), says={"poor": "Poor as it is"}
+        spoilt(lambda v, p: p + np.array([40.0, 0]) * (1 if (v.case or 0) % 2 else -1)), says={"poor": "Poor as it is"}
     ),
 }
 

@@ -197,7 +197,8 @@ class Poses(OutputDefaults):
     @classmethod
     def suite_of(cls, header: Row) -> str | None:
         """That of the skeleton, where it names one: hands are asked other things than bodies."""
-        return header.get("skeleton", {}).get("suite", cls.suite)
+        named: str | None = header.get("skeleton", {}).get("suite", cls.suite)
+        return named
 
     @classmethod
     def subjects(cls, rows: pl.DataFrame, header: Row) -> pl.DataFrame:

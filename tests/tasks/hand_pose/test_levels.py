@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -49,7 +51,9 @@ def test_a_run_of_levels_alone_has_a_headline(tmp_path: Path) -> None:
 # --- which way
 
 
-def judged(relation, hits: list[int], first: int = 20, **parameters: object) -> dict[str, object]:  # type: ignore[no-untyped-def]
+def judged(
+    relation: Callable[[Evidence], pl.DataFrame], hits: list[int], first: int = 20, **parameters: object
+) -> dict[str, Any]:
     """What a relation says of two equal cases with so many of 20 landmarks right at each level."""
     rows = [
         {
