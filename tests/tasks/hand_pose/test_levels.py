@@ -18,6 +18,7 @@ from instar.relations import Evidence
 from instar.relations.over_cases import correlation, degradation
 from instar.report.section import make_section
 from instar.report.sentences import headline
+from instar.tasks.hand_pose.panel import PANELS
 from tests.perfect.test_hand_pose import data, known, seeing
 
 
@@ -97,12 +98,19 @@ def test_what_is_lost_is_relative_to_what_there_was() -> None:
     assert nothing["severity"] is None and "nothing to lose" in str(nothing["reason"])
 
 
-def test_numbers_are_in_json_tables_and_report(run: instar.Run, tmp_path: Path) -> None:
+def test_numbers_are_in_json_and_tables(run: instar.Run) -> None:
     rows = {row["rule"]: row for row in json.loads(json.dumps(run_json(run)["over_cases"], default=str))}
     assert {"r", "rho", "low", "high", "severity"} <= rows["discs(1..21) => correlation(measure=f1)"].keys()
     assert {"drop", "low", "high", "lost", "lost_low", "lost_high"} <= rows[
         "gamma(5) => degradation(measure=f1)"
     ].keys()
+    panel = PANELS["hands"]
+    assert panel.tables is not None
+    printed = panel.tables([run], "default", 0.05)
+    assert printed is not None and printed.frames["over_cases"].height == 13
+    cells = {row[0]: row[2] for row in printed.tables[-1].rows}
+    assert "r = -" in cells["TC1 landmarks covered"] and "ρ = -1.00" in cells["TC1 landmarks covered"]
+    assert "lost (95 %:" in cells["TC2 thumb covered"]
 
 
 def test_a_system_that_finds_more_the_more_is_covered(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from instar.engine import SOURCE
 from instar.report.compared import run_names
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
-from instar.report.words import interval, percent
+from instar.report.sentences import over_cases_text
+from instar.report.words import interval, percent, severity_text
 from instar.store import Row
 from instar.tasks.hand_pose.analysis import hand_comparison, hand_counts, hand_frames
 from instar.tasks.hand_pose.counts import HandCounts
@@ -87,6 +88,7 @@ def _tables_of_run(frames: Frames, counts: HandCounts) -> list[Table]:
         _costs(frames["measures"], counts),
         _finger_shares(frames["fingers"]),
         _crucial(frames["crucial"]),
+        _relations(frames["over_cases"]),
     ]
     return [table for table in tables if table.rows]
 
@@ -249,6 +251,19 @@ def _crucial(table: pl.DataFrame) -> Table:
         "TC1, crucial points: what one more covered landmark costs in points, where it completes a finger (5, 9, "
         "13, 17, 21) and elsewhere, and the difference with its 95 % interval",
         ["measure", "cases", "completing", "elsewhere", "difference"],
+        rows,
+    )
+
+
+def _relations(table: pl.DataFrame) -> Table:
+    """The rules over many cases, with what they measured and its interval."""
+    rows = [
+        [row["title"], severity_text(row["severity"]), over_cases_text(row) or row["reason"] or "–"]
+        for row in table.with_columns(pl.col("cases").cast(pl.Int64)).iter_rows(named=True)
+    ]
+    return Table(
+        "Rules over all cases: severity 0 is kept; r and ρ of F1 with the level, or what F1 loses, with 95 % intervals",
+        ["test case", "severity", "measured"],
         rows,
     )
 
