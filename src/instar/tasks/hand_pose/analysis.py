@@ -48,9 +48,8 @@ def hand_frames(run: Run, *, judging: str = DEFAULT, objects: bool | None = Fals
     return run.cached(("hand frames", judging, objects), make)
 
 
-_NUMBERS = tuple(
-    ["severity", "r", "rho", "drop", "low", "high", "lost", "lost_low", "lost_high", "baseline", "value", "cases"]
-)
+_DROP = ("drop", "low", "high", "lost", "lost_low", "lost_high", "baseline", "value")
+_NUMBERS = ("severity", "r", "rho", *_DROP, "cases")
 
 
 def _over_cases(run: Run, judging: str) -> pl.DataFrame:
