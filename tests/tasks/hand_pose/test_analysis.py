@@ -241,7 +241,7 @@ def test_distances_in_pixels_leave_the_curve_in_sizes_of_the_hand(run: instar.Ru
 
 
 def test_nothing_to_measure(tmp_path: Path) -> None:
-    other = instar.run(mean_hand, "gamma(2)", data(count=2), out=tmp_path / "other", workers=0)
+    other = instar.run(mean_hand, "identity", data(count=2), out=tmp_path / "other", workers=0)
     with pytest.raises(ValueError, match="hand-pose DATASET"):
         hand_frames(other)
 
