@@ -4,6 +4,8 @@ The built-in skeletons are TOML files in `skeletons/`, written as a user writes 
 describes the format. Left and right are the subject's own.
 """
 
+# A long file, because a skeleton, what is checked of it and how it is written are one thing.
+
 from __future__ import annotations
 
 import re
@@ -26,7 +28,7 @@ Length = tuple[tuple[int, ...], tuple[int, ...]]
 
 _BUILT_IN = Path(__file__).parent / "skeletons"
 _Fail = Callable[[str], ValueError]
-_KEYS = ("name", "include", "landmarks", "pairs", "parts", "lengths", "spans", "groups", "edges", "default")
+_KEYS = ("name", "include", "landmarks", "pairs", "parts", "lengths", "spans", "groups", "edges", "default", "suite")
 _RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 # What can stand unquoted in a rule's spelling and in a comma list of landmarks.
 _NAME = re.compile(r"[^\W\d][\w.\-/@:]*")
@@ -63,6 +65,8 @@ class Skeleton:
     groups: Mapping[str, tuple[str, ...]]
     edges: tuple[tuple[int, int], ...]
     default: str
+    suite: str | None = None
+    """The suite for systems that answer with it when nobody names one; None: that of all poses."""
 
     def __post_init__(self) -> None:
         # One order, whatever order a mapping came in (JSON writers may sort keys): equal skeletons are
@@ -84,13 +88,12 @@ class Skeleton:
     def __reduce__(self) -> tuple[type[Skeleton], tuple[object, ...]]:
         # A read-only mapping cannot be pickled, and skeletons travel to worker processes.
         parts, groups = self.parts, dict(self.groups)
-        return Skeleton, (self.name, self.landmarks, self.pairs, parts, groups, self.edges, self.default)
+        return Skeleton, (self.name, self.landmarks, self.pairs, parts, groups, self.edges, self.default, self.suite)
 
     @cached_property
     def _hash(self) -> int:
-        return hash(
-            (self.name, self.landmarks, self.pairs, self.parts, tuple(self.groups.items()), self.edges, self.default)
-        )
+        groups = tuple(self.groups.items())
+        return hash((self.name, self.landmarks, self.pairs, self.parts, groups, self.edges, self.default, self.suite))
 
     @cached_property
     def _place(self) -> dict[str, int]:
@@ -182,6 +185,7 @@ class Skeleton:
             "groups": {name: list(members) for name, members in self.groups.items()},
             "edges": [names(edge) for edge in self.edges],
             "default": self.default,
+            **({} if self.suite is None else {"suite": self.suite}),
         }
 
     @classmethod
@@ -342,6 +346,7 @@ class _Reader:
         self.parts: dict[str, Part] = {}
         self.groups: dict[str, tuple[str, ...]] = {}
         self.edges: list[tuple[int, int]] = []
+        self.suites: set[str | None] = set()
 
     def error(self, why: str) -> ValueError:
         return ValueError(f"skeleton {self.name!r}: {why}")
@@ -375,7 +380,15 @@ class _Reader:
         if not isinstance(default, str):
             raise self.error(f"default: it takes the name of a part or group, got {default!r}")
         parts, pairs, edges = tuple(self.parts.values()), tuple(self.pairs), tuple(self.edges)
-        return Skeleton(self.name, tuple(self.landmarks), pairs, parts, self.groups, edges, default)
+        return Skeleton(self.name, tuple(self.landmarks), pairs, parts, self.groups, edges, default, self.suite())
+
+    def suite(self) -> str | None:
+        """Its own; where it is made of nothing but included skeletons that have one in common, theirs."""
+        shared = self.suites.pop() if len(self.suites) == 1 and "landmarks" not in self.d else None
+        name = self.d.get("suite", shared)
+        if name is not None and not isinstance(name, str):
+            raise self.error(f"suite: it takes the name of a suite, got {name!r}")
+        return name
 
     def read_parts(self) -> None:
         own = self.table(self.d.get("parts", {}), "parts")
@@ -428,6 +441,7 @@ class _Reader:
                 other = _built_in(source)
             except KeyError as error:
                 raise self.error(f"include: {error}") from None
+        self.suites.add(other.suite)
         dot = f"{alias}." if alias else ""
         part_names = {p.name: alias if alias and len(other.parts) == 1 else dot + p.name for p in other.parts}
         start = len(self.landmarks)

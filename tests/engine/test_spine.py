@@ -314,7 +314,7 @@ def test_a_relation_over_many_cases_is_judged_from_its_levels(photos: Path, tmp_
     assert group["rule"] == "noise(10..14) => correlation"
     assert group["target"] is None and group["cases"] == 4
     assert group["low"] <= group["r"] <= group["high"]
-    assert group["severity"] == pytest.approx(max(0, 0.9 - abs(group["r"])))
+    assert group["severity"] == pytest.approx(max(0, 0.9 - group["r"])), "severity must rise with the level"
 
 
 def test_levels_of_one_family_share_their_random_numbers() -> None:

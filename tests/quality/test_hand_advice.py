@@ -14,8 +14,9 @@ from instar.case import Case
 from instar.datasets import Dataset
 from instar.image import Image
 from instar.outputs.poses import Poses
-from instar.tasks.hand_pose.advice import ADVICE_RULES, ENOUGH, LEAST
+from instar.tasks.hand_pose.advice import ADVICE_RULES
 from instar.tasks.hand_pose.analysis import hand_comparison, hand_counts, hand_frames
+from instar.tasks.hand_pose.sentences import ENOUGH, LEAST
 from tests.perfect.test_hand_pose import (
     HANDS,
     SIZE,
@@ -109,7 +110,7 @@ def test_a_system_that_loses_dark_hands(tmp_path: Path) -> None:
     found = severity(run)
     assert found["gamma(5)"] > 0.5 and found["gamma(0.5)"] == found["motion(20, 0)"] == 0
     told = advice(run)
-    assert "dark hands" in told["dark"][0] and "strong underexposure costs 100 points" in told["dark"][0]
+    assert "dark hands" in told["dark"][0] and "strong underexposure costs 100 of 100 points" in told["dark"][0]
     assert len(told["weak"]) == 1 and "exposure" in told["weak"][0]
     assert not told.keys() & {"unseeing", "invents", "finger"}
 

@@ -34,7 +34,7 @@ from instar.analysis.slices import described, slices
 from instar.analysis.subjects import subject_columns
 from instar.engine import DEFAULT, Judging, Outcome, bound_rules, judge, stored_judging
 from instar.outputs import output_kind
-from instar.relations import BoundRule, rule
+from instar.relations import BoundRule, levels_of, rule
 from instar.spelling import unknown
 from instar.store import Manifest, Store
 from instar.suites import default_suite, suite
@@ -142,8 +142,19 @@ class Run:
         raise unknown("rule of this run", wanted, known)
 
     def rules(self) -> pl.DataFrame:
-        """One row per rule: its name (without the relation where that is the output's own), family, relation, unit."""
-        own = output_kind(self.manifest.system.kind).relation
+        """One row per rule: its name (without the relation where that is the output's own), family, relation, unit.
+
+        `over` is what it is judged over: one case, many cases, or one case as a level of a rule over many cases whose
+        answers must change with the level. A level is no rule of its own: it counts in no headline.
+        """
+        kind = self.manifest.system.kind
+        own = output_kind(kind).relation
+        bound = self.bound_rules()
+        many = [one for one in bound if one.relation.relation.over == "cases"]
+        levels, bounded = (
+            {level.id for one in many if one.relation.relation.responds is responds for level in levels_of(one, kind)}
+            for responds in (True, False)
+        )
         rows = [
             {
                 "rule": one.id,
@@ -151,9 +162,9 @@ class Run:
                 "family": " | ".join(step.family.name for step in one.transformations[0].steps),
                 "relation": one.relation.relation.name,
                 "unit": one.relation.relation.unit,
-                "over": one.relation.relation.over,
+                "over": "level" if one.id in levels - bounded else one.relation.relation.over,
             }
-            for one in self.bound_rules()
+            for one in bound
         ]
         return pl.DataFrame(
             rows, schema=dict.fromkeys(("rule", "name", "family", "relation", "unit", "over"), pl.String)
@@ -171,7 +182,7 @@ class Run:
     def panels(self) -> list[str]:
         """What a report shows besides what it shows of every run, as the suites ask for it."""
         manifest = self.manifest
-        return list(manifest.panels or default_suite(manifest.system.kind).panels)
+        return list(manifest.panels or default_suite(manifest.system.kind, manifest.header).panels)
 
     def thresholds(self, threshold: float | None = None) -> dict[str, float]:
         """Each rule's threshold: this one, else the suite's, else its relation's."""
@@ -183,6 +194,11 @@ class Run:
             own = named.get(one.id, named.get(one.left, named.get("*", relation.threshold)))
             limits[one.id] = float(own if threshold is None or fixed else threshold)
         return limits
+
+    def _limits(self, threshold: float | None = None) -> dict[str, float]:
+        """The same, of all that are rules of their own: without levels."""
+        limits = self.thresholds(threshold)
+        return {one: limits[one] for one in self.rules().filter(pl.col("over") != "level")["rule"]}
 
     def alphas(self, p: float | None) -> dict[str, float]:
         """The level of significance of every rule whose relation is a test; none where p is None."""
@@ -351,9 +367,8 @@ class Run:
         The cost is the seconds of prediction per case that the run measured.
         """
         follow_ups = {one.id: [t.id for t in one.transformations] for one in self.bound_rules()}
-        return selected(
-            self.severities(judging), self.thresholds(threshold), follow_ups, costs(self.store), share=share
-        )
+        limits = self._limits(threshold)
+        return selected(self.severities(judging), limits, follow_ups, costs(self.store), share=share)
 
     def slices(
         self, *, threshold: float | None = None, rule: str | None = None, judging: str = DEFAULT
@@ -362,10 +377,10 @@ class Run:
 
         Surest difference first; `p_corrected` takes into account how many questions were asked.
         """
-        limits = self.thresholds(threshold)
+        limits = self._limits(threshold)
         if rule is not None:
             chosen = self.rule_id(rule)
-            limits = {chosen: limits[chosen]}
+            limits = {chosen: self.thresholds(threshold)[chosen]}
         return slices(self.described(), self.severities(judging), limits)
 
     def described(self) -> pl.DataFrame:
@@ -385,9 +400,8 @@ class Run:
         group: str | None = None,
     ) -> pl.DataFrame:
         """The verdicts of the pairs with the highest severities, of all rules and cases or of one."""
-        matrix = self.severities(judging, group=group)
-        if rule is not None:
-            matrix = matrix.only([self.rule_id(rule)])
+        chosen = list(self._limits()) if rule is None else [self.rule_id(rule)]
+        matrix = self.severities(judging, group=group).only(chosen)
         if case is not None:
             if case not in matrix.cases:
                 raise unknown("case", case, self.cases()["case"])

@@ -112,6 +112,10 @@ def run_json(
         "noise": run.noise(judging).to_dicts(),
         "straying": run.straying_parts(threshold, judging=judging).to_dicts(),
         "tests": {"level": p or LEVEL, "rows": run.tests(p or LEVEL, judging=judging).to_dicts()},
+        "over_cases": [
+            {name: value for name, value in row.items() if value is not None}
+            for row in run.over_cases(judging).iter_rows(named=True)
+        ],
     }
 
 

@@ -11,6 +11,7 @@ from instar.engine.judging import Judging
 from instar.engine.plan import SOURCE, bound_rules
 from instar.outputs import Row, Schema, output_kind
 from instar.relations import BoundRelation, Evidence, Rule, levels_of
+from instar.relations.relation import NOTHING_FOUND
 from instar.spelling import nearest
 from instar.store import VERDICT, JudgingInfo, Manifest, NoRun, Store
 
@@ -174,6 +175,8 @@ def _over_cases(rule: Rule, levels: pl.DataFrame, manifest: Manifest) -> pl.Data
     empty = pl.DataFrame()
     names = tuple(t.id for t in rule.transformations)
     made_of = [level.id for level in levels_of(rule, manifest.system.kind)]
-    judged = levels.filter(pl.col("rule").is_in(made_of) & (pl.col("status") == "ok")) if levels.width else levels
+    # two empty answers are not judged by themselves, but what they miss counts in a measure of the whole dataset
+    counted = (pl.col("status") == "ok") | (pl.col("reason") == NOTHING_FOUND)
+    judged = levels.filter(pl.col("rule").is_in(made_of) & counted) if levels.width else levels
     seen = Evidence(manifest.header, empty, empty, empty, dict(bound.values), {}, judged, names)
     return bound.relation.judge(seen).with_columns(rule=pl.lit(rule.id), status=_STATUS).drop("follow_up")

@@ -97,6 +97,11 @@ class Output(Protocol):
         ...
 
     @classmethod
+    def suite_of(cls, header: Row) -> str | None:
+        """The suite for outputs with this header when nobody names one: `suite`, unless the header says otherwise."""
+        ...
+
+    @classmethod
     def subjects(cls, rows: pl.DataFrame, header: Row) -> pl.DataFrame | None:
         """What many stored outputs found, one row each: the number of the output's `row`, the box `x0`, `y0`, `x1`,
         `y1` in pixels, and the `score`. None for a kind that does not find subjects.
@@ -137,6 +142,10 @@ class OutputDefaults:
 
     def header(self) -> Row:
         return {"kind": self.kind}
+
+    @classmethod
+    def suite_of(cls, header: Row) -> str | None:
+        return cls.suite
 
     @classmethod
     def subjects(cls, rows: pl.DataFrame, header: Row) -> pl.DataFrame | None:

@@ -203,6 +203,12 @@ class Poses(OutputDefaults):
         raise TypeError(f"expected Poses (see Poses.from_array), got {type(answer).__name__}")
 
     @classmethod
+    def suite_of(cls, header: Row) -> str | None:
+        """That of the skeleton, where it names one: hands are asked other things than bodies."""
+        named: str | None = header.get("skeleton", {}).get("suite", cls.suite)
+        return named
+
+    @classmethod
     def subjects(cls, rows: pl.DataFrame, header: Row) -> pl.DataFrame:
         """Every subject with the box around its landmarks."""
         batch = PoseBatch.from_frame(rows, len(header["skeleton"]["landmarks"]))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
+from itertools import combinations, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,7 @@ from instar.outputs import Schema
 from instar.outputs.poses import Poses
 from instar.relations.pairing import DRAWS, projected
 from instar.relations.poses import HANDEDNESS, PosePairs, named_as_truth, pose_pairs
-from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
+from instar.relations.relation import EMPTY, NOTHING_FOUND, VERDICT_COLUMNS, Evidence, Relation
 from instar.skeleton import Skeleton
 from instar.spelling import Parameter
 
@@ -26,6 +28,7 @@ of their distances."""
 MEASURES: Schema = {
     **{f"{side}{name}": pl.Float64 for side in ("", "source_") for name in COUNTS},
     "reference": pl.String,
+    "exchanged": pl.String,
 }
 _HOLDING = "the hand holds an object; holding=judge takes such hands too"
 _IDENTITY = np.eye(3).ravel().tolist()
@@ -37,7 +40,8 @@ def accuracy(evidence: Evidence) -> pl.DataFrame:
     The reference is the ground truth, carried along by the change, or else the source's answer, which is then right by
     definition. A landmark of the reference is right where it lies nearer than `within`, wrong where it lies further
     away, missing where it is not found; a subject is right where the boxes of its landmarks overlap by more than `iou`.
-    Subjects that nothing in the reference answers to are wrong, and so are their landmarks.
+    Subjects that nothing in the reference answers to are wrong, and so are their landmarks. Where two limbs of the
+    skeleton (two fingers) lie where the other is expected, the kind is *exchanged*, and `exchanged` names them.
     """
     tables = []
     base = evidence.sources.filter(pl.col("repeat") == 0)
@@ -49,19 +53,28 @@ def accuracy(evidence: Evidence) -> pl.DataFrame:
         source = reference_of(evidence, as_follow_up, name)
         if follow_up is None or source is None:
             continue
-        baseline = _summed(source).rename({each: f"source_{each}" for each in COUNTS}).drop("follow_up")
+        first = _summed(source).drop("follow_up", "exchanged")
+        baseline = first.rename({each: f"source_{each}" for each in COUNTS})
         counts = _summed(follow_up).join(baseline, on="case", maintain_order="left")
         tables.append(counts.with_columns(reference=pl.lit(name)))
     if not tables:
         return pl.DataFrame(schema={**VERDICT_COLUMNS, **MEASURES})
     table = pl.concat(tables)
     nothing = (pl.col("reference") == "source") & (pl.col("source_hand_tp") == 0)
+    answers = pl.sum_horizontal(f"{side}hand_{kind}" for side in ("", "source_") for kind in ("tp", "fp"))
+    empty = (answers == 0) & (evidence.options["empty"] == "leave")
     holding = pl.col("case").is_in(_holding(evidence).implode())
+    lost = (_f1("source_") - _f1("")).clip(0.0)
     return table.with_columns(
-        severity=pl.when(~nothing & ~holding).then((_f1("source_") - _f1("")).clip(0.0)),
+        severity=pl.when(~nothing & ~holding & ~empty).then(lost),
         target=pl.lit("whole"),
-        kind=pl.lit(None, pl.String),
-        reason=pl.when(holding).then(pl.lit(_HOLDING)).when(nothing).then(pl.lit("nothing was found in the source")),
+        kind=pl.when((lost > 0) & pl.col("exchanged").is_not_null()).then(pl.lit("exchanged")),
+        reason=pl.when(holding)
+        .then(pl.lit(_HOLDING))
+        .when(empty)
+        .then(pl.lit(NOTHING_FOUND))
+        .when(nothing)
+        .then(pl.lit("nothing was found in the source")),
     ).select(*VERDICT_COLUMNS, *MEASURES)
 
 
@@ -116,10 +129,57 @@ def _summed(evidence: Evidence) -> pl.DataFrame:
     counts = counted_pairs(pairs)
     keys = pairs.follow_ups.select("case", "follow_up")
     return (
-        keys.with_columns(**{name: pl.Series(counts[name]) for name in COUNTS})
+        keys.with_columns(
+            exchanged=pl.Series(exchanged_limbs(pairs), dtype=pl.String),
+            **{name: pl.Series(counts[name]) for name in COUNTS},
+        )
         .group_by("case", "follow_up", maintain_order=True)
-        .agg(pl.col(COUNTS).sum())
+        .agg(pl.col(COUNTS).sum(), pl.col("exchanged").drop_nulls().first())
     )
+
+
+def exchanged_limbs(pairs: PosePairs) -> list[str | None]:
+    """Of each follow-up, which two limbs of a subject lie where the other is expected; None where none do.
+
+    A limb is a group of the skeleton that its edges make a chain of: a finger. Two of equal length are exchanged where
+    both lie more than a tenth of the subject's size off, and less than half as far from the other's place.
+    """
+    names: list[str | None] = [None] * pairs.follow_ups.height
+    matched = (pairs.source_subjects >= 0) & (pairs.follow_up_subjects >= 0)
+    rows = pairs.rows[matched]
+    expected = pairs.source_poses.points[pairs.source_subjects[matched]].astype(np.float64)
+    actual = pairs.follow_up_poses.points[pairs.follow_up_subjects[matched]].astype(np.float64)
+    actual[pairs.swaps[rows]] = actual[pairs.swaps[rows]][:, pairs.bones.swap]
+    actual = projected(pairs.inverses[rows], actual)
+    boxes = _boxes(expected)
+    size = np.linalg.norm(boxes[:, 2:] - boxes[:, :2], axis=1)
+
+    def gap(one: tuple[int, ...], other: tuple[int, ...]) -> Floats:
+        return np.asarray(np.linalg.norm(actual[:, one] - expected[:, other], axis=-1).mean(1))
+
+    for (a, one), (b, other) in combinations(_limbs(pairs.bones).items(), 2):
+        if len(one) != len(other):
+            continue
+        own, across = (
+            np.stack(gaps) for gaps in ((gap(one, one), gap(other, other)), (gap(one, other), gap(other, one)))
+        )
+        for row in rows[(own > size / 10).all(0) & (across < own / 2).all(0)]:
+            names[row] = names[row] or f"{a} and {b}"
+    return names
+
+
+@cache
+def _limbs(bones: Skeleton) -> Mapping[str, tuple[int, ...]]:
+    """The groups of a skeleton whose landmarks its edges join to a chain, as the group lists them."""
+    edges = {frozenset(edge) for edge in bones.edges}
+    limbs: dict[str, tuple[int, ...]] = {}
+    for name, members in bones.groups.items():
+        if not set(members) <= set(bones.landmarks):
+            continue
+        chain = tuple(bones.index(member) for member in members)
+        if len(chain) > 1 and all(frozenset(step) in edges for step in pairwise(chain)):
+            limbs[name] = chain
+    return limbs
 
 
 def counted_pairs(pairs: PosePairs) -> Mapping[str, Floats]:
@@ -165,7 +225,7 @@ def _boxes(points: Floats) -> Floats:
 RELATIONS = (
     Relation(
         "accuracy", "poses", accuracy, unit="F1 lost", threshold=0.1, grid=(0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
-        measures=MEASURES, parameters=(HANDEDNESS, *DRAWS),
+        kinds=("exchanged",), measures=MEASURES, parameters=(HANDEDNESS, *DRAWS),
         options=(
             Parameter("reference", "choice", "auto", choices=("auto", "truth", "source"),
                       help="what answers are compared with; auto: the ground truth where a case has one"),
@@ -180,6 +240,7 @@ RELATIONS = (
                       help="cases whose attribute `object` is true are left out, as in the paper, or judged"),
             Parameter("outside", "choice", "leave", choices=("leave", "keep"),
                       help="landmarks expected outside the frame are left out, or judged"),
+            EMPTY,
         ),
         help="A system finds in the follow-up what it finds in the source, measured against the ground truth "
              "where there is one.",

@@ -34,6 +34,10 @@ POOLED: dict[str, tuple[tuple[str, ...], Callable[..., Floats]]] = {
     ),
 }
 """Measures of a whole dataset by the counts they are made of, which are summed over cases first."""
+SHARES = frozenset(POOLED) - {"error"}
+"""The measures that are shares of what is right: more is better."""
+WRONGS = frozenset({"error", "severity"})
+"""The measures of what is wrong: less is better. Of other columns of verdicts nothing is known."""
 _MADE_OF = dict.fromkeys(POOLED, "accuracy")
 _MEASURE = Parameter(
     "measure",
@@ -72,6 +76,8 @@ def _levels(evidence: Evidence) -> tuple[Floats, Callable[[Floats], Floats]] | s
         base = [wide.select(f"source_{name}_{evidence.levels[0]}").to_numpy() for name in columns]
         parts = [np.concatenate([part, one], 1) for part, one in zip(parts, base, strict=True)]
     table = np.stack(parts, -1).astype(np.float64)
+    if pooled is not None:
+        table = table[table.any((1, 2))]  # nothing there and nothing found: such a case says nothing
     finite = table[np.isfinite(table)]
     table = np.where(np.isinf(table), finite.max() if len(finite) else 1.0, table)
 
@@ -88,22 +94,38 @@ def _verdict(measures: Schema, severity: float | None, reason: str | None = None
     return pl.DataFrame([{**_BASE, "severity": severity, "reason": reason, **values}], schema={**_OWN, **measures})
 
 
+def _sign(evidence: Evidence) -> float:
+    """Which way the measure goes where answers become worse: -1 for shares that are right, 1 for what is wrong.
+
+    0 where both ways are allowed, or where it is not known which way is worse.
+    """
+    measure = str(evidence.parameters["measure"])
+    if evidence.parameters["direction"] == "either":
+        return 0.0
+    return -1.0 if measure in SHARES else float(measure in WRONGS)
+
+
 def correlation(evidence: Evidence) -> pl.DataFrame:
-    """How far the measure follows the level: the shortfall of |r| below `least`."""
+    """How far the measure becomes worse in proportion to the level: the shortfall below `least` of r, in that sense.
+
+    A share of what is right must fall, an error or a severity must rise: a measure that goes the other way falls short
+    by all of `least` and its own |r|.
+    """
     levels = _levels(evidence)
     if not isinstance(levels, str) and (len(levels[0]) < 2 or len(evidence.levels) < 2):
         levels = "it takes two levels and two cases judged at all of them"
     if isinstance(levels, str):
         return _verdict(_CORRELATION, None, levels)
     table, measured = levels
-    order = np.arange(len(evidence.levels), dtype=np.float64)
+    order, sign = np.arange(len(evidence.levels), dtype=np.float64), _sign(evidence)
 
     def strength(rows: Floats) -> float:
         return pearson(order, measured(rows)[:-1])
 
     r = strength(table)
     low, high = bootstrap(table, strength)
-    rho, severity = spearman(order, measured(table)[:-1]), max(0.0, evidence.parameters["least"] - abs(r))
+    rho, least = spearman(order, measured(table)[:-1]), evidence.parameters["least"]
+    severity = max(0.0, least - (sign * r if sign else abs(r)))
     return _verdict(_CORRELATION, severity, r=r, rho=rho, low=low, high=high, cases=len(table))
 
 
@@ -111,8 +133,9 @@ def degradation(evidence: Evidence) -> pl.DataFrame:
     """How much of the measure is surely lost beyond what is allowed: the worst level decides.
 
     `drop` is the source's measure less the level's (for an error the other way round), with its 95 % interval over
-    resampled cases, each with its source and its level. Severity is what the interval's lower end exceeds `margin` by:
-    0 where the interval reaches the margin.
+    resampled cases, each with its source and its level. What is lost of a share of what is right is relative to what
+    there was to lose, the source's share: `lost`, with its interval. Severity is what the lower end of that interval
+    exceeds `margin` by: 0 where the interval reaches the margin.
     """
     levels = _levels(evidence)
     if not isinstance(levels, str) and len(levels[0]) < 2:
@@ -120,24 +143,34 @@ def degradation(evidence: Evidence) -> pl.DataFrame:
     if isinstance(levels, str):
         return _verdict(_DEGRADATION, None, levels)
     table, measured = levels
-    sign = -1.0 if evidence.parameters["measure"] in ("error", "severity") else 1.0
+    measure = str(evidence.parameters["measure"])
+    relative = measure in SHARES and evidence.parameters["of"] == "baseline"
 
     def drops(rows: Floats) -> Floats:
         values = measured(rows)
-        return np.asarray(sign * (values[-1] - values[:-1]))
+        return np.asarray((values[-1] - values[:-1]) * (-1.0 if measure in WRONGS else 1.0))
 
-    lost = drops(table)
-    if np.isnan(lost).any():
+    def shares(rows: Floats) -> Floats:
+        first = measured(rows)[-1]
+        return drops(rows) / (first if first > 0 else 1.0) if relative else drops(rows)
+
+    dropped, values = drops(table), measured(table)
+    if np.isnan(dropped).any():
         return _verdict(_DEGRADATION, None, "nothing was found on both sides at some level")
-    worst = int(np.argmax(lost))
+    if relative and values[-1] == 0:
+        return _verdict(_DEGRADATION, None, f"there was nothing to lose: {measure} of the source is 0")
+    worst = int(np.argmax(dropped))
     low, high = bootstrap(table, lambda rows: float(np.nan_to_num(drops(rows)[worst])))
-    values = measured(table)
+    lost_low, lost_high = bootstrap(table, lambda rows: float(np.nan_to_num(shares(rows)[worst])))
     return _verdict(
         _DEGRADATION,
-        max(0.0, low - evidence.parameters["margin"]),
-        drop=float(lost[worst]),
+        max(0.0, lost_low - evidence.parameters["margin"]),
+        drop=float(dropped[worst]),
         low=low,
         high=high,
+        lost=float(shares(table)[worst]),
+        lost_low=lost_low,
+        lost_high=lost_high,
         baseline=float(values[-1]),
         value=float(values[worst]),
         cases=len(table),
@@ -146,20 +179,33 @@ def degradation(evidence: Evidence) -> pl.DataFrame:
 
 # fmt: off
 _CORRELATION = {"r": pl.Float64, "rho": pl.Float64, "low": pl.Float64, "high": pl.Float64, "cases": pl.Int32}
-_DEGRADATION = {**dict.fromkeys(("drop", "low", "high", "baseline", "value"), pl.Float64), "cases": pl.Int32}
+_DEGRADATION = {
+    **dict.fromkeys(("drop", "low", "high", "lost", "lost_low", "lost_high", "baseline", "value"), pl.Float64),
+    "cases": pl.Int32,
+}
 
 RELATIONS = (
     Relation(
-        "correlation", "any", correlation, mapping=False, unit="shortfall of |r|", threshold=0.0,
-        grid=(0.0, 0.05, 0.1, 0.2, 0.5), over="cases", measures=_CORRELATION, made_of=_MADE_OF,
-        parameters=(_MEASURE, Parameter("least", "float", 0.9, low=0, high=1, help="|r| from here up is strong")),
-        help="A measure of the whole dataset rises or falls in proportion to the level.",
+        "correlation", "any", correlation, mapping=False, unit="shortfall of r", threshold=0.0,
+        grid=(0.0, 0.05, 0.1, 0.2, 0.5), over="cases", measures=_CORRELATION, made_of=_MADE_OF, responds=True,
+        parameters=(
+            _MEASURE,
+            Parameter("least", "float", 0.9, low=0, high=1, help="r from here up is strong, in the sense of direction"),
+            Parameter("direction", "choice", "worse", choices=("worse", "either"),
+                      help="worse: a share of what is right falls, an error or a severity rises; either: |r| alone, as "
+                           "for every other column"),
+        ),
+        help="A measure of the whole dataset becomes worse in proportion to the level.",
     ),
     Relation(
         "degradation", "any", degradation, mapping=False, unit="beyond the margin", threshold=0.0,
         grid=(0.0, 0.02, 0.05, 0.1, 0.2), over="cases", measures=_DEGRADATION, made_of=_MADE_OF,
-        parameters=(_MEASURE, Parameter("margin", "float", 0.05, low=0, high=1e6,
-                                        help="how much of the measure may be lost")),
+        parameters=(
+            _MEASURE,
+            Parameter("margin", "float", 0.05, low=0, high=1e6, help="how much of the measure may be lost"),
+            Parameter("of", "choice", "baseline", choices=("baseline", "whole"),
+                      help="what is lost of a share counts as a part of the source's share, or of 1"),
+        ),
         help="A measure of the whole dataset does not fall from the source's by more than a margin.",
     ),
 )

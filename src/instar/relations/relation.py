@@ -87,6 +87,8 @@ class Relation:
     """Over many cases: which relation's verdicts a measure is taken from, where that is not the output kind's own."""
     parts: Callable[[Evidence], Iterator[PartSeverities]] | None = None
     """Severities of the named parts that verdicts are made of, each for itself; None where verdicts have none."""
+    responds: bool = False
+    """Over many cases: answers must change with the level; a level by itself is no rule that can be violated."""
     marked: Callable[[Row, Row, Row], MarkedPair] | None = None
     """Marks the words of two answers: of a stored source and a stored follow-up, with the judging's options."""
     roles: Mapping[str, str] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from instar.report.compared import Comparison
 from instar.report.page import RelationPage, Report, RunPage, make_report, page
 from instar.report.panels import PanelContent
 from instar.report.section import Section
-from instar.report.sentences import headline, slice_words
+from instar.report.sentences import headline, over_cases_text, slice_words
 from instar.report.tables import markdown_lines
 from instar.report.words import count_of, interval, kinds_text, p_text, percent, severity_text
 from instar.spelling import unknown
@@ -167,10 +167,17 @@ def _run(run: RunPage, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
         yield from (f"### {panel.title}", "", *_tables(panel))
     if run.over_cases:
         rows = [
-            [row["rule"], severity_text(row["severity"]), row["unit"], severity_text(row["threshold"])]
+            [
+                row["rule"],
+                severity_text(row["severity"]),
+                row["unit"],
+                severity_text(row["threshold"]),
+                over_cases_text(row) or row["reason"] or row["status"],
+            ]
             for row in run.over_cases
         ]
-        yield from ("### Rules over many cases", "", *_table(["rule", "severity", "unit", "threshold"], rows))
+        heads = ["rule", "severity", "unit", "threshold", "measured"]
+        yield from ("### Rules over many cases", "", *_table(heads, rows))
     if len(run.unjudged):
         unjudged = run.unjudged.select("status", pl.col("reason").replace("", "–").fill_null("–"), "pairs", "rules")
         yield from (

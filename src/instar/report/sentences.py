@@ -20,7 +20,7 @@ def headline(section: Section, t: int) -> list[str]:
     whole, table, unjudged = section.whole(t), section.at(t), unjudged_words(section.judged)
     at = f"At a threshold of {section.with_unit(section.grid[t])}"
     if table.is_empty():
-        return ["The suite has no rule of this relation but identity.", *_noise(section, t)]
+        return ["The suite has no rule of this relation but identity that is judged case by case.", *_noise(section, t)]
     if not whole["judged"]:
         return [
             *(unjudged or [f"{at}, nothing was judged: no case has a severity under this relation."]),
@@ -205,12 +205,19 @@ def slice_words(row: Row) -> str:
     )
 
 
+def _of_baseline(row: Row) -> str:
+    """What was lost as a part of what there was to lose, where the two differ."""
+    if row.get("lost") is None or row["lost"] == row["drop"]:
+        return ""
+    return f", {percent(row['lost'])} of what there was ({interval(row['lost_low'], row['lost_high'])})"
+
+
 def over_cases_text(row: Row) -> str:
     """What a rule over many cases measured, with its interval."""
     if row.get("drop") is not None:
         measured = (
             f"{row['baseline']:.3f} → {row['value']:.3f}, {row['drop']:+.3f} lost "
-            f"(95 %: {row['low']:+.3f} to {row['high']:+.3f})"
+            f"(95 %: {row['low']:+.3f} to {row['high']:+.3f}){_of_baseline(row)}"
         )
     elif row.get("r") is not None:
         rho = "" if row.get("rho") is None else f", ρ = {row['rho']:.2f}"

@@ -78,8 +78,10 @@ def show_run(
     limit: int | None = None,
 ) -> None:
     """Violation rates per rule, most violated first, and per family; what was not judged and why; the worst cases."""
-    manifest, names = run.manifest, dict(run.rules().select("rule", "name").iter_rows())
+    manifest, known = run.manifest, run.rules()
+    names = dict(known.select("rule", "name").iter_rows())
     rates = run.rates(threshold, p=p, judging=judging, by=by, group=group)
+    rates = rates.join(known.filter(over="level"), on="rule", how="anti")
     over_cases = run.over_cases(judging)
     console.print(
         f"[bold]{manifest.system.name}[/] · {', '.join(manifest.suites)} · judging {judging}", highlight=False

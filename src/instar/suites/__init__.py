@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from instar.outputs import output_kind, output_kinds
+from instar.outputs import Row, output_kind, output_kinds
 from instar.registry import find, loaded_object, names
 from instar.relations import rule
 from instar.spelling import unknown
@@ -31,9 +31,13 @@ def suites() -> dict[str, Suite]:
     return {name: _named(name) for name in names("suites")}
 
 
-def default_suite(kind: str) -> Suite:
-    """The suite for a kind of output when nobody names one."""
-    name = output_kind(kind).suite
+def default_suite(kind: str, header: Row | None = None) -> Suite:
+    """The suite for a kind of output when nobody names one; its `header` may ask for another: a hand's skeleton does.
+
+    >>> default_suite("poses", {"skeleton": {"suite": "hands"}}).name
+    'hands'
+    """
+    name = output_kind(kind).suite_of(header or {})
     if name is None:
         raise unknown(
             "output kind with a suite of its own",

@@ -9,7 +9,8 @@ TASK = Task(
     __name__,
     "Hand pose: occlusion, exposure and motion blur over a whole dataset.",
     suites=dict.fromkeys(
-        ("hand-pose", "hand-pose/occlusion", "hand-pose/exposure", "hand-pose/blur", "hand-pose@paper"), ".suite:SUITES"
+        ("hands", "hand-pose", "hand-pose/occlusion", "hand-pose/exposure", "hand-pose/blur", "hand-pose@paper"),
+        ".suite:SUITES",
     ),
     panels={"hands": ".panel:PANELS"},
 )

@@ -28,6 +28,8 @@ def hand_frames(run: Run, *, judging: str = DEFAULT, objects: bool | None = Fals
     * `fingers` and `landmarks`: precision, recall, F1 and the share that is `right`, per follow-up and per group;
     * `response`: TC1, the measures with n landmarks covered, and what each step of n costs;
     * `crucial`: what a step that completes a finger costs more than any other, per step;
+    * `over_cases`: the rules over many cases: severity, r and ρ, or what dropped and which part that is of what there
+      was to lose, each with its interval;
     * `advice`: sentences, each with the numbers that it follows from.
     """
 
@@ -39,7 +41,27 @@ def hand_frames(run: Run, *, judging: str = DEFAULT, objects: bool | None = Fals
             **measure_frames(sums),
             "response": response_frame(sums),
             "crucial": crucial_frame(sums),
+            "over_cases": _over_cases(run, judging),
             "advice": advice_frame(advice_of(sums)),
         }
 
     return run.cached(("hand frames", judging, objects), make)
+
+
+_DROP = ("drop", "low", "high", "lost", "lost_low", "lost_high", "baseline", "value")
+_NUMBERS = ("severity", "r", "rho", *_DROP, "cases")
+
+
+def _over_cases(run: Run, judging: str) -> pl.DataFrame:
+    titles = run.manifest.titles
+    rows = [
+        {
+            "rule": row["rule"],
+            "title": titles.get(row["rule"], row["rule"]),
+            **{name: None if row.get(name) is None else float(row[name]) for name in _NUMBERS},
+            "reason": row["reason"],
+        }
+        for row in run.over_cases(judging).iter_rows(named=True)
+    ]
+    numbers = dict.fromkeys(_NUMBERS, pl.Float64)
+    return pl.DataFrame(rows, schema={"rule": pl.String, "title": pl.String, **numbers, "reason": pl.String})

@@ -12,17 +12,7 @@ import polars as pl
 from instar.engine import SOURCE
 from instar.report.words import percent
 from instar.stats import ends
-from instar.tasks.hand_pose.advice import (
-    LEAST,
-    LOW,
-    Advice,
-    advice_frame,
-    advice_of,
-    is_unlabelled,
-    listed,
-    looks_at_images,
-    points_text,
-)
+from instar.tasks.hand_pose.advice import advice_frame, advice_of, is_unlabelled, looks_at_images
 from instar.tasks.hand_pose.counts import HandCounts
 from instar.tasks.hand_pose.follow_ups import GROUPS
 from instar.tasks.hand_pose.measures import (
@@ -36,6 +26,7 @@ from instar.tasks.hand_pose.measures import (
     sets_of,
     sums_of,
 )
+from instar.tasks.hand_pose.sentences import LEAST, LOW, Advice, listed, points_text
 
 T = TypeVar("T")
 

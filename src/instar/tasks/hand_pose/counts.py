@@ -16,6 +16,7 @@ from instar.relations import BoundRule, Evidence, Row, pose_pairs
 from instar.relations.accuracy import counted_pairs, reference_of
 from instar.skeleton import Skeleton
 from instar.store import KEY
+from instar.tasks.hand_pose.answers import FACTS, READINGS, exchanges_of, facts_of, joined_facts, readings_of, stays_of
 from instar.tasks.hand_pose.follow_ups import TestCase, accuracy_rules, named_follow_ups
 
 Floats = npt.NDArray[np.float64]
@@ -54,6 +55,10 @@ class HandCounts:
     landmarks: tuple[str, ...]
     judged: Flags
     counts: Counts
+    facts: pl.DataFrame
+    """What is known of each answer, by case and follow-up, before anything is counted: `answers.FACTS`."""
+    readings: pl.DataFrame
+    """How many landmarks of the sources are right if answers are read in other ways: `answers.READINGS`."""
 
     @property
     def follow_ups(self) -> tuple[str, ...]:
@@ -61,8 +66,10 @@ class HandCounts:
 
     def only(self, cases: pl.Series) -> HandCounts:
         """The cases for which this is true."""
-        take = cases.to_numpy()
-        return replace(self, cases=self.cases.filter(cases), judged=self.judged[take], counts=self.counts[take])
+        take, kept = cases.to_numpy(), self.cases.filter(cases)
+        facts, readings = (each.join(kept, on="case", how="semi") for each in (self.facts, self.readings))
+        judged, counts = self.judged[take], self.counts[take]
+        return replace(self, cases=kept, judged=judged, counts=counts, facts=facts, readings=readings)
 
     def at(self, places: Sequence[int]) -> HandCounts:
         """Some of the test cases."""
@@ -122,6 +129,7 @@ def _counted(run: Run, judging: str) -> HandCounts:
         groups.setdefault(rule.relation.id, []).append(rule)
     options: Row = {}
     blocks: list[tuple[pl.DataFrame, Counts]] = []
+    facts, readings = [pl.DataFrame(schema=FACTS)], [pl.DataFrame(schema=READINGS)]
     for part in chunks(run.store):
         rows, cases = run.store.predictions(_COLUMNS, where=part), run.store.cases(where=part)
         for number, members in enumerate(groups.values()):
@@ -129,13 +137,16 @@ def _counted(run: Run, judging: str) -> HandCounts:
             follow_ups = whole.follow_ups if number else _with_source(whole)
             blocks += [_block(whole, follow_ups, name, test_cases, landmarks) for name in ("truth", "source")]
             options = whole.options
+            known = facts_of(whole, follow_ups), stays_of(whole), exchanges_of(whole, follow_ups)
+            facts.append(joined_facts(known).cast(FACTS))  # type: ignore[arg-type]
+            readings += [] if number else [readings_of(whole, follow_ups.filter(pl.col("follow_up") == SOURCE))]
     keys = pl.concat([keys for keys, _ in blocks])
     cases = _cases(run, keys)
     counts, judged = _placed(keys, np.concatenate([values for _, values in blocks]), cases, len(test_cases))
     hands = CountColumns.of(counts[:, 0], len(landmarks)).hands
     judged[(cases["reference"] == "source").to_numpy() & (hands[:, 0] == 0)] = False
     cases = cases.with_columns(empty=pl.col("empty").fill_null(pl.Series(hands.sum(1) == 0)))
-    return HandCounts(options, cases, test_cases, landmarks, judged, counts)
+    return HandCounts(options, cases, test_cases, landmarks, judged, counts, pl.concat(facts), pl.concat(readings))
 
 
 def _cases(run: Run, keys: pl.DataFrame) -> pl.DataFrame:

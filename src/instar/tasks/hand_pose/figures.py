@@ -30,7 +30,15 @@ from instar.tasks.hand_pose.counts import FINGERS
 from instar.tasks.hand_pose.follow_ups import GROUPS, RESPONSE
 from instar.tasks.hand_pose.measures import LOST
 
-SERIES = {SOURCE: "ink", "occlusion": "orange", "exposure": "yellow", "blur": "blue", "other": "pink"}
+SERIES = {
+    SOURCE: "ink",
+    "occlusion": "orange",
+    "exposure": "yellow",
+    "blur": "blue",
+    "geometry": "green",
+    "colour": "violet",
+    "other": "pink",
+}
 """What is drawn of the groups of test cases, in this order and in these colours."""
 _RUNS = ("blue", "orange", "green", "pink", "yellow", "sky", "violet")
 _LOST_ROOM = 100

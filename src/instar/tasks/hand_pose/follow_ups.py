@@ -7,14 +7,29 @@ from dataclasses import dataclass
 
 from instar.analysis import Run
 from instar.engine import SOURCE
-from instar.relations import BoundRule, levels_of
+from instar.relations import BoundRule, bound_relation, levels_of
+from instar.spelling import Call
 from instar.transforms import Transformation
 
-GROUPS = {"occlusion": "a covered finger", "exposure": "exposure", "blur": "motion blur", "other": "other changes"}
+GROUPS = {
+    "occlusion": "a covered finger",
+    "exposure": "exposure",
+    "blur": "motion blur",
+    "geometry": "a moved frame",
+    "colour": "another skin",
+    "other": "other changes",
+}
 """The test cases that must cost next to nothing, by what they change."""
 RESPONSE = "response"
 """The group of TC1, which must cost something: the levels of what is covered."""
-_GROUP_OF_FAMILY = {"discs": RESPONSE, "finger_discs": "occlusion", "gamma": "exposure", "motion": "blur"}
+_GROUP_OF_FAMILY = {
+    "discs": RESPONSE,
+    "finger_discs": "occlusion",
+    "gamma": "exposure",
+    "motion": "blur",
+    "filtered": "colour",
+    **dict.fromkeys(("mirror", "rotation", "rotate90", "shift", "crop", "pad", "stretch", "shear"), "geometry"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +47,15 @@ class TestCase:
 
 
 def accuracy_rules(run: Run) -> dict[str, BoundRule]:
-    """The first rule of each follow-up that says how much of the hands is found."""
+    """The rule of each follow-up that says how much of the hands is found; made where it is asked something else."""
     rules: dict[str, BoundRule] = {}
+    accuracy = bound_relation(Call("accuracy"))
     for rule in run.bound_rules():
-        if rule.relation.relation.name == "accuracy":
-            rules.setdefault(rule.transformations[0].id, rule)
+        relation, change = rule.relation.relation, rule.transformations[0]
+        if relation.name == "accuracy":
+            rules.setdefault(change.id, rule)
+        elif relation.output == "poses" and relation.over == "case" and change.steps[0].family.name != "identity":
+            rules.setdefault(change.id, BoundRule((change,), accuracy, change.id))
     return rules
 
 
@@ -52,11 +71,11 @@ def _titles(run: Run) -> dict[str, str]:
     manifest = run.manifest
     titles: dict[str, str] = {}
     for rule in run.bound_rules():
-        title = manifest.titles.get(rule.id)
+        title = manifest.titles.get(rule.id, manifest.titles.get(rule.left))
         over_cases = rule.relation.relation.over == "cases"
         levels: Sequence[BoundRule] = levels_of(rule, manifest.system.kind) if over_cases else [rule]
         for level in levels if title is not None else ():
-            if level.relation.relation.name == "accuracy":
+            if level.relation.relation.output == "poses":
                 changed = level.transformations[0].id
                 titles.setdefault(changed, f"{title}: {changed}" if len(levels) > 1 else str(title))
     return titles

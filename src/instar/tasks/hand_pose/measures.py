@@ -79,6 +79,10 @@ class Sums:
         """What some test cases together lose of a measure."""
         return self.values(measure, which, base=True) - self.values(measure, which)
 
+    def part_lost(self, measure: str, which: Sequence[int]) -> Floats:
+        """The same as a part of what there was to lose; NaN where there was nothing."""
+        return _ratio(self.lost(measure, which), self.values(measure, which, base=True))
+
     def group(self, name: str) -> list[int]:
         return [place for place, each in enumerate(self.counts.test_cases) if each.group == name]
 

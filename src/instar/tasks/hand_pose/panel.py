@@ -11,7 +11,8 @@ from instar.engine import SOURCE
 from instar.report.compared import run_names
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
-from instar.report.words import interval, percent
+from instar.report.sentences import over_cases_text
+from instar.report.words import interval, percent, severity_text
 from instar.store import Row
 from instar.tasks.hand_pose.analysis import hand_comparison, hand_counts, hand_frames
 from instar.tasks.hand_pose.counts import HandCounts
@@ -24,7 +25,7 @@ from instar.tasks.hand_pose.figures import (
     response_curves,
     run_bars,
 )
-from instar.tasks.hand_pose.follow_ups import GROUPS, RESPONSE
+from instar.tasks.hand_pose.follow_ups import GROUPS, RESPONSE, accuracy_rules
 
 Frames = Mapping[str, pl.DataFrame]
 
@@ -32,9 +33,15 @@ _SHARES = ("hand_precision", "hand_recall", "hand_f1", "precision", "recall", "f
 _UNITS = {"part": "sizes of the hand", "box": "sizes of its box", "image": "image diagonals", "pixels": "pixels"}
 
 
+def _relation(run: Run) -> str | None:
+    """The relation that hands are shown under: `accuracy`, else the first that is about poses; None where none is."""
+    names = list(run.grids()) if accuracy_rules(run) else []
+    return "accuracy" if "accuracy" in names else next(iter(names), None)
+
+
 def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | None:
-    """What is shown of one run, under the relation `accuracy`."""
-    if section.relation != "accuracy":
+    """What is shown of one run."""
+    if section.relation != _relation(run):
         return None
     frames, counts = hand_frames(run, judging=judging), hand_counts(run, judging)
     if frames["measures"]["value"].is_null().all():
@@ -51,7 +58,7 @@ def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | Non
 
 def _of_runs(runs: Sequence[Run], names: Sequence[str], section: Section, judging: str) -> PanelContent | None:
     """The same of several runs beside each other, and which of them to prefer for what."""
-    if section.relation != "accuracy":
+    if section.relation != _relation(runs[0]):
         return None
     counts = {name: hand_counts(run, judging) for name, run in zip(names, runs, strict=True)}
     frames = hand_comparison(counts)
@@ -62,7 +69,7 @@ def _of_runs(runs: Sequence[Run], names: Sequence[str], section: Section, judgin
 
 def _printed(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
     """Tables II and III, what each test case costs and the advice, of one run or of several."""
-    if "accuracy" not in runs[0].grids():
+    if _relation(runs[0]) is None:
         return None
     counts = [hand_counts(run, judging) for run in runs]
     if len(runs) == 1:
@@ -81,6 +88,7 @@ def _tables_of_run(frames: Frames, counts: HandCounts) -> list[Table]:
         _costs(frames["measures"], counts),
         _finger_shares(frames["fingers"]),
         _crucial(frames["crucial"]),
+        _relations(frames["over_cases"]),
     ]
     return [table for table in tables if table.rows]
 
@@ -243,6 +251,19 @@ def _crucial(table: pl.DataFrame) -> Table:
         "TC1, crucial points: what one more covered landmark costs in points, where it completes a finger (5, 9, "
         "13, 17, 21) and elsewhere, and the difference with its 95 % interval",
         ["measure", "cases", "completing", "elsewhere", "difference"],
+        rows,
+    )
+
+
+def _relations(table: pl.DataFrame) -> Table:
+    """The rules over many cases, with what they measured and its interval."""
+    rows = [
+        [row["title"], severity_text(row["severity"]), over_cases_text(row) or row["reason"] or "–"]
+        for row in table.with_columns(pl.col("cases").cast(pl.Int64)).iter_rows(named=True)
+    ]
+    return Table(
+        "Rules over all cases: severity 0 is kept; r and ρ of F1 with the level, or what F1 loses, with 95 % intervals",
+        ["test case", "severity", "measured"],
         rows,
     )
 

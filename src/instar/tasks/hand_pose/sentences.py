@@ -1,0 +1,91 @@
+"""A sentence of advice, its numbers in words, and what counts as much, little or sure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from instar.report.words import rate_text
+from instar.stats import ends, wilson
+from instar.tasks.hand_pose.measures import Floats, Sums
+
+LEAST = 10
+"""Cases below which nothing is said: intervals of fewer are too narrow to be trusted, or too wide to say anything."""
+ENOUGH = 60
+"""Cases below which nothing is called robust: what befalls one case in twenty may not be among fewer, and resampling
+cannot know of what it has not seen."""
+SOME = 3
+"""Cases that are enough for what is plain: no answer at all, or every landmark right once it is read otherwise."""
+HIGH, LOW, FAR, NONE = 0.8, 0.5, 0.3, 0.2
+"""A measure from here up is high, below here low; so much less is far less; so little is next to nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A sentence, the name of the rule that it comes from, and the numbers that it follows from."""
+
+    ground: str
+    says: str
+    because: str
+
+
+class Loss(NamedTuple):
+    """What a test case loses of a measure: as a part of what there was to lose, and in points of the baseline."""
+
+    part: Floats
+    points: Floats
+    baseline: Floats
+
+
+def loss_of(sums: Sums, measure: str, place: int) -> Loss:
+    baseline = sums.values(measure, [place], base=True)
+    points = sums.lost(measure, [place])
+    return Loss(sums.part_lost(measure, [place]), points, baseline)
+
+
+def is_above(values: Floats, limit: float) -> bool:
+    """Surely above."""
+    return bool(ends(values[1:])[0] > limit)
+
+
+def is_below(values: Floats, limit: float) -> bool:
+    """Surely below."""
+    return bool(ends(values[1:])[1] < limit)
+
+
+def share_text(values: Floats) -> str:
+    """A share with its interval: 50 % (25–75)."""
+    return rate_text(float(values[0]), *map(float, ends(values[1:])))
+
+
+def hits_text(hits: int, count: int) -> str:
+    """So many of so many, as a share with its interval."""
+    return rate_text(hits / count, *wilson(hits, count))
+
+
+def points_text(difference: float, low: float, high: float, unit: str) -> str:
+    """A difference of shares with its interval: 12 points (3 to 20)."""
+    return f"{round(100 * difference)}{unit and f' {unit}'} ({round(100 * low)} to {round(100 * high)})"
+
+
+def points_of(values: Floats, unit: str) -> str:
+    low, high = map(float, ends(values[1:]))
+    return points_text(float(values[0]), low, high, unit)
+
+
+def costs_text(losses: Mapping[str, Loss], measure: str = "F1") -> str:
+    """What some test cases cost of what there was to lose, strongest first: 47 of 72 points (22 to 76)."""
+    ranked = sorted(losses.items(), key=lambda each: -each[1].points[0])
+    texts = []
+    for place, (title, loss) in enumerate(ranked):
+        low, high = (round(100 * float(end)) for end in ends(loss.points[1:]))
+        unit = "" if place else f" points of {measure}"
+        amount = f"{round(100 * float(loss.points[0]))} of {round(100 * float(loss.baseline[0]))}{unit}"
+        texts.append(f"{title} {'' if place else 'costs '}{amount} ({low} to {high})")
+    return ", ".join(texts)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
