@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 
 from instar.analysis.parts import PartMatrix, straying_parts

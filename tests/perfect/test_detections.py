@@ -81,19 +81,9 @@ FLAWLESS: dict[str, tuple[Callable[[Look], Detections], bool]] = {
     "with masks": (with_masks, True),
 }
 """Detectors, and whether the same image always has the same answer."""
-WAITING = {
-    "boxes beyond the frame": "the relation detections cuts only the expected box at the frame",
-    "with wobbling scores": "the relation detections has no margin of score",
-    "without small rests": "the relation detections asks about what hardly stays in the frame",
-}
 
 
-def marked(name: str) -> object:
-    marks = [pytest.mark.xfail(strict=True, reason=WAITING[name])] if name in WAITING else []
-    return pytest.param(name, marks=marks)
-
-
-@pytest.mark.parametrize("name", [marked(name) for name in FLAWLESS])
+@pytest.mark.parametrize("name", FLAWLESS)
 @pytest.mark.parametrize("annotated", [False, True])
 def test_a_flawless_detector_is_not_accused(name: str, annotated: bool, tmp_path: Path) -> None:
     answer, deterministic = FLAWLESS[name]
@@ -108,7 +98,6 @@ def test_a_flawless_detector_is_not_accused(name: str, annotated: bool, tmp_path
     assert run.verdicts().filter(pl.col("status") == "error").is_empty()
 
 
-@pytest.mark.xfail(strict=True, reason="the relation detections takes nothing found twice for a success")
 def test_a_silent_detector_is_not_called_clean(tmp_path: Path) -> None:
     """It is useless, and no rule has anything to say about it."""
     system = detector(lambda seen: seen.answer(keep=np.zeros(len(seen.boxes), bool)))

@@ -272,10 +272,6 @@ FAULTS = {
 }
 
 
-WAITING = {"doubled when blurred": "the relation detections does not tell doubled objects from invented ones yet"}
-"""Faults that are caught, but by another word than theirs."""
-
-
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], instar.Run]:
     """A run of the suite, made once per fault; the right detector is `right`."""
@@ -298,13 +294,7 @@ def violated(run: instar.Run) -> pl.DataFrame:
     return run.verdicts().filter((pl.col("severity") > 0) & (pl.col("severity") >= limit))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.xfail(strict=True, reason=WAITING[name])] if name in WAITING else [])
-        for name in FAULTS
-    ],
-)
+@pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_caught_and_named(name: str, runs: Callable[[str], instar.Run]) -> None:
     fault, run = FAULTS[name], runs(name)
     if fault.kind == "error":

@@ -54,9 +54,9 @@ INSERTED = tuple(f"insert({overlap:g}) => {relation}" for overlap in OVERLAPS fo
 
 SUITES: Mapping[str, Callable[[], Suite]] = {
     name: partial(
-        listed_suite, name, tuple(rules), help, "caption", panels=("captions",), options=options, titles=titles
+        listed_suite, name, tuple(rules), help, "caption", panels=("captions",), options=options, purposes=purposes
     )
-    for name, rules, help, options, titles in (
+    for name, rules, help, options, purposes in (
         ("captions", CAPTIONS, "Instar's own: inserted objects, light, focus, size, compression.", {}, CAPTIONS),
         ("meta-ic", INSERTED, "MetaIC: an object is inserted, at four intervals of overlap.", {}, {}),
         ("meta-ic@paper", INSERTED, "MetaIC, as the original's code for a commercial captioner.", PAPER_JUDGING, {}),

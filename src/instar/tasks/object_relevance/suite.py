@@ -92,7 +92,7 @@ def each() -> tuple[str, ...]:
 def own_suite() -> Suite:
     """The suite of our own for detections."""
     help = "Detectors: place, size, light, compression, noise and colour, and whether each object is found for itself."
-    suite = listed_suite("detections", tuple(PURPOSES), help, "detections", panels=("objects",))
+    suite = listed_suite("detections", tuple(PURPOSES), help, "detections", panels=("objects",), purposes=PURPOSES)
     return replace(suite, thresholds={rule.id: LIMIT for rule in suite.rules if rule.relation is None})
 
 
