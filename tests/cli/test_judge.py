@@ -17,7 +17,10 @@ def test_it_asks_again_without_inference(typed: Type, done: Path) -> None:
     values = json.loads(judged.stdout)
     assert values["judging"] == "confidence=0.9"
     assert [(option["name"], option["value"], option["default"]) for option in values["options"]] == [
-        ("confidence", 0.9, 0.5)
+        ("confidence", 0.9, 0.5),
+        ("margin", 0.2, 0.2),
+        ("share", 0.5, 0.5),
+        ("empty", "leave", "leave"),
     ]
     assert {path: path.stat().st_mtime_ns for path in (done / "predictions").iterdir()} == before
     assert "judging confidence=0.9" in typed("show", done, "--judging", "confidence=0.9").stdout
@@ -28,8 +31,8 @@ def test_without_a_choice_it_lists_the_options(typed: Type, poses: Path) -> None
     assert judged.code == 0, judged.stderr
     assert "judging default" in judged.stdout
     assert "aggregate=median text, median by default (poses)" in judged.words
-    assert "normaliser=part one of part, box, image, pixels, part by default (poses)" in judged.words
-    assert "confidence=0 a number from 0 to 1, 0 by default (poses)" in judged.words
+    assert "normaliser=body one of body, part, box, image, pixels, body by default (poses)" in judged.words
+    assert "confidence=0.5 a number from 0 to 1, 0.5 by default (poses)" in judged.words
 
 
 def test_values_of_every_kind(typed: Type, poses: Path) -> None:
@@ -54,7 +57,7 @@ def test_values_of_every_kind(typed: Type, poses: Path) -> None:
         ("POSES", "aggregat=max", "did you mean 'aggregate'?"),
         ("POSES", "aggregate=bogus", "median, mean, max, min, median+mean, or a quantile from 0 to 1"),
         ("POSES", "landmarks=lft_arm", "unknown landmark group 'lft_arm'"),
-        ("POSES", "normaliser=parts", "it takes one of part, box, image, pixels; did you mean 'part'?"),
+        ("POSES", "normaliser=parts", "it takes one of body, part, box, image, pixels; did you mean 'part'?"),
         ("RUN", "confidence=2", "confidence=2 is not allowed; it takes a number from 0 to 1"),
         ("RUN", "confidence=much", "confidence=much is not allowed; it takes a number from 0 to 1"),
         ("RUN", "confidence=0,5", 'confidence="0,5" is not allowed; it takes a number from 0 to 1'),

@@ -209,7 +209,7 @@ def _in_one_place(points: Floats, sizes: Floats) -> Flags:
     """Which subjects (subjects, landmarks, 2) show three landmarks or more, all in one place of their frame."""
     near = ONE_PLACE * np.hypot(sizes[:, 0], sizes[:, 1])
     first, last = points[:, 0], points[:, -1]
-    together = ~(np.abs(first - last).max(1) > near)  # two that are apart are enough, of nearly everybody
+    together: Flags = ~(np.abs(first - last).max(1) > near)  # two that are apart are enough, of nearly everybody
     some = np.flatnonzero(together)
     shown = (~np.isnan(points[some, :, 0])).sum(1)
     together[some] = (diagonals(points[some]) < near[some]) & (shown > 2)
