@@ -82,15 +82,23 @@ class Segmentation(OutputDefaults):
         return carried_cells(self.cells, self.warp.then(other.warp.inverse))
 
     def shapes(self, target: str | None = None) -> list[Shape]:
-        """The outlines of every class, or of the target's alone, with their names."""
+        """The outlines of every class, or of the target's alone, with their names.
+
+        What surrounds everything else is named and has no outline: it would tint the whole picture.
+        """
         shapes: list[Shape] = []
+        whole = self.cells.shape[::-1]
         for number, name in enumerate(self.names):
             if target not in (None, "whole", name):
                 continue
             mask = (self.cells == number).astype(np.uint8)
             outlines, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
             large = [outline for outline in outlines if len(outline) > 2]
-            shapes += [Shape("polygon", self.warp.points(outline.reshape(-1, 2) + 0.5)) for outline in large]
+            shapes += [
+                Shape("polygon", self.warp.points(outline.reshape(-1, 2) + 0.5))
+                for outline in large
+                if cv2.boundingRect(outline)[2:] != whole
+            ]
             if large:
                 widest = max(large, key=len).reshape(-1, 2)
                 shapes.append(Shape("text", self.warp.points(widest[[0]] + 0.5), name))
@@ -127,7 +135,7 @@ class Segmentation(OutputDefaults):
     def accept(cls, answer: object, input: Input) -> Segmentation:
         """An instance, also one whose image size was not known, or the zones of a segmenter."""
         if isinstance(answer, Zones):
-            return _of_zones(answer)
+            return _of_zones(Zones.accept(answer, input))
         if not isinstance(answer, cls):
             raise TypeError(f"expected a Segmentation (see Segmentation.from_classes), got {type(answer).__name__}")
         if answer.warp.target == input.size:
