@@ -91,7 +91,7 @@ def test_the_whole_metric_of_the_original() -> None:
     shift = np.zeros((33, 2))
     shift[17:, 1] = 40
     paper: dict[str, Any] = dict(suite("met-pose@paper").options)
-    assert paper == {"aggregate": "median+mean", "outside": "keep", "space": "normalised"}
+    assert {"aggregate": "median+mean", "outside": "keep", "space": "normalised"}.items() <= paper.items()
     assert severity(shift) == 0
     # 34 values: 17 of 0, the mean 16/33 · 2, 16 of 2; the middle two are 0 and the mean
     assert severity(shift, **paper) == pytest.approx(16 / 33, rel=1e-5)

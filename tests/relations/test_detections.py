@@ -10,13 +10,14 @@ import pytest
 
 from instar import Detections
 from instar.relations import Evidence, own_equivariance
+from instar.relations.relation import NOTHING_FOUND
 
 SIZE = (100, 100)
 SHIFT = np.array([[1.0, 0, 60], [0, 1, 0], [0, 0, 1]])
 
 
 def verdicts(
-    source: Detections, *follow_ups: Detections, matrix: np.ndarray | None = None, confidence: float = 0.5
+    source: Detections, *follow_ups: Detections, matrix: np.ndarray | None = None, **options: Any
 ) -> dict[str, dict[str, Any]]:
     """The verdicts by target of a source and the draws of one follow-up."""
     bound = own_equivariance("detections")
@@ -33,7 +34,7 @@ def verdicts(
         frame("source", (source,)),
         frame("moved", follow_ups),
         dict(bound.values),
-        {"confidence": confidence},
+        {p.name: p.default for p in bound.relation.options} | options,
     )
     return {row["target"]: row for row in bound.relation.judge(evidence).iter_rows(named=True)}
 
@@ -71,11 +72,22 @@ def test_boxes_are_cut_at_the_frame_and_objects_outside_it_are_not_judged() -> N
     assert (judged["1"]["severity"], judged["1"]["reason"]) == (None, "the object was carried out of the frame")
 
 
-def test_nothing_on_either_side_is_a_verdict_of_the_whole() -> None:
-    assert verdicts(boxes(), boxes())["whole"]["severity"] == 0
+def test_nothing_on_either_side_is_not_judged_and_zero_where_a_paper_counted_it() -> None:
+    judged = verdicts(boxes(), boxes())["whole"]
+    assert (judged["severity"], judged["reason"]) == (None, NOTHING_FOUND)
+    kept = verdicts(boxes(), boxes(), empty="keep")["whole"]
+    assert (kept["severity"], kept["reason"]) == (0, None)
     unsure = boxes((0, 0, 10, 10), scores=[0.4])
     assert set(verdicts(unsure, unsure)) == {"whole"}
     assert set(verdicts(unsure, unsure, confidence=0.3)) == {"0"}
+
+
+def test_nothing_found_in_two_of_three_draws_outvotes_what_was_invented_in_one() -> None:
+    extra = boxes((50, 50, 60, 60))
+    judged = verdicts(boxes(), boxes(), extra, boxes())["whole"]
+    assert (judged["severity"], judged["reason"]) == (0, None)
+    assert verdicts(boxes(), extra, extra, boxes())["whole"]["kind"] == "invented"
+    assert verdicts(boxes(), boxes(), boxes(), boxes())["whole"]["reason"] == NOTHING_FOUND
 
 
 def test_of_several_draws_the_median_counts_and_what_was_invented_in_one_of_three_does_not() -> None:

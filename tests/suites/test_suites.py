@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from instar.relations import own_equivariance, rule
-from instar.suites import Suite, default_suite, suite, suites
+from instar.suites import Suite, default_suite, listed_suite, suite, suites
+from instar.suites.suite import joined
 from instar.transforms import Transformation
 
 COUNTS = {
@@ -133,7 +134,18 @@ def test_paper_mode_spells_the_original_s_behaviour() -> None:
         "filtered(colour_channels((0.9, 1.1, 1.1), overflow=wrap), skin)",
     } < paper
     assert not [text for text in paper if "motion(11, 40" in text or text == "rotation(5)"]
-    assert suite("met-pose@paper").options == {"aggregate": "median+mean", "outside": "keep", "space": "normalised"}
+    assert suite("met-pose@paper").options == {
+        "aggregate": "median+mean",
+        "outside": "keep",
+        "space": "normalised",
+        "empty": "keep",
+    }
+
+
+def test_purposes_say_what_rules_are_for_and_survive_a_join() -> None:
+    one = listed_suite("a", ["gamma(0.50)"], "", "poses", purposes={"gamma(0.50)": "light"})
+    assert one.purposes == {"gamma(0.5)": "light"}
+    assert joined([one, suite("mirror(h)")], name="b").purposes == {"gamma(0.5)": "light"}
     known = {option.name: option for option in own_equivariance("poses").relation.options}
     for name, value in suite("met-pose@paper").options.items():
         known[name].check(value, "met-pose@paper")

@@ -47,7 +47,7 @@ def suites(
     name: Annotated[str | None, typer.Argument(metavar="[SUITE]", help="List the rules of this suite.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List the suites, or the rules of one.
+    """List the suites, or the rules of one, with what each is for where the suite says so.
 
     Examples:
 
@@ -65,9 +65,12 @@ def suites(
     spellings = [rule.id for rule in chosen.rules]
     if as_json:
         judging = {"judging": dict(chosen.options), "thresholds": dict(chosen.thresholds)}
-        print_json({"name": chosen.name, "help": chosen.help, "rules": spellings, **judging})
+        purposes = dict(chosen.purposes)
+        print_json({"name": chosen.name, "help": chosen.help, "rules": spellings, "purposes": purposes, **judging})
     else:
-        print("\n".join(spellings))
+        width = max(map(len, spellings))
+        for spelling in spellings:
+            print(f"{spelling:{width}}  {chosen.purposes.get(spelling, '')}".rstrip())
 
 
 def systems(as_json: Json = False) -> None:

@@ -9,7 +9,7 @@ import polars as pl
 from instar.outputs import Row
 from instar.outputs.detections import Detections
 from instar.relations.pairing import DRAWS, paired, per_pair, projected
-from instar.relations.relation import Evidence, Relation
+from instar.relations.relation import EMPTY, NOTHING_FOUND, Evidence, Relation
 from instar.spelling import Parameter
 from instar.warp import boxes_iou
 
@@ -40,6 +40,8 @@ def detections(evidence: Evidence) -> pl.DataFrame:
         inner = np.clip(expected, 0, [*size, *size])
         gone = ((inner[:, 2:] - inner[:, :2]) <= 0).any(1)
         rows += _object_verdicts(number, source_objects, follow_up_objects, inner, gone)
+        if not len(source_objects) and not len(follow_up_objects):
+            rows.append(_peace(number, evidence.options["empty"]))
     return per_pair(rows, follow_ups, MEASURES)
 
 
@@ -68,10 +70,15 @@ def _object_verdicts(row: int, source: Detections, follow_up: Detections, expect
             own |= {"severity": 1.0 - overlap, "iou": overlap}
         verdicts.append(own)
     extra = len(follow_up) - len(match)
-    if extra or not len(source):
-        whole = {"severity": 1.0, "kind": "invented"} if extra else {"severity": 0.0}
-        verdicts.append({**base, "target": "whole", "invented": extra, **whole})
+    if extra:
+        verdicts.append({**base, "target": "whole", "invented": extra, "severity": 1.0, "kind": "invented"})
     return verdicts
+
+
+def _peace(row: int, empty: str) -> Row:
+    """The verdict about two empty answers."""
+    judged = {"severity": 0.0, "reason": None} if empty == "keep" else {"severity": None, "reason": NOTHING_FOUND}
+    return {"row": row, "target": "whole", "kind": None, "iou": None, "lost": 0, "invented": 0, **judged}
 
 
 # fmt: off
@@ -80,7 +87,10 @@ RELATIONS = (
         "detections", "detections", detections, unit="1 − IoU of the matched box", threshold=0.5,
         grid=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.0), kinds=("lost", "invented", "class"), measures=MEASURES,
         parameters=DRAWS,
-        options=(Parameter("confidence", "float", 0.5, low=0, high=1, help="detections below this are not there"),),
+        options=(
+            Parameter("confidence", "float", 0.5, low=0, high=1, help="detections below this are not there"),
+            EMPTY,
+        ),
         help="Boxes move as the image was moved, and keep their class.",
     ),
 )

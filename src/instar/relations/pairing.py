@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.outputs import Row, Schema
-from instar.relations.relation import VERDICT_COLUMNS, Evidence
+from instar.relations.relation import NOTHING_FOUND, VERDICT_COLUMNS, Evidence
 from instar.spelling import Parameter
 
 Floats = npt.NDArray[np.float64]
@@ -101,14 +101,20 @@ def over_draws(verdicts: pl.DataFrame, keys: pl.DataFrame, measures: Schema) -> 
     """One verdict per target over all draws and repeats: the median severity.
 
     The median of three is at least t exactly when two of three are: a majority vote at every threshold.
-    A target missing from a draw (nothing was invented there) counts as 0 in it. Kind and measures are those
-    of the worst draw.
+    A target missing from a draw (nothing was invented there) counts as 0 in it, and so does one of which nothing was
+    found in either image, unless that is so in every draw. Kind and measures are those of the worst draw.
     """
     columns = [*VERDICT_COLUMNS, *measures]
     if not keys.select((pl.col("draw") + pl.col("repeat") > 0).any()).item():
         return verdicts.select(columns)
     group = ["case", "follow_up", "target"]
     tries = keys.group_by("case", "follow_up").len("tries")
+    empty = pl.col("severity").is_null() & (pl.col("reason") == NOTHING_FOUND)
+    some = pl.col("severity").is_not_null().any().over(group)
+    verdicts = verdicts.with_columns(
+        pl.when(empty & some).then(0.0).otherwise(pl.col("severity")).alias("severity"),
+        pl.when(empty & some).then(None).otherwise(pl.col("reason")).alias("reason"),
+    )
     worst_first = verdicts.sort("severity", descending=True, nulls_last=True, maintain_order=True)
     merged = worst_first.group_by(group, maintain_order=True).agg(
         pl.col("severity").alias("all"), pl.all().exclude([*group, "severity"]).first()

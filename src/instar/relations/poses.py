@@ -14,7 +14,7 @@ import polars as pl
 from instar.outputs import Row
 from instar.outputs.poses import PoseBatch, Poses
 from instar.relations.pairing import DRAWS, aggregated, matrices_of, over_draws, paired, projected
-from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
+from instar.relations.relation import EMPTY, NOTHING_FOUND, VERDICT_COLUMNS, Evidence, Relation
 from instar.skeleton import Part, Skeleton
 from instar.spelling import Parameter
 from instar.warp import inside
@@ -38,8 +38,8 @@ def poses(evidence: Evidence) -> pl.DataFrame:
     pairs = pose_pairs(evidence)
     if pairs.follow_ups.is_empty():
         return pl.DataFrame(schema={**VERDICT_COLUMNS, **MEASURES})
-    verdicts = [_whole(_invented(pairs), pairs.source_poses.counts[pairs.source_of])]
-    verdicts += [_part_verdicts(errors, pairs.bones, evidence.options["aggregate"]) for errors in pairs.errors()]
+    verdicts = [_whole(_invented(pairs), pairs.source_poses.counts[pairs.source_of], evidence.options)]
+    verdicts += [_part_verdicts(errors, pairs.bones, evidence.options) for errors in pairs.errors()]
     keys = pairs.follow_ups.select("case", "follow_up", "draw", "repeat").with_row_index("row")
     return over_draws(pl.concat(verdicts).join(keys, on="row", maintain_order="left"), keys, MEASURES)
 
@@ -352,17 +352,18 @@ def _invented(pairs: PosePairs) -> Ints:
     return np.bincount(rows[shown.any(1)], minlength=len(pairs.follow_ups))
 
 
-def _whole(invented: Ints, expected: Ints) -> pl.DataFrame:
-    """Verdicts about the whole: what was invented, and the peace of two empty answers."""
+def _whole(invented: Ints, expected: Ints, options: Row) -> pl.DataFrame:
+    """Verdicts about the whole: what was invented, and two empty answers."""
     rows = np.flatnonzero((invented > 0) | (expected == 0))
     extra = invented[rows] > 0
     nothing = np.full(len(rows), -1)
+    kept = options["empty"] == "keep"
     return _verdicts(
         rows,
         target=_named(["whole"], np.zeros(len(rows), np.int64)),
-        severity=np.where(extra, np.inf, 0.0),
+        severity=np.where(extra, np.inf, 0.0 if kept else np.nan),
         kind=_named(["invented"], np.where(extra, 0, -1)),
-        reason=_named([], nothing),
+        reason=_named([NOTHING_FOUND], np.where(extra | kept, -1, 0)),
         compared=np.zeros(len(rows), np.int64),
         missing=invented[rows],
         worst=_named([], nothing),
@@ -370,20 +371,26 @@ def _whole(invented: Ints, expected: Ints) -> pl.DataFrame:
     )
 
 
-def _part_verdicts(errors: LandmarkErrors, bones: Skeleton, aggregate: str) -> pl.DataFrame:
-    """One part's verdicts: both empty 0, one empty ∞, else the aggregated distance in body lengths."""
+def _part_verdicts(errors: LandmarkErrors, bones: Skeleton, options: Row) -> pl.DataFrame:
+    """One part's verdicts: both empty not judged, one empty ∞, else the aggregated distance in body lengths."""
     part, distance = errors.part, errors.distance
     in_source, in_follow_up = errors.in_source.any(1), errors.in_follow_up.any(1)
-    middle = aggregated(distance, aggregate)
+    either = in_source | in_follow_up
+    middle = aggregated(distance, options["aggregate"])
     severity = np.where(np.isinf(middle), np.inf, middle / errors.length)
-    severity = np.where(in_source ^ in_follow_up, np.inf, np.where(in_source | in_follow_up, severity, 0.0))
+    severity = np.where(in_source ^ in_follow_up, np.inf, np.where(either, severity, 0.0))
     reach = np.where(np.isnan(distance), -1.0, distance)
     farthest = reach.max(1)
-    gone = (in_source | in_follow_up) & (farthest < 0)
+    gone = either & (farthest < 0)
     unsized = ~gone & np.isnan(severity)
-    severity[gone] = np.nan
+    empty = ~either & (options["empty"] == "leave")
+    severity[gone | empty] = np.nan
     ends = " or ".join(bones.landmarks[end[0]] for end in part.lengths[0]) if part.lengths else "its ends"
-    reasons = ["every landmark was carried out of the frame", f"no body length: {ends} absent, or both at one place"]
+    reasons = [
+        "every landmark was carried out of the frame",
+        f"no body length: {ends} absent, or both at one place",
+        NOTHING_FOUND,
+    ]
     label = f"/{part.name}" if len(bones.parts) > 1 else ""
     names = [f"{i}{label}" for i in range(errors.subjects.max(initial=-1) + 1)]
     kind = np.where(gone | (in_source == in_follow_up), -1, np.where(in_source, 0, 1))
@@ -392,7 +399,7 @@ def _part_verdicts(errors: LandmarkErrors, bones: Skeleton, aggregate: str) -> p
         target=_named(names, errors.subjects),
         severity=severity,
         kind=_named(["lost", "invented"], kind),
-        reason=_named(reasons, np.where(gone, 0, np.where(unsized, 1, -1))),
+        reason=_named(reasons, np.select([gone, unsized, empty], [0, 1, 2], -1)),
         compared=(reach >= 0).sum(1),
         missing=np.isinf(distance).sum(1),
         worst=_named([bones.landmarks[i] for i in errors.landmarks], np.where(farthest >= 0, reach.argmax(1), -1)),
@@ -431,6 +438,7 @@ RELATIONS = (
                       help="landmarks whose expected place is outside the frame: leave them out, or keep them"),
             Parameter("space", "choice", "pixels", choices=("pixels", "normalised"),
                       help="pixels of the source frame, or 0–1 coordinates as the original measured"),
+            EMPTY,
         ),
         against_truth=named_as_truth,
         help="Landmarks move as the image was moved; a reversal of handedness exchanges left and right.",

@@ -18,7 +18,16 @@ VERDICT_COLUMNS: Schema = {
     "reason": pl.String,
 }
 # fmt: on
-"""What every judging function returns, besides its relation's own measures. A null severity is *not applicable*."""
+"""What every judging function returns, besides its relation's own measures. A null severity is *not applicable*, or
+*not judged* where the reason is `NOTHING_FOUND`."""
+
+NOTHING_FOUND = "nothing was found in either image"
+"""The reason of a pair that nobody can judge: a system that never finds anything must not be called clean."""
+EMPTY = Parameter(
+    "empty", "choice", "leave", choices=("leave", "keep"),
+    help="nothing found in either image: leave the pair unjudged, or keep it as severity 0",
+)  # fmt: skip
+"""The judging option of relations between what was found in two images."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,7 +15,7 @@ class Suite:
     `output` is the kind of output it is for, where it is for one; `options` are judging options it asks for;
     `thresholds` map a rule's id to its threshold, `"*"` to that of all others. `panels` names what a report shows
     besides what it shows of every run; where no suite of a run asks for any, those of the output kind's own suite.
-    `titles` map a rule's id to what its paper calls it.
+    `titles` map a rule's id to what its paper calls it, `purposes` to what the rule is for: the faults that it shows.
     """
 
     name: str
@@ -26,6 +26,7 @@ class Suite:
     thresholds: Mapping[str, float] = field(default_factory=dict)
     panels: tuple[str, ...] = ()
     titles: Mapping[str, str] = field(default_factory=dict)
+    purposes: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rules)
@@ -40,8 +41,9 @@ def listed_suite(
     panels: tuple[str, ...] = (),
     options: Mapping[str, object] | None = None,
     titles: Mapping[str, str] | None = None,
+    purposes: Mapping[str, str] | None = None,
 ) -> Suite:
-    """A suite of rules as they are spelled. `titles` are by spelling."""
+    """A suite of rules as they are spelled. `titles` and `purposes` are by spelling."""
     rules = {spelling: rule(spelling) for spelling in spellings}
     return Suite(
         name,
@@ -51,6 +53,7 @@ def listed_suite(
         options or {},
         panels=panels,
         titles={rules[spelling].id: title for spelling, title in (titles or {}).items()},
+        purposes={rules[spelling].id: purpose for spelling, purpose in (purposes or {}).items()},
     )
 
 
@@ -91,6 +94,7 @@ def joined(parts: Sequence[Suite], *, name: str, help: str = "") -> Suite:
         thresholds,
         tuple(dict.fromkeys(name for part in parts for name in part.panels)),
         {rule: title for part in parts for rule, title in part.titles.items()},
+        {rule: purpose for part in parts for rule, purpose in part.purposes.items()},
     )
 
 
