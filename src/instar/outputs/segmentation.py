@@ -15,6 +15,7 @@ from instar.case import Input
 from instar.json_values import as_texts
 from instar.outputs.cells import carried_cells, cells_from_json, cells_to_json, png_of_cells
 from instar.outputs.output import OutputDefaults, Row, Schema
+from instar.outputs.sides import other_side
 from instar.outputs.zones import Zones
 from instar.scene import decode_classes
 from instar.shapes import Shape
@@ -74,8 +75,12 @@ class Segmentation(OutputDefaults):
         return float((self.cells[known] == self.names.index(name)).mean()) if known.any() else 0.0
 
     def warped(self, warp: Warp) -> Segmentation:
-        """Only the grid's place changes: nothing is resampled."""
-        return Segmentation(self.cells, self.names, self.warp.then(warp))
+        """Only the grid's place changes: nothing is resampled. A mirror exchanges classes of the left and the right."""
+        cells = self.cells
+        if warp.mirrors:
+            numbers = [self.names.index(other_side(name, self.names)) for name in self.names]
+            cells = np.array([*numbers, *range(len(numbers), 256)], np.uint8)[cells]
+        return Segmentation(cells, self.names, self.warp.then(warp))
 
     def onto(self, other: Segmentation) -> Cells:
         """The classes at the cells of another grid: that of the nearest cell, unknown outside."""

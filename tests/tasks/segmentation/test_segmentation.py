@@ -7,7 +7,6 @@ from typing import cast
 
 import cv2
 import numpy as np
-import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -35,11 +34,10 @@ def run(name: str, images: Path, out: Path, rules: str = "segmentation") -> inst
 
 def test_a_right_segmenter_violates_nothing(images: Path, tmp_path: Path) -> None:
     tested = run("right", images, tmp_path / "run", "segmentation")
-    grey = "greyscale => class_overlap"  # this one goes by colour, and rightly fails without
-    rates = tested.rates().filter(rule=grey)
-    assert rates["violated"].sum() == rates["judged"].sum() == 4
-    others = tested.verdicts().filter(pl.col("rule") != grey)
-    assert cast(float, others["severity"].max()) < 0.12  # the edges of a grid of half the size
+    assert len(tested.manifest.rules) == 14
+    assert cast(float, tested.verdicts()["severity"].max()) < 0.05
+    exact = tested.judge(slack=0)
+    assert 0.05 < cast(float, tested.verdicts(exact)["severity"].max()) < 0.2  # the edges of a grid of half the size
 
 
 @pytest.mark.parametrize(("name", "caught_by"), [("blind_to_the_right", "mirror(h)"), ("half_a_cell_off", "mirror(h)")])
@@ -74,7 +72,7 @@ def test_zones_of_a_real_segmenter_are_classes(tmp_path: Path) -> None:
         "selfie-multiclass", "mirror(h)+gamma(0.5)", tmp_path / "photo.png", out=tmp_path / "run", workers=1
     )
     severities = tested.verdicts()["severity"]
-    assert len(severities) == 2 and cast(float, severities.max()) < 0.5
+    assert len(severities) == 2 and cast(float, tested.verdicts()["mean_iou"].min()) > 0.5
     assert "skin" in tested.manifest.header["names"]
 
 
