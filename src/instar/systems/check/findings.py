@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from instar.image import Image
 from instar.outputs import Output
-from instar.systems.check import geometry, questions
+from instar.systems.check import geometry, memory, questions, subjects
 from instar.systems.check.examination import Examination, Skip, State, described
 from instar.systems.system import System
 
@@ -28,7 +28,7 @@ def check_system(
 ) -> tuple[list[Finding], list[tuple[str, Image, Output]]]:
     """Findings about a system's adapter, always the same ones in one order, and its answers to the images.
 
-    At most `samples` of the named images are used, each predicted about ten times. Photos that show what the
+    At most `samples` of the named images are used, each predicted about a dozen times. Photos that show what the
     system looks for, seen from the front, say most.
     """
     if not images:
@@ -52,8 +52,13 @@ _QUESTIONS: tuple[tuple[str, Question], ...] = (
     ("answers", questions.answers),
     ("input", questions.untouched_input),
     ("found", questions.finds),
-    ("determinism", questions.repeats),
+    ("looks", questions.looks),
+    ("determinism", memory.repeats),
     ("coordinates", geometry.coordinates),
+    ("extent", subjects.extent),
+    ("aspect", geometry.aspect),
+    ("doubled", subjects.doubled),
+    ("classes", subjects.classes),
     ("scores", questions.scores),
     ("channels", questions.channels),
     ("left/right", geometry.sides),
