@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from instar.case import Input
 from instar.image import Image
 from instar.outputs import Output, Row, output_kind
 from instar.outputs.marks import Mark
@@ -43,7 +44,7 @@ class Examination:
     """
 
     system: System
-    images: list[tuple[str, Image]]
+    images: list[tuple[str, Input]]
     first: list[Answer] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     writes: bool = False
@@ -52,9 +53,9 @@ class Examination:
     astray: bool = False
     _followed: dict[str, tuple[list[tuple[Output, Output, Warp]], str]] = field(default_factory=dict)
 
-    def ask(self, images: Sequence[Image], seed: int = 0) -> list[Answer]:
+    def ask(self, images: Sequence[Input], seed: int = 0) -> list[Answer]:
         """Answers to copies, so that a system that writes into its inputs spoils nothing but itself."""
-        copies = [Image(image.pixels.copy()) for image in images]
+        copies = [Image(image.pixels.copy()) if isinstance(image, Image) else image for image in images]
         start = time.perf_counter()
         try:
             answers: list[Answer] = list(self.system.answer(copies, [seed] * len(copies)))
@@ -62,15 +63,14 @@ class Examination:
             wrong = error if isinstance(error, Exception) else RuntimeError(f"it called sys.exit({error})")
             answers = [wrong] * len(copies)
         self.seconds.append((time.perf_counter() - start) / len(copies))
-        same = all(np.array_equal(a.pixels, b.pixels) for a, b in zip(copies, images, strict=True))
-        self.writes |= not same
+        self.writes |= any(a.content_hash() != b.content_hash() for a, b in zip(copies, images, strict=True))
         return answers
 
-    def one(self, image: Image, seed: int = 0) -> Answer:
+    def one(self, image: Input, seed: int = 0) -> Answer:
         return self.ask([image], seed)[0]
 
     @property
-    def answered(self) -> list[tuple[str, Image, Output]]:
+    def answered(self) -> list[tuple[str, Input, Output]]:
         """The images that were answered, with the first answer."""
         return [
             (name, image, answer)
@@ -79,7 +79,7 @@ class Examination:
         ]
 
     @property
-    def with_marks(self) -> list[tuple[Image, Output]]:
+    def with_marks(self) -> list[tuple[Input, Output]]:
         """Images in which something was found, with the answer."""
         return [(image, answer) for _, image, answer in self.answered if answer.marks()]
 
@@ -123,7 +123,7 @@ class Examination:
             pairs: list[tuple[Output, Output, Warp]] = []
             trouble = ""
             transform = transformation(spelling)
-            for image, answer in self.with_marks:
+            for image, answer in self.with_marks or [(image, answer) for _, image, answer in self.answered]:
                 changed, change = transform(image)
                 after = self.one(changed)
                 if isinstance(after, Exception):

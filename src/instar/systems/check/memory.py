@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from instar.image import Image
+from instar.case import Input
 from instar.systems.check.examination import Answer, Examination, State, compared, difference
 from instar.transforms import transformation
 
@@ -60,11 +60,10 @@ def _contexts(examined: Examination) -> Mapping[tuple[str, str], list[Answer]]:
     """Answers to an image by what was asked before it, twice over."""
     _, first, _ = next((one for one in examined.answered if one[2].marks()), examined.answered[0])
     others = [image for _, image in examined.images if image is not first]
-    grey, _ = transformation("colour_fill((90, 90, 90))")(first)
-    images: dict[str, Image] = {
+    images: dict[str, Input] = {
         "A": first,
         "changed": transformation("mirror(h)")(first)[0],
-        "B": others[0] if others else grey,
+        "B": others[0] if others else transformation("mirror(both)")(first)[0],
     }
     answers: dict[tuple[str, str], list[Answer]] = {}
     before = ""

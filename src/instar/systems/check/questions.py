@@ -27,9 +27,12 @@ def answers(examined: Examination) -> tuple[State, str]:
         if isinstance(answer, Exception)
     ]
     if not wrong:
-        return "ok", f"{len(examined.first)} of {len(examined.first)} images answered with {examined.system.kind}"
+        return (
+            "ok",
+            f"{len(examined.first)} of {len(examined.first)} {examined.system.takes}s answered with {examined.system.kind}",
+        )
     name, error = wrong[0]
-    message = f"{len(wrong)} of {len(examined.first)} images failed, first {name}: {described(error)}"
+    message = f"{len(wrong)} of {len(examined.first)} {examined.system.takes}s failed, first {name}: {described(error)}"
     if re.search(r"^expected \w+|returned \d+ answers|not iterable", str(error)):
         message += f"; return one output of kind {examined.system.kind} per image"
     if "x1 < x0" in str(error):
@@ -189,4 +192,4 @@ def empty(examined: Examination) -> tuple[State, str]:
 def speed(examined: Examination) -> tuple[State, str]:
     examined.need_answers()
     first, rest = examined.seconds[0], examined.seconds[1:] or examined.seconds
-    return "ok", f"{1000 * np.median(rest):.3g} ms per image (the first took {1000 * first:.3g} ms)"
+    return "ok", f"{1000 * np.median(rest):.3g} ms per {examined.system.takes} (the first took {1000 * first:.3g} ms)"
