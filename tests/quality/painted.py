@@ -61,7 +61,7 @@ def cells(pixels: Pixels) -> np.ndarray:
 def ground(pixels: Pixels) -> Pixels:
     """The grey pixels that are no margin."""
     flat = pixels.reshape(-1, 3).astype(int)
-    return flat[(np.ptp(flat, axis=1) < 24) & (flat.min(1) > 20) & (flat.max(1) < 225)]
+    return np.asarray(flat[(np.ptp(flat, axis=1) < 24) & (flat.min(1) > 20) & (flat.max(1) < 225)])
 
 
 def light(pixels: Pixels) -> float:
@@ -96,7 +96,7 @@ def soft(pixels: Pixels) -> bool:
 def blocky(pixels: Pixels) -> bool:
     """Faint rings about edges, and none of the noise of a sensor."""
     off = np.abs(ground(pixels) - np.median(ground(pixels), axis=0)).max(1)
-    return 0.02 < float(((off > 1) & (off < 12)).mean()) < 0.4 and not noisy(pixels)
+    return bool(0.02 < float(((off > 1) & (off < 12)).mean()) < 0.4) and not noisy(pixels)
 
 
 def small(pixels: Pixels) -> bool:

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from instar.image import Image
+from instar.case import Input
 from instar.outputs import Output
 from instar.outputs.marks import Mark
 from instar.systems.check.examination import (
@@ -293,6 +293,6 @@ def _offset(shifts: Floats, size: float) -> tuple[float, float]:
     return offsets[0], offsets[1]
 
 
-def fitting_factor(image: Image, factor: float) -> float:
+def fitting_factor(image: Input, factor: float) -> float:
     """The factor, or its inverse for images so large that enlarging them would only test memory."""
     return factor if image.size[0] * image.size[1] <= 4_000_000 else 1 / factor

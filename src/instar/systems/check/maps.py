@@ -16,7 +16,9 @@ Pair = tuple[Segmentation, Segmentation, Warp]
 
 PROBES = ("mirror(h)", "shift(0.15, 0.1)", "stretch(1, 0.6)", "pad(0.3, top_bottom)")
 POOR = 0.7
-"""A mean overlap of classes below this needs a word."""
+"""A mean overlap of classes below this needs an explanation, if there is one."""
+WRONG = 0.5
+"""One below this needs a word, whatever the cause."""
 
 
 def _inner(cells: Cells, size: Size, *, corner: bool) -> Cells:
@@ -62,13 +64,15 @@ def class_map(examined: Examination) -> tuple[State, str]:
     best, words, advice = max(others)
     if best > max(POOR, own + 0.5 * (1 - own)):
         return "problem", (
-            f"the map looks like one of {words}: in changed images classes overlap by {own:.0%}, read so by {best:.0%}. "
-            f"{advice}"
+            f"the map looks like one of {words}: in changed images classes overlap by {own:.0%}, read so by "
+            f"{best:.0%}. {advice}"
         )
-    return _offset(pairs["mirror(h)"]) or (
-        "warning",
-        f"the map does not follow the image: where it is moved, mirrored, squeezed or padded, classes overlap by {own:.0%} "
-        "only. See whether the map goes back through the same scaling and margins as the image",
+    beside = _offset(pairs["mirror(h)"])
+    if beside or own >= WRONG:
+        return beside or ("ok", f"the map follows the image, roughly: classes overlap by {own:.0%} and more")
+    return "warning", (
+        "the map does not follow the image: where it is moved, mirrored, squeezed or padded, classes overlap by "
+        f"{own:.0%} only. See whether the map goes back through the same scaling and margins as the image"
     )
 
 
@@ -125,6 +129,6 @@ def _offset(pairs: Sequence[Pair]) -> tuple[State, str] | None:
         return None
     far = float(np.median(offsets))
     return "problem", (
-        f"the map sits {abs(far):.2g} px too far {'right' if far > 0 else 'left'}: in a mirrored image it is off twice as "
-        "far the other way. See where the image lies in the model's frame"
+        f"the map sits {abs(far):.2g} px too far {'right' if far > 0 else 'left'}: in a mirrored image it is off twice "
+        "as far the other way. See where the image lies in the model's frame"
     )

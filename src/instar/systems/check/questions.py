@@ -27,10 +27,8 @@ def answers(examined: Examination) -> tuple[State, str]:
         if isinstance(answer, Exception)
     ]
     if not wrong:
-        return (
-            "ok",
-            f"{len(examined.first)} of {len(examined.first)} {examined.system.takes}s answered with {examined.system.kind}",
-        )
+        count = len(examined.first)
+        return "ok", f"{count} of {count} {examined.system.takes}s answered with {examined.system.kind}"
     name, error = wrong[0]
     message = f"{len(wrong)} of {len(examined.first)} {examined.system.takes}s failed, first {name}: {described(error)}"
     if re.search(r"^expected \w+|returned \d+ answers|not iterable", str(error)):

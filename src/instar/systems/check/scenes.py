@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -51,7 +51,7 @@ def _paths(examined: Examination, scene: Scene, seeds: Sequence[int] = SEEDS) ->
 def place(examined: Examination) -> tuple[State, str]:
     """Whether futures begin where the past ends."""
     examined.need_answers()
-    readings = {
+    readings: dict[str, Callable[[Floats, Scene], Floats]] = {
         "as they are": lambda at, scene: at,
         "(y, x)": lambda at, scene: at[..., ::-1],
         "displacements": lambda at, scene: at + scene.position,
@@ -81,8 +81,8 @@ def place(examined: Examination) -> tuple[State, str]:
         )
     if own > 4:
         return "problem", (
-            f"the first position of a future is {own:.0f} steps from the last one of the past: positions are pixels of the "
-            "map given, not of a crop or of the model's input"
+            f"the first position of a future is {own:.0f} steps from the last one of the past: positions are pixels of "
+            "the map given, not of a crop or of the model's input"
         )
     return "ok", f"futures begin {own:.1f} steps from where the past ends"
 
@@ -109,14 +109,14 @@ def history(examined: Examination) -> tuple[State, str]:
     chance = float(np.linalg.norm(ahead - ahead.mean(0), axis=2).max())
     if apart <= max(0.5 * PACE, chance):
         return "warning", (
-            "somebody who comes from the other side gets the same futures: the past is not looked at. See whether all of "
-            "it is given to the model, and in the right order"
+            "somebody who comes from the other side gets the same futures: the past is not looked at. See whether all "
+            "of it is given to the model, and in the right order"
         )
     way = (ahead.mean(0)[-1] - scene.position) @ np.array([1.0, 0.0])
     if way < -PACE and (behind.mean(0)[-1] - scene.position)[0] > PACE:
         return (
             "problem",
-            "people walk back where they came from: the past is read in the wrong order, the oldest comes first",
+            "people walk back where they came from: the past is read from its end, the oldest comes first",
         )
     return "ok", "where somebody came from makes a difference"
 

@@ -105,7 +105,7 @@ def classes(examined: Examination) -> tuple[State, str]:
     if label in NEXT_TO_PERSON and "person" not in labels and count >= max(2, 0.6 * len(best)):
         return "warning", (
             f"in {count} of {len(best)} images the surest object is a {label}, upright and large, and a person is "
-            f"found in none. Class numbers look {NEXT_TO_PERSON[label]}: COCO's person is 0 in a list of 80 names and 1 "
-            "in its annotations. If the images show people, count from the other one"
+            f"found in none. Class numbers look {NEXT_TO_PERSON[label]}: COCO's person is 0 in a list of 80 names and "
+            "1 in its annotations. If the images show people, count from the other one"
         )
     return "ok", f"{len(labels)} classes, most often {labels.most_common(1)[0][0]}"

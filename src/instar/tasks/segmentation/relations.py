@@ -47,7 +47,7 @@ def settled(carried: Segmentation, expected: Cells, actual: Segmentation, reach:
     for number in np.unique(cells[near]):
         of_class = near & (cells == number)
         # also by the source's own grid: what is one cell wide there may fall between the cells of this one
-        wide = cv2.dilate((carried.cells == number).astype(np.uint8), np.ones((3, 3), np.uint8))
+        wide = np.asarray(cv2.dilate((carried.cells == number).astype(np.uint8), np.ones((3, 3))), np.uint8)
         there = carried_cells(wide, carried.warp.then(actual.warp.inverse)) == 1
         near[of_class] = (there | (cv2.dilate((expected == number).astype(np.uint8), kernel) > 0))[of_class]
     return np.where(near, expected, cells)
@@ -92,14 +92,16 @@ def _verdict(carried: Segmentation, actual: Segmentation, least: float, slack: f
     flat = expected[known], settled(carried, expected, actual, _reach(carried, actual, slack))[known]
     shares = np.array([np.bincount(side[known], minlength=len(actual.names)) for side in (expected, actual.cells)])
     shares = shares / known.sum()
-    counted = [n for n in np.flatnonzero(shares.max(0) > least) if _thick(carried.cells, n) or _thick(actual.cells, n)]
+    counted = [
+        n for n in np.flatnonzero(shares.max(0) > least).tolist() if _thick(carried.cells, n) or _thick(actual.cells, n)
+    ]
     overlaps = {n: iou for n, iou in class_overlaps(*flat, len(actual.names)).items() if n in counted}
     if not overlaps:
         return {"severity": None, "reason": "every class is thinner than two cells of the grid, or hardly there"}
     worst = min(overlaps, key=lambda number: overlaps[number])
     return {
         "severity": 1.0 - overlaps[worst],
-        "kind": _kind(*shares[:, worst].tolist(), least) if overlaps[worst] < 1 else None,
+        "kind": _kind(float(shares[0, worst]), float(shares[1, worst]), least) if overlaps[worst] < 1 else None,
         "worst": actual.names[worst],
         "worst_iou": overlaps[worst],
         "mean_iou": sum(overlaps.values()) / len(overlaps),
