@@ -94,18 +94,19 @@ HANDS = Skeleton.from_dict(
 )
 
 
-def hand(*, right: bool) -> System:
-    """One hand, whose side is that on which the thumb is; or always the left one."""
+def hand(*, sided: bool) -> System:
+    """One hand, a left one; in a mirror it is a right one, or still called a left one."""
 
     def answer(pixels: Pixels) -> Poses:
         points = see(pixels)
         if points is None:
             return poses(None, skeleton=HANDS)
-        thumb, palm = points[COCO.index("left_wrist")], points[COCO.index("left_elbow")]
-        nose = points[0]
-        left = not right or (thumb[0] > nose[0]) == (pixels[0, 0, 0] <= pixels[0, -1, 0])
+        middle = pixels[pixels.shape[0] // 2]
+        side = "right" if middle[0, 0] > middle[-1, 0] else "left"  # the ground is brighter at the right
         made = np.full((4, 2), np.nan)
-        made[[0, 1] if left else [2, 3]] = [thumb, palm]
+        made[[2, 3] if sided and side == "right" else [0, 1]] = points[
+            [COCO.index(f"{side}_{n}") for n in ("wrist", "elbow")]
+        ]
         return poses(made, skeleton=HANDS)
 
     return single(answer)
@@ -186,7 +187,7 @@ WRONG: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]], str, str
     "places in a crop": (
         lambda: seeing(lambda at, i: at + margins(i, min(i.shape[:2]))), PHOTOS, "aspect", "Add what was cut off",
     ),
-    "30 px to the right": (lambda: seeing(lambda at, i: at + [30, 0]), PHOTOS, "scale", "30 px too far right"),
+    "30 px off": (lambda: seeing(lambda at, i: at + np.array([30, 0])), PHOTOS, "scale", "30 px too far right"),
     "half a pixel": (lambda: seeing(lambda at, i: at - 0.5), PHOTOS, "scale", "add 0.5"),
     "all in one place": (
         lambda: seeing(lambda at, i: np.tile(np.nanmean(at, axis=0), (17, 1))), PHOTOS, "extent", "in one place",
@@ -202,7 +203,7 @@ WRONG: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]], str, str
         lambda: single(lambda i: poses(see(PHOTOS[0][1].pixels))), PHOTOS, "looks", "does not look at the image",
     ),
     # hands
-    "always a left hand": (lambda: hand(right=False), PHOTOS, "left/right", "a left hand stays a left one"),
+    "always a left hand": (lambda: hand(sided=False), PHOTOS, "left/right", "a left hand stays a left one"),
     # detections
     "x, y, width, height": (
         lambda: boxes(lambda at, i: _wh(at)), PHOTOS, "answers", "add x to the width",
@@ -221,7 +222,7 @@ WRONG: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]], str, str
         PHOTOS, "extent", "leave out what was not found",
     ),
     # captions
-    "one caption for all": (lambda: single(lambda i: "a man", "caption"), PHOTOS, "looks", "does not look at the image"),
+    "one caption for all": (lambda: single(lambda i: "a man", "caption"), PHOTOS, "looks", "does not look at the"),
     "captions by chance": (
         lambda: single(lambda i: f"{_free.integers(100)} men", "caption"), PHOTOS, "determinism", "anything random",
     ),
@@ -272,14 +273,14 @@ def as_middle(box: Points) -> Points:
 
 
 def large(change: Callable[[Points], Points], **more: Any) -> System:
-    """Boxes from the shoulders down: they are larger than they are far from the corner."""
+    """One box around everybody: it is larger than it is far from the corner."""
 
     def answer(pixels: Pixels) -> Detections:
         points = see(pixels)
         if points is None:
             return Detections.from_xyxy([], [])
         low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
-        return Detections.from_xyxy([change(np.array([*low * [0.6, 1], *high]))], ["person"], [0.9])
+        return Detections.from_xyxy([change(np.array([*low, *high]))], ["person"], [0.9])
 
     return single(answer, "detections", **more)
 
@@ -290,7 +291,7 @@ def test_it_is_said(name: str) -> None:
     findings = {one.name: one for one in check_system(make(), inputs)[0]}
     assert findings[where].state in ("warning", "problem"), findings[where]
     assert words in findings[where].message, findings[where].message
-    if name == "30 px to the right":
+    if name == "30 px off":
         assert "0.5" not in findings[where].message
 
 
@@ -299,8 +300,8 @@ def test_it_is_said(name: str) -> None:
 
 def amodal(found: Points, pixels: Pixels) -> Points:
     """Boxes that go on beyond the frame."""
-    found[0, 1] -= 80
-    found[-1, 3] += 80
+    found[:1, 1] -= 80
+    found[-1:, 3] += 80
     return found
 
 
@@ -376,7 +377,7 @@ FLAWLESS: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]]]] = {
     "leaves out what is covered": (lambda: seeing(leaves_out), PHOTOS),
     "stochastic and seeded": (stochastic, PHOTOS),
     "a little noise": (lambda: seeing(rough), PHOTOS),
-    "a hand with its side": (lambda: hand(right=True), PHOTOS),
+    "a hand with its side": (lambda: hand(sided=True), PHOTOS),
     "a captioner": (lambda: single(lambda i: f"{len(blobs(i)['nose'])} people, {i.mean():.0f}", "caption"), PHOTOS),
     "classes in any order": (lambda: labelled(tagged), STREETS),
     "a class map": (lambda: mapped(lambda at, i: at), STREETS),

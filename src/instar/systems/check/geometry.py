@@ -221,29 +221,25 @@ def scale(examined: Examination) -> tuple[State, str]:
             if isinstance(after, Exception):
                 trouble = trouble or f"{described(after)} on an image after {how.id}"
                 continue
-            expected, actual = answer.warped(change.warp).marks(), after.marks()
+            expected, actual = examined.sure_marks(answer.warped(change.warp)), examined.sure_marks(after)
             far = distances(expected, actual)
             if len(far):
                 moved.append(float(np.median(far)) / max(changed.size))
-                fixed.append(float(np.median(distances(answer.marks(), actual))) / max(changed.size))
+                fixed.append(float(np.median(distances(examined.sure_marks(answer), actual))) / max(changed.size))
                 shifts += [(b - a) / (1 - factor) for a, b in matched(expected, actual)]
     if not shifts:
         if trouble:
             return "problem", trouble
         raise Skip("nothing was found in the scaled images")
-    if np.median(moved) > 0.05:
-        if np.median(fixed) < 0.5 * np.median(moved):
-            return "problem", (
-                "in an image twice as large the answer stays at the same coordinates: they seem to be pixels of the "
-                "model's input. Multiply x by image width / input width, and y likewise"
-            )
-        return "warning", (
-            f"in a rescaled image places are {np.median(moved):.0%} of its size from where they should be: see "
-            "whether the coordinates go back through the same scaling and padding as the image"
+    if np.median(moved) > 0.05 and np.median(fixed) < 0.5 * np.median(moved):
+        return "problem", (
+            "in an image twice as large the answer stays at the same coordinates: they seem to be pixels of the "
+            "model's input. Multiply x by image width / input width, and y likewise"
         )
-    mirrored, _ = examined.followed("mirror(h)")
     flips = [
-        (b - a) / 2 for before, after, warp in mirrored for a, b in matched(before.warped(warp).marks(), after.marks())
+        (b - a) / 2
+        for before, after, warp in examined.followed("mirror(h)")[0]
+        for a, b in matched(examined.sure_marks(before.warped(warp)), examined.sure_marks(after))
     ]
     size = float(np.median([max(image.size) for image, _ in examined.with_marks]))
     steady = _offset(np.concatenate(shifts), size)
@@ -251,6 +247,11 @@ def scale(examined: Examination) -> tuple[State, str]:
     x, y = (max((steady[axis], growing[axis]), key=abs) for axis in (0, 1))
     if x or y:
         return "warning", _offset_words(x, y, growing=not any(steady))
+    if np.median(moved) > 0.05:
+        return "warning", (
+            f"in a rescaled image places are {np.median(moved):.0%} of its size from where they should be: see "
+            "whether the coordinates go back through the same scaling and padding as the image"
+        )
     return "ok", f"places follow the image's size, within {np.median(moved):.1%} of it"
 
 

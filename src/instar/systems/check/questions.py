@@ -89,7 +89,9 @@ def scores(examined: Examination) -> tuple[State, str]:
     scores = np.concatenate([mark.scores for _, answer in examined.with_marks for mark in answer.marks()])
     low, high = float(scores.min()), float(scores.max())
     if low < 0 or high > 1:
-        fix = "divide by 100" if low >= 0 and 1.5 < high <= 100 else "pass logits through a sigmoid, or clip"
+        fix = "pass logits through a sigmoid, or clip"
+        if low >= 0 and 1.5 < high <= 100:
+            fix = "divide percent by 100" if high > 20 else f"divide percent by 100, or {fix}"
         return "problem", (f"scores or visibilities lie between {low:.3g} and {high:.3g}, they must be 0 to 1: {fix}")
     if low == high:
         return "ok", f"all are {low:.3g}: without scores of its own the system cannot be judged by confidence"
