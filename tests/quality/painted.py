@@ -100,7 +100,7 @@ def blocky(pixels: Pixels) -> bool:
 
 
 def small(pixels: Pixels) -> bool:
-    return pixels.shape[1] < 120 and pixels.shape[0] < 110
+    return bool(pixels.shape[1] < 120 and pixels.shape[0] < 110)
 
 
 def margins(pixels: Pixels) -> bool:

@@ -23,7 +23,7 @@ from instar.systems.check.examination import (
     size_text,
     skeleton_of,
 )
-from instar.systems.check.readings import FRAMES, ORDERS, fitting, said
+from instar.systems.check.readings import FRAMES, ORDERS, explained, fitting
 from instar.transforms import transformation
 from instar.warp import Warp, inside
 
@@ -71,7 +71,7 @@ def coordinates(examined: Examination) -> tuple[State, str]:
         fits = []
     if fits:
         examined.astray = True
-        return "problem", said("coordinates", worst, fits)
+        return "problem", explained("coordinates", worst, fits)
     middles = [
         bool(inside(np.nanmean(mark.places, axis=0)[None], image.size)[0])
         for image, answer in large
@@ -100,7 +100,7 @@ def aspect(examined: Examination) -> tuple[State, str]:
     worst, fits = fitting(examined, FRAMES)
     if fits:
         examined.astray = True
-        return "problem", said("places", worst, fits)
+        return "problem", explained("places", worst, fits)
     if worst > ADRIFT:
         return "warning", (
             f"in a squeezed or padded image places are {worst:.0%} of its size from where they should be: see whether "

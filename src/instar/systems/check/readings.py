@@ -101,9 +101,9 @@ def errors(examined: Examination, reading: Reading) -> dict[str, list[float]]:
 
     Which side is left is another question: of both the better one counts.
     """
-    found: dict[str, list[float]] = {}
+    shares: dict[str, list[float]] = {}
     for probe in PROBES:
-        found[probe] = []
+        shares[probe] = []
         for before, after, warp in examined.followed(probe)[0]:
             sources, actual = examined.sure_marks(before), _read(examined.sure_marks(after), reading, warp.target)
             clear = [mark for mark in _read(sources, reading, warp.source) if not _cut(mark, warp.source)]
@@ -113,8 +113,8 @@ def errors(examined: Examination, reading: Reading) -> dict[str, list[float]]:
                 ways.append([Mark(m.label, m.places[swap], m.score, m.scores) for m in ways[0]])
             off = [far for way in ways if len(far := distances(way, actual))]
             if off:
-                found[probe].append(min(float(np.median(far)) for far in off) / max(warp.target))
-    return found
+                shares[probe].append(min(float(np.median(far)) for far in off) / max(warp.target))
+    return shares
 
 
 def _read(marks: Sequence[Mark], reading: Reading, size: Size) -> list[Mark]:
@@ -164,7 +164,7 @@ def fitting(examined: Examination, readings: Sequence[Reading]) -> tuple[float, 
     return worst, [(reading, left) for reading, left in better if left <= better[0][1] + 0.004]
 
 
-def said(what: str, worst: float, fits: Sequence[tuple[Reading, float]]) -> str:
+def explained(what: str, worst: float, fits: Sequence[tuple[Reading, float]]) -> str:
     """The readings that fit in words, with what to change."""
     names = ", or ".join(reading.words for reading, _ in fits)
     advice = ". Or: ".join(reading.advice for reading, _ in fits)
