@@ -92,7 +92,7 @@ class Examination:
         """What an answer is sure of: ghosts of low score, which adapters are asked to return, say nothing of places."""
         marks = answer.marks()
         least = min(SURE, 0.5 * max((mark.score for mark in marks), default=0.0))
-        return [mark for mark in marks if mark.score >= least]
+        return [mark for mark in marks if mark.score >= least] or marks  # scores below 0 are logits
 
     def need_answers(self) -> None:
         """Skip where every image failed."""
