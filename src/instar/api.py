@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from instar.analysis import Run as Run
@@ -16,7 +17,6 @@ from instar.exchange import export_inputs as _export_inputs
 from instar.exchange import import_outputs as _import_outputs
 from instar.exchange import opened_export
 from instar.image import Image, Unreadable, read_image
-from instar.outputs import output_kind
 from instar.report import contact_sheet, draw_shapes, write_png
 from instar.skeleton import Skeleton
 from instar.store import ProviderInfo, Store
@@ -285,24 +285,24 @@ def _shown(source: Input) -> Image:
 
 
 def check(
-    system: str | System | Callable[..., object], images: Sequence[str | Path], out: str | Path
+    system: str | System | Callable[..., object], inputs: Sequence[str | Path], out: str | Path
 ) -> tuple[list[Finding], list[Path]]:
-    """Whether a system's adapter is right, and pictures of its answers in a folder. Without images: sample photos."""
+    """Whether a system's adapter is right, and pictures of its answers in a folder.
+
+    Without inputs: sample photos, or scenes that are made for it. For a predictor of scenes, inputs are datasets.
+    """
     loaded = _system(system)
-    if loaded.takes != Image.kind:
-        own = output_kind(loaded.kind).suite
-        raise ValueError(
-            f"{loaded.name} takes {loaded.takes}s, and `check` asks questions about photographs. Whether its "
-            f"coordinates are right is shown by a run on a few cases{f' with the suite {own}' if own else ''}"
-        )
-    cases = [Case(Path(p).name, path=str(p)) for p in images] if images else list(_dataset("sample-photos").cases())
-    named = [(case.id, image) for case in cases if isinstance(image := read_input(case)[0], Image)]
+    if loaded.takes == Image.kind:
+        cases = [Case(Path(p).name, path=str(p)) for p in inputs] or list(_dataset("sample-photos").cases())
+    else:
+        cases = [case for path in inputs for case in islice(_dataset(path).cases(), 4)]
+    named = [(case.id, made) for case in cases if (made := read_input(case)[0]).kind == loaded.takes]
     findings, answers = check_system(loaded, named)
     drawn = []
-    for name, image, answer in answers:
+    for name, made, answer in answers:
         path = Path(out) / f"{Path(name).stem}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_png(path, draw_shapes(image, answer.shapes()))
+        write_png(path, draw_shapes(_shown(made), answer.shapes()))
         drawn.append(path)
     return findings, drawn
 

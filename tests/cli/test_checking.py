@@ -27,10 +27,10 @@ def test_check_finds_a_wrong_adapter(typed: Type, photos: Path, tmp_path: Path) 
     assert values["pictures"] == [str(tmp_path / "b" / "000.png")]
 
 
-def test_check_of_what_takes_no_images(typed: Type) -> None:
-    refused = typed("check", "constant-velocity")
-    assert refused.code == 2
-    assert "takes scenes" in refused.stderr and "with the suite forecasts" in refused.stderr
+def test_check_of_what_takes_no_images(typed: Type, tmp_path: Path) -> None:
+    good = typed("check", "constant-velocity", "--out", tmp_path / "a")
+    assert good.code == 0, good.stdout
+    assert "3 of 3 scenes answered" in good.stdout and len(list((tmp_path / "a").iterdir())) == 3
 
 
 def test_preview_makes_a_contact_sheet(typed: Type, photos: Path, tmp_path: Path) -> None:

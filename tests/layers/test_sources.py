@@ -15,7 +15,7 @@ from instar.registry import names, tasks
 SOURCE = Path(instar.__file__).parent
 EMPTY_NAMES = {"found", "held", "told", "said", "mine", "theirs", "asked", "about", "given"}
 """Participles that say nothing of what a variable holds."""
-OF_OTHERS_TOO = {"objects", "numbers", "direction", "captions", "detections", "poses", "segmentation"}
+OF_OTHERS_TOO = {"objects", "numbers", "direction", "captions", "detections", "poses", "segmentation", "labels"}
 """Names of relations or suites that are words for other things too: a need, a parameter, an output kind, a field."""
 MOST_LINES_OF_FUNCTION, MOST_LINES_OF_FILE, MOST_ANY = 60, 500, 400
 LONG = "# A long file, because "

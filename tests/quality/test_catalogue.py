@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.missing import absent
-
 TESTS = Path(__file__).parents[1]
 LEAST = {"FAULTS": 100, "FLAWLESS": 20}
 FOLDERS = {"FAULTS": "quality", "FLAWLESS": "perfect"}

@@ -64,7 +64,6 @@ def same(a: Any, b: Any) -> bool:
 
 ELSEWHERE = {
     "onnx-classifier",
-    "segmenter",
     "chain",
     "constant-velocity",
     "detector-captioner",

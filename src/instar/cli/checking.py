@@ -17,7 +17,9 @@ def check(
     images: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[IMAGE]...", help="Images that show what the system looks for; sample photos by default."
+            metavar="[IMAGE]...",
+            help="Images that show what the system looks for, sample photos by default; for a predictor of scenes, "
+            "datasets of them, by default scenes that are made for it.",
         ),
     ] = None,
     out: Annotated[
@@ -27,14 +29,17 @@ def check(
 ) -> None:
     """Check whether the adapter of a system is right, and say what to change.
 
-    It looks at determinism, the range of coordinates, RGB or BGR, left and right, and whether a batch is answered as
-    single images are. If there is a problem, the exit code is 1.
+    It looks for the usual mistakes: what coordinates mean (pixels, order, margins, offsets), memory and chance, zeros
+    for what was not found, objects found twice, classes counted from elsewhere, logits, RGB or BGR, left and right,
+    batches, maps that are turned, seeds and pasts that are ignored. If there is a problem, the exit code is 1.
 
     Examples:
 
         instar check mediapipe-holistic
 
         instar check my.module:predict photo.jpg
+
+        instar check social-force
     """
     from instar import api
     from instar.report.listings import show_findings

@@ -91,7 +91,7 @@ class Worker:
 
     def __init__(self, setup: Setup) -> None:
         cv2.setNumThreads(1)
-        self.system = system(setup.system)
+        self.system = system(setup.system).tested()
         self.providers: dict[str, Provider] = {need: provider(need, name) for need, name in setup.providers.items()}
         self._parsed: dict[str, Transformation] = {}
         self._pack = Packer()

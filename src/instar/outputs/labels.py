@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,6 +13,7 @@ import polars as pl
 from instar.case import Input
 from instar.json_values import as_numbers, as_texts
 from instar.outputs.output import OutputDefaults, Row, Schema
+from instar.outputs.sides import other_side
 from instar.warp import Size, Warp
 
 
@@ -29,7 +30,7 @@ class Labels(OutputDefaults):
 
     kind: ClassVar[str] = "labels"
     relation: ClassVar[str | None] = "class_kept"
-    suite: ClassVar[str | None] = "classification"
+    suite: ClassVar[str | None] = "labels"
     placed: ClassVar[bool] = False
     accepts: ClassVar[tuple[type, ...]] = (dict,)
     json_fields: ClassVar[Mapping[str, bool]] = {"classes": True, "scores": False}
@@ -66,8 +67,13 @@ class Labels(OutputDefaults):
         return len(self.classes)
 
     def warped(self, warp: Warp) -> Labels:
-        """What an image shows stays what it is, wherever it is carried."""
-        return self
+        """What an image shows stays what it is, wherever it is carried; in a mirror left and right are exchanged."""
+        return self.mirrored(self.classes) if warp.mirrors else self
+
+    def mirrored(self, names: Collection[str]) -> Labels:
+        """What the mirrored image shows: of `turn left` and `turn right` the other one, where `names` has both."""
+        exchanged = tuple(other_side(name, names) for name in self.classes)
+        return self if exchanged == self.classes else Labels(exchanged, self.scores)
 
     def confident(self, confidence: float) -> Labels:
         keep = self.scores >= confidence

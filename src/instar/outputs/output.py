@@ -38,6 +38,8 @@ class Output(Protocol):
     answer."""
     placed: ClassVar[bool]
     """Whether it says where things are: then it can be judged only where it is known where the input was carried."""
+    tested_as: ClassVar[str | None]
+    """The kind that a system of this kind is tested as, which accepts its answers; None: as what it is."""
     accepts: ClassVar[tuple[type, ...]]
     """The plain Python types that a function may return for it, and that mean no other kind."""
     json_fields: ClassVar[Mapping[str, bool]]
@@ -122,6 +124,7 @@ class OutputDefaults:
     need: ClassVar[str | None] = None
     placed: ClassVar[bool] = True
     has_marks: ClassVar[bool] = False
+    tested_as: ClassVar[str | None] = None
     accepts: ClassVar[tuple[type, ...]] = ()
     apart: ClassVar[tuple[str, ...]] = ()
 

@@ -15,6 +15,7 @@ from instar.case import Input
 from instar.json_values import as_texts
 from instar.outputs.cells import carried_cells, cells_from_json, cells_to_json, png_of_cells
 from instar.outputs.output import OutputDefaults, Row, Schema
+from instar.outputs.sides import other_side
 from instar.outputs.zones import Zones
 from instar.scene import decode_classes
 from instar.shapes import Shape
@@ -74,23 +75,35 @@ class Segmentation(OutputDefaults):
         return float((self.cells[known] == self.names.index(name)).mean()) if known.any() else 0.0
 
     def warped(self, warp: Warp) -> Segmentation:
-        """Only the grid's place changes: nothing is resampled."""
-        return Segmentation(self.cells, self.names, self.warp.then(warp))
+        """Only the grid's place changes: nothing is resampled. A mirror exchanges classes of the left and the right."""
+        cells = self.cells
+        if warp.mirrors:
+            numbers = [self.names.index(other_side(name, self.names)) for name in self.names]
+            cells = np.array([*numbers, *range(len(numbers), 256)], np.uint8)[cells]
+        return Segmentation(cells, self.names, self.warp.then(warp))
 
     def onto(self, other: Segmentation) -> Cells:
         """The classes at the cells of another grid: that of the nearest cell, unknown outside."""
         return carried_cells(self.cells, self.warp.then(other.warp.inverse))
 
     def shapes(self, target: str | None = None) -> list[Shape]:
-        """The outlines of every class, or of the target's alone, with their names."""
+        """The outlines of every class, or of the target's alone, with their names.
+
+        What surrounds everything else is named and has no outline: it would tint the whole picture.
+        """
         shapes: list[Shape] = []
+        whole = self.cells.shape[::-1]
         for number, name in enumerate(self.names):
             if target not in (None, "whole", name):
                 continue
             mask = (self.cells == number).astype(np.uint8)
             outlines, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
             large = [outline for outline in outlines if len(outline) > 2]
-            shapes += [Shape("polygon", self.warp.points(outline.reshape(-1, 2) + 0.5)) for outline in large]
+            shapes += [
+                Shape("polygon", self.warp.points(outline.reshape(-1, 2) + 0.5))
+                for outline in large
+                if cv2.boundingRect(outline)[2:] != whole
+            ]
             if large:
                 widest = max(large, key=len).reshape(-1, 2)
                 shapes.append(Shape("text", self.warp.points(widest[[0]] + 0.5), name))
@@ -127,7 +140,7 @@ class Segmentation(OutputDefaults):
     def accept(cls, answer: object, input: Input) -> Segmentation:
         """An instance, also one whose image size was not known, or the zones of a segmenter."""
         if isinstance(answer, Zones):
-            return _of_zones(answer)
+            return _of_zones(Zones.accept(answer, input))
         if not isinstance(answer, cls):
             raise TypeError(f"expected a Segmentation (see Segmentation.from_classes), got {type(answer).__name__}")
         if answer.warp.target == input.size:

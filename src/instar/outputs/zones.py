@@ -32,6 +32,7 @@ class Zones(OutputDefaults):
 
     kind: ClassVar[str] = "zones"
     need: ClassVar[str | None] = "zones"
+    tested_as: ClassVar[str | None] = "segmentation"
     json_fields: ClassVar[Mapping[str, bool]] = {"names": True, "labels": True}
     columns: ClassVar[Schema] = {"png": pl.Binary}
 

@@ -41,7 +41,8 @@ class Panel:
 
     `of_relation` is asked for every relation of a run, with the judging's id; `of_run` once; `of_runs` for every
     relation that several runs share. `tables` makes what `instar tables` prints of runs, with the level of
-    significance for tests; `several`: it can put runs side by side.
+    significance for tests; `several`: it can put runs side by side. `remarks` are sentences on a run as a whole, for
+    whoever reads nothing but its rates.
     """
 
     of_relation: Callable[[Run, Section, str], PanelContent | None] | None = None
@@ -49,6 +50,7 @@ class Panel:
     of_runs: Callable[[Sequence[Run], Sequence[str], Section, str], PanelContent | None] | None = None
     tables: Callable[[Sequence[Run], str, float], TaskTables | None] | None = None
     several: bool = False
+    remarks: Callable[[Run, str], Sequence[str]] | None = None
 
 
 def panels_of(run: Run) -> dict[str, Panel]:
@@ -68,6 +70,11 @@ def panels_of_relation(run: Run, section: Section, judging: str) -> list[PanelCo
 def panels_of_run(run: Run, judging: str) -> list[PanelContent]:
     """What the panels of a run show of it as a whole."""
     return list(filter(None, (panel.of_run(run, judging) for panel in panels_of(run).values() if panel.of_run)))
+
+
+def remarks_on(run: Run, judging: str) -> list[str]:
+    """What the panels of a run have to say of it as a whole."""
+    return [words for panel in panels_of(run).values() if panel.remarks for words in panel.remarks(run, judging)]
 
 
 def panels_of_runs(runs: Sequence[Run], names: Sequence[str], section: Section, judging: str) -> list[PanelContent]:

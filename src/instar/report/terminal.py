@@ -8,6 +8,7 @@ from typing import Literal
 
 import polars as pl
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -17,6 +18,7 @@ from instar.analysis.rejections import LEVEL
 from instar.engine import DEFAULT, Outcome
 from instar.relations import MarkedPair
 from instar.report.marks import marked_pairs
+from instar.report.panels import remarks_on
 from instar.report.sentences import over_cases_text, rejection_words, straying_words, unjudged_words
 from instar.report.words import (
     ONE_SIDED,
@@ -97,6 +99,8 @@ def show_run(
         console.print(sentence, highlight=False)
     _families(console, run.family_rates(threshold, p=p, judging=judging, group=group))
     _noise(console, run.noise(judging), rates)
+    for remark in remarks_on(run, judging):
+        console.print(f"[bold yellow]note[/]  {escape(remark)}", highlight=False, soft_wrap=True)
     for row in over_cases.filter(pl.col("severity").is_not_null()).iter_rows(named=True):
         console.print(
             f"over all cases: {row['rule']}  severity {severity_text(row['severity'])}  {over_cases_text(row)}",

@@ -10,9 +10,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from instar.case import Input
 from instar.image import Image
-from instar.outputs import Output, output_kind
+from instar.outputs import Output, Row, output_kind
 from instar.outputs.marks import Mark
+from instar.skeleton import Skeleton
 from instar.systems.system import System
 from instar.transforms import transformation
 from instar.warp import Size, Warp
@@ -24,6 +26,9 @@ Marks = Sequence[Mark]
 
 SAME = 0.01
 """Pixels within which two answers are the same: less than any threshold, more than a float's rounding."""
+SAME_SCORE = 0.001
+SURE = 0.3
+"""A score from which on an answer counts as one."""
 
 
 class Skip(Exception):
@@ -34,23 +39,23 @@ class Skip(Exception):
 class Examination:
     """A system with the images it is asked about; `first` are its first answers to them.
 
-    `steady`, `pixels` and `exchanged` are what earlier questions found out: the same image gets the same answer, the
-    coordinates are pixels, x and y are exchanged. `writes`: it changed the pixels that it was given.
+    `steady`, `pixels` and `astray` are what earlier questions found out: the same image gets the same answer, the
+    coordinates are pixels, they mean something else than they should. `writes`: it changed the pixels it was given.
     """
 
     system: System
-    images: list[tuple[str, Image]]
+    images: list[tuple[str, Input]]
     first: list[Answer] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     writes: bool = False
     steady: bool = False
     pixels: bool = False
-    exchanged: bool = False
+    astray: bool = False
     _followed: dict[str, tuple[list[tuple[Output, Output, Warp]], str]] = field(default_factory=dict)
 
-    def ask(self, images: Sequence[Image], seed: int = 0) -> list[Answer]:
+    def ask(self, images: Sequence[Input], seed: int = 0) -> list[Answer]:
         """Answers to copies, so that a system that writes into its inputs spoils nothing but itself."""
-        copies = [Image(image.pixels.copy()) for image in images]
+        copies = [Image(image.pixels.copy()) if isinstance(image, Image) else image for image in images]
         start = time.perf_counter()
         try:
             answers: list[Answer] = list(self.system.answer(copies, [seed] * len(copies)))
@@ -58,15 +63,14 @@ class Examination:
             wrong = error if isinstance(error, Exception) else RuntimeError(f"it called sys.exit({error})")
             answers = [wrong] * len(copies)
         self.seconds.append((time.perf_counter() - start) / len(copies))
-        same = all(np.array_equal(a.pixels, b.pixels) for a, b in zip(copies, images, strict=True))
-        self.writes |= not same
+        self.writes |= any(a.content_hash() != b.content_hash() for a, b in zip(copies, images, strict=True))
         return answers
 
-    def one(self, image: Image, seed: int = 0) -> Answer:
+    def one(self, image: Input, seed: int = 0) -> Answer:
         return self.ask([image], seed)[0]
 
     @property
-    def answered(self) -> list[tuple[str, Image, Output]]:
+    def answered(self) -> list[tuple[str, Input, Output]]:
         """The images that were answered, with the first answer."""
         return [
             (name, image, answer)
@@ -75,13 +79,20 @@ class Examination:
         ]
 
     @property
-    def with_marks(self) -> list[tuple[Image, Output]]:
+    def with_marks(self) -> list[tuple[Input, Output]]:
         """Images in which something was found, with the answer."""
         return [(image, answer) for _, image, answer in self.answered if answer.marks()]
 
-    def marks(self, answer: Output) -> list[Mark]:
-        """The marks of an answer, x and y exchanged where the system exchanges them."""
-        return exchanged(answer.marks()) if self.exchanged else answer.marks()
+    @property
+    def boxes(self) -> bool:
+        """Whether what it finds are boxes, and not landmarks."""
+        return all(skeleton_of(answer) is None for _, answer in self.with_marks)
+
+    def sure_marks(self, answer: Output) -> list[Mark]:
+        """What an answer is sure of: ghosts of low score, which adapters are asked to return, say nothing of places."""
+        marks = answer.marks()
+        least = min(SURE, 0.5 * max((mark.score for mark in marks), default=0.0))
+        return [mark for mark in marks if mark.score >= least] or marks  # scores below 0 are logits
 
     def need_answers(self) -> None:
         """Skip where every image failed."""
@@ -103,6 +114,8 @@ class Examination:
         self.need_places()
         if not self.pixels:
             raise Skip("the coordinates must be pixels first")
+        if self.astray:
+            raise Skip("the coordinates must be right first")
 
     def followed(self, spelling: str) -> tuple[list[tuple[Output, Output, Warp]], str]:
         """Each answer that found something with the one to the transformed image; and the first error there was."""
@@ -110,7 +123,7 @@ class Examination:
             pairs: list[tuple[Output, Output, Warp]] = []
             trouble = ""
             transform = transformation(spelling)
-            for image, answer in self.with_marks:
+            for image, answer in self.with_marks or [(image, answer) for _, image, answer in self.answered]:
                 changed, change = transform(image)
                 after = self.one(changed)
                 if isinstance(after, Exception):
@@ -121,13 +134,20 @@ class Examination:
         return self._followed[spelling]
 
 
-def exchanged(marks: Marks) -> list[Mark]:
-    """The marks with x and y exchanged."""
-    return [Mark(mark.label, mark.places[:, ::-1], mark.score, mark.scores) for mark in marks]
+def skeleton_of(output: Output) -> Skeleton | None:
+    """The skeleton of an answer with landmarks; None where its places have no sides."""
+    bones = getattr(output, "skeleton", None)
+    return bones if isinstance(bones, Skeleton) else None
 
 
-def matched(first: Marks, second: Marks) -> list[tuple[Floats, Floats]]:
-    """Places of the same subject or object in two answers, the nearest first."""
+def swapped_sides(output: Output) -> npt.NDArray[np.intp] | None:
+    """The order of an answer's landmarks with left and right exchanged."""
+    bones = skeleton_of(output)
+    return None if bones is None else np.asarray(bones.swap, np.intp)
+
+
+def pairs_of(first: Marks, second: Marks) -> list[tuple[Mark, Mark]]:
+    """The same subject or object in two answers, in whatever order they come; the nearest first."""
     costs = []
     for i, one in enumerate(first):
         for j, other in enumerate(second):
@@ -135,14 +155,19 @@ def matched(first: Marks, second: Marks) -> list[tuple[Floats, Floats]]:
                 continue
             apart = np.linalg.norm(one.places - other.places, axis=1)
             if np.isfinite(apart).any():
-                costs.append((float(np.nanmean(apart)), i, j))
+                costs.append((float(np.nanmean(apart)), abs(one.score - other.score), i, j))
     pairs, used_i, used_j = [], set(), set()
-    for _, i, j in sorted(costs):
+    for _, _, i, j in sorted(costs):
         if i not in used_i and j not in used_j:
             used_i.add(i)
             used_j.add(j)
-            pairs.append((first[i].places, second[j].places))
+            pairs.append((first[i], second[j]))
     return pairs
+
+
+def matched(first: Marks, second: Marks) -> list[tuple[Floats, Floats]]:
+    """Places of the same subject or object in two answers, the nearest first."""
+    return [(one.places, other.places) for one, other in pairs_of(first, second)]
 
 
 def distances(first: Marks, second: Marks, places: npt.NDArray[np.bool_] | None = None) -> Floats:
@@ -154,31 +179,50 @@ def distances(first: Marks, second: Marks, places: npt.NDArray[np.bool_] | None 
 
 
 def difference(a: Answer, b: Answer) -> str:
-    """In words how two answers to the same input differ; empty where they are the same."""
+    """In words how two answers to the same input differ; empty where they are the same. Order is no difference."""
+    return compared(a, b)[1]
+
+
+def compared(a: Answer, b: Answer) -> tuple[float, str]:
+    """How far two answers to the same input are apart (∞ where that has no number), and in words how they differ."""
     if isinstance(a, Exception) or isinstance(b, Exception):
         wrong = next((e for e in (a, b) if isinstance(e, Exception)), None)
         both = isinstance(a, Exception) and isinstance(b, Exception)
-        return "" if both or wrong is None else f"one of them is an error ({described(wrong)})"
+        return (0.0, "") if both or wrong is None else (np.inf, f"one of them is an error ({described(wrong)})")
     one, other = a.row(), b.row()
-    if one.keys() == other.keys() and all(
-        np.array_equal(one[key], other[key], equal_nan=isinstance(one[key], np.ndarray)) for key in one
-    ):
-        return ""
+    if one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one):
+        return 0.0, ""
     first, second = a.marks(), b.marks()
     if len(first) != len(second):
-        return f"{len(first)} found in one and {len(second)} in the other"
+        return np.inf, f"{len(first)} found in one and {len(second)} in the other"
     present = [
         sorted((mark.label, int(np.isfinite(mark.places[:, 0]).sum())) for mark in marks) for marks in (first, second)
     ]
     if present[0] != present[1]:
-        return "other classes or landmarks found"
-    worst = float(distances(first, second).max(initial=0)) if first else np.inf
-    surer = max((abs(x.score - y.score) for x, y in zip(first, second, strict=True)), default=0.0)
-    if worst <= SAME and surer <= 0.001:
-        return ""
+        return np.inf, "other classes or landmarks found"
     if not first:
-        return "the answers differ"
-    return f"places up to {worst:.3g} px apart" if worst > SAME else f"scores up to {surer:.2g} apart"
+        return _unplaced(one, other)
+    pairs = pairs_of(first, second)
+    worst = float(distances(first, second).max(initial=0))
+    surer = max((abs(x.score - y.score) for x, y in pairs), default=0.0)
+    if worst <= SAME and surer <= SAME_SCORE:
+        return 0.0, ""
+    return (worst, f"places up to {worst:.3g} px apart") if worst > SAME else (surer, f"scores up to {surer:.2g} apart")
+
+
+def _equal(one: object, other: object) -> bool:
+    return np.array_equal(one, other, equal_nan=isinstance(one, np.ndarray))  # type: ignore[arg-type]
+
+
+def _unplaced(one: Row, other: Row) -> tuple[float, str]:
+    """Answers without places: how far their numbers are apart where all else is equal."""
+    numbers = [key for key in one if isinstance(one[key], float) or getattr(one[key], "dtype", None) is not None]
+    if one.keys() != other.keys() or any(not _equal(one[key], other[key]) for key in one if key not in numbers):
+        return np.inf, "the answers differ"
+    if any(np.shape(one[key]) != np.shape(other[key]) for key in numbers):
+        return np.inf, "the answers differ"
+    worst = max(float(np.abs(np.subtract(one[key], other[key])).max(initial=0)) for key in numbers)
+    return (0.0, "") if worst <= SAME_SCORE else (worst, f"numbers up to {worst:.2g} apart")
 
 
 def described(error: BaseException) -> str:

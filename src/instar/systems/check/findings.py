@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from instar.image import Image
+from instar.case import Input
 from instar.outputs import Output
-from instar.systems.check import geometry, questions
+from instar.scene import Scene
+from instar.systems.check import geometry, maps, memory, questions, scenes, subjects
 from instar.systems.check.examination import Examination, Skip, State, described
 from instar.systems.system import System
 
@@ -24,19 +25,22 @@ class Finding:
 
 
 def check_system(
-    system: System, images: Sequence[tuple[str, Image]], *, samples: int = 8
-) -> tuple[list[Finding], list[tuple[str, Image, Output]]]:
-    """Findings about a system's adapter, always the same ones in one order, and its answers to the images.
+    system: System, inputs: Sequence[tuple[str, Input]], *, samples: int = 8
+) -> tuple[list[Finding], list[tuple[str, Input, Output]]]:
+    """Findings about a system's adapter, always the same ones in one order, and its answers to the inputs.
 
-    At most `samples` of the named images are used, each predicted about ten times. Photos that show what the
-    system looks for, seen from the front, say most.
+    At most `samples` of the named inputs are used, each predicted about a dozen times. Photos that show what the
+    system looks for, seen from the front, say most. A predictor of scenes is also asked about scenes that are made
+    here; it needs no others.
     """
-    if not images:
+    of_scenes = system.takes == Scene.kind
+    if not inputs and not of_scenes:
         raise ValueError("checking a system needs at least one image")
     if samples < 1:
         raise ValueError(f"samples is at least 1, got {samples}")
-    examined = Examination(system, list(images[:samples]))
-    return [_finding(name, question, examined) for name, question in _QUESTIONS], examined.answered
+    examined = Examination(system.tested(), list(inputs[:samples]) or list(scenes.SCENES))
+    questions_of = _OF_SCENES if of_scenes else _OF_IMAGES
+    return [_finding(name, question, examined) for name, question in questions_of], examined.answered
 
 
 def _finding(name: str, question: Question, examined: Examination) -> Finding:
@@ -48,12 +52,18 @@ def _finding(name: str, question: Question, examined: Examination) -> Finding:
         return Finding(name, "problem", f"the answers could not be compared: {described(error)}")
 
 
-_QUESTIONS: tuple[tuple[str, Question], ...] = (
+_OF_IMAGES: tuple[tuple[str, Question], ...] = (
     ("answers", questions.answers),
     ("input", questions.untouched_input),
     ("found", questions.finds),
-    ("determinism", questions.repeats),
+    ("looks", questions.looks),
+    ("determinism", memory.repeats),
     ("coordinates", geometry.coordinates),
+    ("extent", subjects.extent),
+    ("aspect", geometry.aspect),
+    ("map", maps.class_map),
+    ("doubled", subjects.doubled),
+    ("classes", subjects.classes),
     ("scores", questions.scores),
     ("channels", questions.channels),
     ("left/right", geometry.sides),
@@ -63,3 +73,12 @@ _QUESTIONS: tuple[tuple[str, Question], ...] = (
     ("speed", questions.speed),
 )
 """In order: later questions lean on what earlier ones found out."""
+_OF_SCENES: tuple[tuple[str, Question], ...] = (
+    ("answers", questions.answers),
+    ("determinism", memory.repeats),
+    ("coordinates", scenes.place),
+    ("samples", scenes.samples),
+    ("past", scenes.history),
+    ("map", scenes.map_read),
+    ("speed", questions.speed),
+)

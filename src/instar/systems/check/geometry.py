@@ -9,10 +9,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from instar.image import Image
+from instar.case import Input
 from instar.outputs import Output
 from instar.outputs.marks import Mark
-from instar.skeleton import Skeleton
 from instar.systems.check.examination import (
     Examination,
     Floats,
@@ -20,30 +19,29 @@ from instar.systems.check.examination import (
     State,
     described,
     distances,
-    exchanged,
     matched,
     size_text,
+    skeleton_of,
 )
+from instar.systems.check.readings import FRAMES, ORDERS, explained, fitting
 from instar.transforms import transformation
 from instar.warp import Warp, inside
 
+ADRIFT = 0.08
+"""A share of the image's size: answers to changed images that are off by more need a word, whatever the cause."""
+PIXEL = 1.05
+"""Offsets up to here are those of pixel centres; larger ones have another cause."""
 
-def skeleton_of(output: Output) -> Skeleton | None:
-    """The skeleton of an answer with landmarks; None where its places have no sides."""
-    bones = getattr(output, "skeleton", None)
-    return bones if isinstance(bones, Skeleton) else None
 
-
-def carried(output: Output, warp: Warp, *, as_yx: bool, sides: Literal["swap", "keep"]) -> list[Mark]:
-    """The marks of an answer carried by a warp, read as (y, x) where that is asked.
+def carried(output: Output, warp: Warp, sides: Literal["swap", "keep"]) -> list[Mark]:
+    """The marks of an answer carried by a warp.
 
     With `swap` a mirror exchanges left and right landmarks, as it should; with `keep` it does not. The corners of a box
     stay its upper left and lower right.
     """
     bones = skeleton_of(output)
-    marks = exchanged(output.marks()) if as_yx else output.marks()
     moved = []
-    for mark in marks:
+    for mark in output.marks():
         places = warp.points(mark.places)
         if bones is None:
             places = np.stack([places.min(0), places.max(0)])
@@ -67,21 +65,21 @@ def coordinates(examined: Examination) -> tuple[State, str]:
             "normalised. Multiply x by width and y by height"
         )
     examined.pixels = True
-    kept, turned = _readings(examined)
-    if turned < 0.5 * kept and kept > 0.03:
-        examined.exchanged = True
-        return "problem", (
-            f"coordinates look like (y, x): in a mirrored image they are {kept:.0%} of the image's size from where "
-            f"they should be, read as (y, x) only {turned:.0%}. Exchange the two"
-        )
-    outside = [
-        (~inside(mark.places, image.size))[np.isfinite(mark.places[:, 0])].mean()
+    try:
+        worst, fits = fitting(examined, ORDERS)
+    except Skip:
+        fits = []
+    if fits:
+        examined.astray = True
+        return "problem", explained("coordinates", worst, fits)
+    middles = [
+        bool(inside(np.nanmean(mark.places, axis=0)[None], image.size)[0])
         for image, answer in large
-        for mark in answer.marks()
+        for mark in examined.sure_marks(answer)
     ]
-    if np.median(outside) > 0.5:
+    if np.mean(middles) < 0.5:
         return "problem", (
-            f"most places lie outside the frame (x {places[:, 0].min():.0f} to {places[:, 0].max():.0f}, y "
+            f"most of what is found lies outside the frame (x {places[:, 0].min():.0f} to {places[:, 0].max():.0f}, y "
             f"{places[:, 1].min():.0f} to {places[:, 1].max():.0f}; the first image is {size_text(large[0][0].size)}): "
             "they must be pixels of the image given, not of the model's input or of a crop"
         )
@@ -96,20 +94,19 @@ def coordinates(examined: Examination) -> tuple[State, str]:
     )
 
 
-def _readings(examined: Examination) -> tuple[float, float]:
-    """How far mirrored answers are from where they should be, read as (x, y) and as (y, x).
-
-    In shares of the image's size. Which side is left is another question: each takes the better of both.
-    """
-    pairs, _ = examined.followed("mirror(h)")
-    shares: list[list[float]] = [[], []]
-    for before, after, warp in pairs:
-        for number, as_yx in enumerate((False, True)):
-            actual = exchanged(after.marks()) if as_yx else after.marks()
-            off = [distances(carried(before, warp, as_yx=as_yx, sides=side), actual) for side in ("swap", "keep")]
-            if all(len(each) for each in off):
-                shares[number].append(min(float(np.median(each)) for each in off) / max(warp.source))
-    return (float(np.median(shares[0])), float(np.median(shares[1]))) if all(shares) else (0.0, 0.0)
+def aspect(examined: Examination) -> tuple[State, str]:
+    """Whether answers follow an image that is squeezed or has margins: the way into the model and back."""
+    examined.need_pixels()
+    worst, fits = fitting(examined, FRAMES)
+    if fits:
+        examined.astray = True
+        return "problem", explained("places", worst, fits)
+    if worst > ADRIFT:
+        return "warning", (
+            f"in a squeezed or padded image places are {worst:.0%} of its size from where they should be: see whether "
+            "they go back through the same scaling and margins as the image, or whether the model cannot bear it"
+        )
+    return "ok", f"places follow a mirrored, squeezed or padded image, within {worst:.1%} of its size"
 
 
 def sides(examined: Examination) -> tuple[State, str]:
@@ -127,14 +124,22 @@ def sides(examined: Examination) -> tuple[State, str]:
     if not paired.any():
         raise Skip(f"skeleton {bones.name} has no left/right pairs")
     pairs, trouble = examined.followed("mirror(h)")
-    swapped, kept, width = [], [], []
+    swapped, kept, width, only = [], [], [], {"swap": 0, "keep": 0}
     for before, after, warp in pairs:
-        actual, as_yx = examined.marks(after), examined.exchanged
-        off = [distances(carried(before, warp, as_yx=as_yx, sides=side), actual, paired) for side in ("swap", "keep")]
-        if len(off[0]) and len(off[1]):
-            swapped.append(float(np.median(off[0])))
-            kept.append(float(np.median(off[1])))
+        off = {side: distances(carried(before, warp, side), after.marks(), paired) for side in ("swap", "keep")}
+        if len(off["swap"]) and len(off["keep"]):
+            swapped.append(float(np.median(off["swap"])))
+            kept.append(float(np.median(off["keep"])))
             width.append(_pair_distance(before.marks(), bones.pairs))
+        for side in off:
+            only[side] += len(off[side]) > 0
+    if only["keep"] > 2 * only["swap"]:
+        return "problem", (
+            f"in {only['keep']} mirrored images what was found keeps its side: a left hand stays a left one. Exchange "
+            "left and right in the output: they are the subject's own, as the image shows them"
+        )
+    if not swapped and only["swap"]:
+        return "ok", f"in {only['swap']} mirrored images what was found changes its side"
     if not swapped:
         if trouble:
             return "problem", trouble
@@ -187,7 +192,7 @@ def _from_behind(examined: Examination) -> str:
         if top is None or "left_hip" not in plain:
             return ""
         hip = plain.index("left_hip")
-        for mark in examined.marks(answer):
+        for mark in answer.marks():
             upright = mark.places[hip, 1] > mark.places[top, 1]
             lean = np.array([mark.places[a, 0] - mark.places[b, 0] for a, b in bones.pairs])
             lean = lean[np.isfinite(lean)]
@@ -204,8 +209,6 @@ def _from_behind(examined: Examination) -> str:
 
 def scale(examined: Examination) -> tuple[State, str]:
     examined.need_pixels()
-    if examined.exchanged:
-        raise Skip("x and y must be in order first")
     shifts, fixed, moved = [], [], []
     trouble = ""
     for factor in sorted({fitting_factor(image, 2.0) for image, _ in examined.with_marks}):
@@ -218,48 +221,63 @@ def scale(examined: Examination) -> tuple[State, str]:
             if isinstance(after, Exception):
                 trouble = trouble or f"{described(after)} on an image after {how.id}"
                 continue
-            expected, actual = answer.warped(change.warp).marks(), after.marks()
+            expected, actual = examined.sure_marks(answer.warped(change.warp)), examined.sure_marks(after)
             far = distances(expected, actual)
             if len(far):
                 moved.append(float(np.median(far)) / max(changed.size))
-                fixed.append(float(np.median(distances(answer.marks(), actual))) / max(changed.size))
+                fixed.append(float(np.median(distances(examined.sure_marks(answer), actual))) / max(changed.size))
                 shifts += [(b - a) / (1 - factor) for a, b in matched(expected, actual)]
     if not shifts:
         if trouble:
             return "problem", trouble
         raise Skip("nothing was found in the scaled images")
+    if np.median(moved) > 0.05 and np.median(fixed) < 0.5 * np.median(moved):
+        return "problem", (
+            "in an image twice as large the answer stays at the same coordinates: they seem to be pixels of the "
+            "model's input. Multiply x by image width / input width, and y likewise"
+        )
+    flips = [
+        (b - a) / 2
+        for before, after, warp in examined.followed("mirror(h)")[0]
+        for a, b in matched(examined.sure_marks(before.warped(warp)), examined.sure_marks(after))
+    ]
+    size = float(np.median([max(image.size) for image, _ in examined.with_marks]))
+    steady = _offset(np.concatenate(shifts), size)
+    growing = (_offset(np.concatenate(flips), size)[0] if flips else 0.0, 0.0)  # a mirror says nothing about y
+    x, y = (max((steady[axis], growing[axis]), key=abs) for axis in (0, 1))
+    if x or y:
+        return "warning", _offset_words(x, y, growing=not any(steady))
     if np.median(moved) > 0.05:
-        if np.median(fixed) < 0.5 * np.median(moved):
-            return "problem", (
-                "in an image twice as large the answer stays at the same coordinates: they seem to be pixels of the "
-                "model's input. Multiply x by image width / input width, and y likewise"
-            )
         return "warning", (
             f"in a rescaled image places are {np.median(moved):.0%} of its size from where they should be: see "
             "whether the coordinates go back through the same scaling and padding as the image"
         )
-    mirrored, _ = examined.followed("mirror(h)")
-    flips = [
-        (b - a) / 2 for before, after, warp in mirrored for a, b in matched(before.warped(warp).marks(), after.marks())
-    ]
-    offset = [_offset(np.concatenate(shifts))]
-    if flips:
-        offset.append((_offset(np.concatenate(flips))[0], 0.0))  # a mirror says nothing about y
-    x, y = (max((each[axis] for each in offset), key=abs) for axis in (0, 1))
-    if x or y:
-        ways = (x, "right" if x > 0 else "left"), (y, "down" if y > 0 else "up")
-        where = " and ".join(f"{abs(off):.2g} px too far {way}" for off, way in ways if off)
-        return "warning", (
-            f"all places sit {where}. The centre of pixel (row i, column j) is (j + 0.5, i + 0.5): add 0.5 to pixel "
-            "indices, and resize without aligning corners"
-        )
     return "ok", f"places follow the image's size, within {np.median(moved):.1%} of it"
 
 
-def _offset(shifts: Floats) -> tuple[float, float]:
+def _offset_words(x: float, y: float, *, growing: bool) -> str:
+    ways = (x, "right" if x > 0 else "left"), (y, "down" if y > 0 else "up")
+    where = " and ".join(f"{abs(off):.2g} px too far {way}" for off, way in ways if off)
+    if max(abs(x), abs(y)) <= PIXEL:
+        return (
+            f"all places sit {where}. The centre of pixel (row i, column j) is (j + 0.5, i + 0.5): add 0.5 to pixel "
+            "indices, and resize without aligning corners"
+        )
+    if growing:
+        return (
+            f"all places sit {where}, the more the larger the image is: the image is not put into the middle of the "
+            "model's frame, or the answer is not taken back from there"
+        )
+    return (
+        f"all places sit {where}, in images of any size: something is added that does not belong there, as the corner "
+        "of a crop or a margin. Take it off"
+    )
+
+
+def _offset(shifts: Floats, size: float) -> tuple[float, float]:
     """What all landmarks are off by in x and y, 0 where they do not agree.
 
-    A precise system shows half a pixel; one that is not must be off by more than one.
+    A precise system shows half a pixel; one that is not must be off by more than one, and by 0.5 % of the image's size.
     """
     offsets = []
     for axis in (0, 1):
@@ -270,11 +288,12 @@ def _offset(shifts: Floats) -> tuple[float, float]:
         middle = float(np.median(every))
         spread = float(np.median(np.abs(every - middle)))
         agreed = float(np.mean(np.sign(every) == np.sign(middle)))
-        sure = (abs(middle) > 1 and spread < 0.5 * abs(middle) and agreed > 0.8) or (abs(middle) > 0.3 and spread < 0.1)
+        large = abs(middle) > max(1.0, 0.005 * size)
+        sure = (large and spread < 0.5 * abs(middle) and agreed > 0.8) or (abs(middle) > 0.3 and spread < 0.1)
         offsets.append(middle if sure else 0.0)
     return offsets[0], offsets[1]
 
 
-def fitting_factor(image: Image, factor: float) -> float:
+def fitting_factor(image: Input, factor: float) -> float:
     """The factor, or its inverse for images so large that enlarging them would only test memory."""
     return factor if image.size[0] * image.size[1] <= 4_000_000 else 1 / factor

@@ -11,6 +11,6 @@ TASK = Task(
     systems={"onnx-classifier": ".systems:FAMILIES"},
     datasets={"class-folders": ".datasets:FAMILIES", "coco-classes": ".datasets:FAMILIES"},
     relations={"class_kept": ".relations:RELATIONS"},
-    suites={"classification": ".suite:SUITES"},
+    suites={"labels": ".suite:SUITES"},
     panels={"classes": ".panel:PANELS"},
 )

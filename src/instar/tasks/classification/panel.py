@@ -15,6 +15,8 @@ from instar.stats import wilson
 
 MOST_CONFUSIONS = 20
 RELATION = "class_kept"
+FEWEST_CASES = 3
+"""Images that must have the same answer before that is worth saying."""
 
 
 def _verdicts(run: Run, judging: str) -> pl.DataFrame:
@@ -110,6 +112,23 @@ def _tables(run: Run, judging: str) -> tuple[list[Table], dict[str, pl.DataFrame
     return [table for table in tables if table.rows], frames
 
 
+def remarks(run: Run, judging: str) -> list[str]:
+    """What to know of a run as a whole: whether every image has the same class."""
+    answers = run.store.predictions(["case", "status", "classes"]).filter(status="ok")
+    cases, best = answers["case"].n_unique(), answers["classes"].list.first()
+    if cases < FEWEST_CASES or best.n_unique() > 1 or best[0] is None:
+        return []
+    return [
+        f"The system named the same class, {best[0]}, for all {cases:,} images and every change of them. Unless "
+        "they all show that, it does not look at the image: rules that it passes say nothing."
+    ]
+
+
+def _of_run(run: Run, judging: str) -> PanelContent | None:
+    words = remarks(run, judging)
+    return PanelContent("The same answer for every image", " ".join(words)) if words else None
+
+
 def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | None:
     if section.relation != RELATION:
         return None
@@ -122,4 +141,6 @@ def _of_runs(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
     return TaskTables(tables, frames) if tables else None
 
 
-PANELS: Mapping[str, Panel] = {"classes": Panel(of_relation=_of_relation, tables=_of_runs)}
+PANELS: Mapping[str, Panel] = {
+    "classes": Panel(of_relation=_of_relation, of_run=_of_run, tables=_of_runs, remarks=remarks)
+}

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import polars as pl
 
 from instar.outputs.labels import Labels
 from instar.relations import Row
 from instar.relations.pairing import DRAWS, paired, per_pair
-from instar.relations.relation import Evidence, Relation
+from instar.relations.relation import NOTHING_FOUND, Evidence, Relation
 from instar.spelling import Parameter
 
 MEASURES = {"source_class": pl.String, "class": pl.String, "source_score": pl.Float64, "score": pl.Float64}
-"""The best class of both answers, and the scores of the *source's* class in both."""
+"""The class that is expected and the best one of the follow-up, and the scores of the *expected* class in both."""
+
+SURE = 0.5
+"""A fall is a share of the source's score, or of this one where the source was less sure: it had little to lose."""
 
 
 def class_kept(evidence: Evidence) -> pl.DataFrame:
@@ -21,55 +25,70 @@ def class_kept(evidence: Evidence) -> pl.DataFrame:
 
     A class that is no longer among the first `top` costs 1 and the lead of the new best class over it. So a threshold
     of 1 asks whether the class changed, one of 1.1 whether it changed by a margin of 0.1, and one of 0.5 whether half
-    of the score was lost.
+    of the score was lost. Two classes that are as good as equal in both images may change places.
     """
     follow_ups = paired(evidence)
-    sources = evidence.sources.to_dicts()
+    sources, options = evidence.sources.to_dicts(), evidence.options
+    names = _names(evidence.sources) | _names(follow_ups)
     rows = []
     for number, row in enumerate(follow_ups.iter_rows(named=True)):
-        source = Labels.from_row(sources[row["source"]], evidence.header).confident(evidence.options["confidence"])
-        follow_up = Labels.from_row(row, evidence.header).confident(evidence.options["confidence"])
-        rows.append({"row": number, "target": "whole", **_verdict(source, follow_up, evidence.options["top"])})
+        source = Labels.from_row(sources[row["source"]], evidence.header).confident(options["confidence"])
+        follow_up = Labels.from_row(row, evidence.header).confident(options["confidence"])
+        if row["warp"] is not None and np.linalg.det(np.reshape(row["warp"], (3, 3))) < 0:
+            source = source.mirrored(names)
+        verdict = _verdict(source, follow_up, options["top"], options["margin"])
+        rows.append({"row": number, "target": "whole", **verdict})
     return per_pair(rows, follow_ups, MEASURES)
 
 
-def _verdict(source: Labels, follow_up: Labels, top: int) -> Row:
+def _names(answers: pl.DataFrame) -> set[str]:
+    return set(answers["classes"].explode().drop_nulls())
+
+
+def _verdict(source: Labels, follow_up: Labels, top: int, margin: float) -> Row:
     if not source.classes and not follow_up.classes:
-        return {"severity": None, "reason": "no class is named in either image"}
+        return {"severity": None, "reason": NOTHING_FOUND}
     if not source.classes or not follow_up.classes:
         return {"severity": float("inf"), "kind": "lost" if source.classes else "invented"}
-    expected = source.classes[0]
+    expected, best = source.classes[0], follow_up.classes[0]
     before, after = source.score_of(expected), follow_up.score_of(expected)
-    fall = max(0.0, 1.0 - after / before) if before > 0 else 0.0
-    kept = expected in follow_up.classes[:top]
-    lead = max(0.0, follow_up.score_of(follow_up.classes[0]) - after)
+    tied = all(_tied(answer, expected, best, margin) for answer in (source, follow_up))
+    changed = not tied and expected not in follow_up.classes[:top]
+    fall = max(0.0, before - after) / max(before, SURE) if tied or best == expected else 0.0
     return {
-        "severity": fall if kept else 1.0 + lead,
-        "kind": None if kept else "class",
+        "severity": 1.0 + follow_up.score_of(best) - after if changed else fall,
+        "kind": "class" if changed else None,
         "source_class": expected,
-        "class": follow_up.classes[0],
+        "class": expected if tied else best,
         "source_score": before,
         "score": after,
     }
 
 
+def _tied(answer: Labels, one: str, other: str, margin: float) -> bool:
+    """Whether an answer can hardly tell two classes apart: the lower score is nearly the higher one."""
+    low, high = sorted((answer.score_of(one), answer.score_of(other)))
+    return high > 0 and low >= (1 - margin) * high
+
+
+# fmt: off
 RELATIONS: Mapping[str, Relation] = {
     "class_kept": Relation(
-        "class_kept",
-        "labels",
-        class_kept,
+        "class_kept", "labels", class_kept, threshold=0.5,
         unit="share of the score of the source's class that was lost, 1 and more where the class is another one",
-        threshold=1.0,
-        grid=(0.1, 0.25, 0.5, 0.75, 1.0, 1.1, 1.25, 1.5),
-        kinds=("class", "lost", "invented"),
-        measures=MEASURES,
+        grid=(0.1, 0.25, 0.5, 0.75, 1.0, 1.1, 1.25, 1.5), kinds=("class", "lost", "invented"), measures=MEASURES,
         parameters=DRAWS,
         options=(
             Parameter(
                 "top", "int", 1, low=1, high=100, help="how many of the best classes may hold the source's class"
             ),
             Parameter("confidence", "float", 0.0, low=0, high=1, help="classes below this score are not named"),
+            Parameter(
+                "margin", "float", 0.2, low=0, high=1,
+                help="two classes whose scores differ by no more than this share in both images may change places",
+            ),
         ),
         help="The class of the image stays, and the system stays as sure of it.",
     )
 }
+# fmt: on

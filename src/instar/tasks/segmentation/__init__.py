@@ -8,7 +8,6 @@ TASK = Task(
     "segmentation",
     __name__,
     "Semantic segmentation: the class of every cell moves as the image was moved.",
-    systems={"segmenter": ".systems:FAMILIES"},
     relations={"class_overlap": ".relations:RELATIONS"},
     suites={"segmentation": ".suite:SUITES"},
     panels={"overlaps": ".panel:PANELS"},

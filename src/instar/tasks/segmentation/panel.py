@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import polars as pl
 
 from instar.analysis import Run
-from instar.engine import DEFAULT
+from instar.engine import DEFAULT, SOURCE
+from instar.outputs.segmentation import UNKNOWN
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
 from instar.report.words import percent
+from instar.scene import decode_classes
 
 RELATION = "class_overlap"
+FEWEST_CASES = 3
+"""Images that must have the same answer before that is worth saying."""
+MOST_MAPS = 50
+"""Different maps that are looked into: one with a class of its own is enough to answer."""
 
 
 def overlaps(run: Run, *, judging: str = DEFAULT) -> pl.DataFrame:
     """Per rule: pairs, mean mIoU, mean agreement of cells, and the class that is worst most often."""
     schema = {"rule": pl.String, "name": pl.String, "pairs": pl.UInt32}
     rules = run.rules().filter(relation=RELATION).select("rule", "name")
-    verdicts = run.verdicts(judging).filter(pl.col("severity").is_not_null())
+    verdicts = run.verdicts(judging).filter(pl.col("severity").is_not_null() & pl.col("mean_iou").is_not_null())
     if rules.is_empty() or verdicts.is_empty():
         return pl.DataFrame(schema=schema)
     return (
@@ -27,7 +34,7 @@ def overlaps(run: Run, *, judging: str = DEFAULT) -> pl.DataFrame:
         .group_by("rule", "name", maintain_order=True)
         .agg(
             pairs=pl.len(),
-            miou=(1 - pl.col("severity")).mean(),
+            miou=pl.col("mean_iou").mean(),
             agreement=pl.col("pixel_accuracy").mean(),
             worst=pl.col("worst").mode().sort().first(),
             worst_iou=pl.col("worst_iou").mean(),
@@ -49,6 +56,29 @@ def _table(frame: pl.DataFrame) -> Table:
     )
 
 
+def remarks(run: Run, judging: str) -> list[str]:
+    """What to know of a run as a whole: whether every image has the same map."""
+    sources = run.store.predictions(["case", "follow_up", "status", "cells"]).filter(status="ok", follow_up=SOURCE)
+    cases = sources["case"].n_unique()
+    maps = run.store.whole(sources.unique("cells", maintain_order=True).head(MOST_MAPS))["cells"]
+    if cases < FEWEST_CASES:
+        return []
+    values = {int(value) for cells in maps for value in np.unique(decode_classes(cells))[:2]}
+    if len(values) > 1 and len(maps) > 1:
+        return []
+    name = run.manifest.header["names"][min(values)] if max(values) != UNKNOWN else "unknown"
+    what = f"{name} everywhere" if len(values) == 1 else "the same map"
+    return [
+        f"The system answered all {cases:,} images with {what}. Unless they all look like that, it does not look at "
+        "the image: rules that it passes say nothing."
+    ]
+
+
+def _of_run(run: Run, judging: str) -> PanelContent | None:
+    words = remarks(run, judging)
+    return PanelContent("The same answer for every image", " ".join(words)) if words else None
+
+
 def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | None:
     frame = overlaps(run, judging=judging) if section.relation == RELATION else pl.DataFrame()
     return PanelContent("How well the classes overlap", tables=[_table(frame)]) if frame.height else None
@@ -59,4 +89,6 @@ def _tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
     return TaskTables([_table(frame)], {"overlaps": frame}) if frame.height else None
 
 
-PANELS: Mapping[str, Panel] = {"overlaps": Panel(of_relation=_of_relation, tables=_tables)}
+PANELS: Mapping[str, Panel] = {
+    "overlaps": Panel(of_relation=_of_relation, of_run=_of_run, tables=_tables, remarks=remarks)
+}

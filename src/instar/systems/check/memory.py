@@ -1,0 +1,97 @@
+"""Does the same image get the same answer? And if not: is it chance, or does the system remember?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from instar.case import Input
+from instar.systems.check.examination import Answer, Examination, State, compared, difference
+from instar.transforms import transformation
+
+ROUND = ("A", "A", "changed", "changed", "A", "B", "A", "B", "changed", "A")
+"""Each image after itself, and after others."""
+
+
+def repeats(examined: Examination) -> tuple[State, str]:
+    examined.need_answers()
+    pictures = [image for _, image in examined.images]
+    again = [examined.one(image) for image in reversed(pictures)][::-1]
+    third = [examined.one(image) for image in pictures]
+    same = zip(examined.first * 2, again + third, strict=True)
+    unlike = next(filter(None, (difference(a, b) for a, b in same)), "")
+    system = examined.system
+    settled = system.deterministic or system.seedable
+    contexts = _contexts(examined) if settled else {}
+    unlike = unlike or _unlike(contexts)
+    examined.steady = not unlike
+    if settled and unlike:
+        if _remembers(contexts):
+            return "problem", (
+                f"it remembers: the same image is answered differently after another image ({unlike}), and alike after "
+                "the same one. Switch off tracking and smoothing from image to image, or make a new model for each"
+            )
+        if system.deterministic:
+            return "problem", (
+                f"declared deterministic, but the same image was answered differently: {unlike}. Switch off tracking "
+                "from image to image and anything random, or declare it with deterministic=False"
+            )
+        return "problem", (
+            f"the same image with the same seed was answered differently: {unlike}. Hand the seed to every random "
+            "generator the model uses, or declare seedable=False"
+        )
+    if system.deterministic:
+        return "ok", "the same image gets the same answer, whatever was asked before"
+    other = [examined.one(image, seed) for seed in (1, 2) for image in pictures] if system.seedable else []
+    varied = unlike or any(difference(a, b) for a, b in zip(examined.first * 2, other, strict=False))
+    if not varied:
+        seeds = ", whatever the seed" if system.seedable else ""
+        return "warning", (
+            f"declared stochastic, but three predictions never differed{seeds}: declare deterministic=True and "
+            "repeats cost nothing"
+        )
+    if system.seedable:
+        return "ok", "answers differ from seed to seed and repeat with the same seed"
+    return "ok", "answers differ from prediction to prediction, as declared"
+
+
+def _contexts(examined: Examination) -> Mapping[tuple[str, str], list[Answer]]:
+    """Answers to an image by what was asked before it, twice over."""
+    _, first, _ = next((one for one in examined.answered if one[2].marks()), examined.answered[0])
+    others = [image for _, image in examined.images if image is not first]
+    images: dict[str, Input] = {
+        "A": first,
+        "changed": transformation("mirror(h)")(first)[0],
+        "B": others[0] if others else transformation("mirror(both)")(first)[0],
+    }
+    answers: dict[tuple[str, str], list[Answer]] = {}
+    before = ""
+    for name in ROUND * 2:
+        answer = examined.one(images[name])
+        if before:
+            answers.setdefault((before, name), []).append(answer)
+        before = name
+    return answers
+
+
+def _unlike(contexts: Mapping[tuple[str, str], Sequence[Answer]]) -> str:
+    """How any two answers to one image differ."""
+    for name in ("A", "changed"):
+        every = [answer for (_, current), some in contexts.items() if current == name for answer in some]
+        for other in every[1:]:
+            if words := difference(every[0], other):
+                return words
+    return ""
+
+
+def _remembers(contexts: Mapping[tuple[str, str], Sequence[Answer]]) -> bool:
+    """Whether answers differ by what was asked before, and hardly by themselves."""
+    for name in ("A", "changed"):
+        some = [answers for (_, current), answers in contexts.items() if current == name]
+        within = [compared(answers[0], answer)[0] for answers in some for answer in answers[1:]]
+        between = [compared(some[0][-1], answers[-1])[0] for answers in some[1:]]
+        own, others = max(within, default=0.0), max(between, default=0.0)
+        if others > 0 and (own < 0.3 * others if np.isfinite(others) else np.isfinite(own)):
+            return True
+    return False

@@ -1,0 +1,111 @@
+"""Questions about what was found: has it an extent, is it found twice, is it called by its name?"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from instar.outputs.marks import Mark
+from instar.systems.check.examination import Examination, Skip, State
+from instar.warp import boxes_iou
+
+TWICE = 0.8
+"""Boxes of one class that overlap by more are one object, found twice."""
+NEXT_TO_PERSON = {
+    "bicycle": "one too high",
+    "toothbrush": "one too low",
+    "background": "one too low",
+    "__background__": "one too low",
+    "N/A": "one too low",
+}
+"""What a list of COCO's 80 classes calls a person when class numbers are counted from somewhere else."""
+
+
+def extent(examined: Examination) -> tuple[State, str]:
+    """Landmarks in one place, and zeros that stand for nothing."""
+    examined.need_places()
+    marks = [mark for _, answer in examined.with_marks for mark in answer.marks()]
+    spread = [_spread(mark) for mark in marks if np.isfinite(mark.places[:, 0]).sum() > 1]
+    if spread and np.mean(np.array(spread) < 1e-3) > 0.5:
+        what = "boxes have no area" if examined.boxes else "all landmarks of a subject lie in one place"
+        return "problem", (
+            f"{what}, in {sum(each < 1e-3 for each in spread)} of {len(spread)}: see whether the right axis of the "
+            "model's output is read, and return nothing where nothing is found"
+        )
+    zeros = [int(np.isin(mark.places, (0.0, -1.0)).all(1).sum()) for mark in marks]
+    whole = sum(count == len(mark.places) for count, mark in zip(zeros, marks, strict=True))
+    if whole:
+        return "problem", (
+            f"{whole} of {len(marks)} that were found are nothing but zeros or −1: leave out what was not found"
+        )
+    if not examined.boxes and sum(zeros) > 1:
+        return "problem", (
+            f"{sum(zeros)} landmarks lie at exactly (0, 0) or (−1, −1), as if that meant not found: leave them out "
+            "with NaN, or they count as found at the image's corner"
+        )
+    return "ok", "what is found has an extent, and nothing lies at (0, 0)"
+
+
+def _spread(mark: Mark) -> float:
+    """How far the places of a mark are apart; a box without width or height has none."""
+    sides = np.nanmax(mark.places, axis=0) - np.nanmin(mark.places, axis=0)
+    return float(sides.min() if len(mark.places) == 2 else sides.max())
+
+
+def doubled(examined: Examination) -> tuple[State, str]:
+    """The same thing found twice."""
+    examined.need_pixels()
+    twice = every = 0
+    for _, answer in examined.with_marks:
+        marks = examined.sure_marks(answer)
+        every += len(marks)
+        boxes = np.array([_box(mark) for mark in marks]).reshape(-1, 4)
+        same = np.array([[one.label == other.label for other in marks] for one in marks], bool).reshape(len(marks), -1)
+        near = (boxes_iou(boxes, boxes) > TWICE) & same
+        for i, j in zip(*np.nonzero(np.triu(near, 1)), strict=True):
+            near[i, j] = near[j, i] = _alike(marks[i], marks[j])
+        twice += int((near.sum(1) > 1).sum())
+    if not every:
+        raise Skip("nothing was found in any image")
+    if twice > 2 and twice > 0.25 * every:
+        return "warning", (
+            f"{twice} of {every} that were found lie on another one of the same class: objects are found twice. Switch "
+            "on non-maximum suppression (NMS), or lower its overlap"
+        )
+    return "ok", "nothing is found twice" if not twice else f"{twice} of {every} lie on another one of the same class"
+
+
+def _box(mark: Mark) -> list[float]:
+    return [*np.nanmin(mark.places, axis=0).tolist(), *np.nanmax(mark.places, axis=0).tolist()]
+
+
+def _alike(one: Mark, other: Mark) -> bool:
+    """Whether two subjects are one: their landmarks, too, are hardly apart."""
+    if len(one.places) == 2:
+        return True
+    apart = np.linalg.norm(one.places - other.places, axis=1)
+    return bool(np.isfinite(apart).any() and np.nanmedian(apart) < 0.1 * max(_spread(one), 1.0))
+
+
+def classes(examined: Examination) -> tuple[State, str]:
+    """Whether classes may be counted from the wrong end of COCO's list."""
+    examined.need_places()
+    named = [(image, mark) for image, answer in examined.with_marks for mark in examined.sure_marks(answer)]
+    labels = Counter(mark.label for _, mark in named if mark.label)
+    if not labels:
+        raise Skip("nothing that was found has a class")
+    best = []
+    for image, answer in examined.with_marks:
+        surest = max(answer.marks(), key=lambda mark: mark.score)
+        x0, y0, x1, y1 = _box(surest)
+        tall, large = (y1 - y0) > 0.9 * (x1 - x0), (x1 - x0) * (y1 - y0) > 0.05 * image.size[0] * image.size[1]
+        best.append((surest.label, tall and large))
+    (label, count), *_ = Counter(name for name, fits in best if fits).most_common(1) or [("", 0)]
+    if label in NEXT_TO_PERSON and "person" not in labels and count >= max(2, 0.6 * len(best)):
+        return "warning", (
+            f"in {count} of {len(best)} images the surest object is a {label}, upright and large, and a person is "
+            f"found in none. Class numbers look {NEXT_TO_PERSON[label]}: COCO's person is 0 in a list of 80 names and "
+            "1 in its annotations. If the images show people, count from the other one"
+        )
+    return "ok", f"{len(labels)} classes, most often {labels.most_common(1)[0][0]}"

@@ -1,0 +1,155 @@
+"""Seeded faults of classifiers: the suite `labels` catches each by the rules that can see it, and says what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import instar
+from instar import Labels
+from instar.cli import app
+from tests.quality import painted as p
+
+IMAGES = [p.sign(number) for number in range(6)]
+NAMES = ("disc", "square", "star")
+ALL = {rule.id for rule in instar.suite("labels").rules}
+Answer = Callable[[np.ndarray], Labels]
+
+
+def right(pixels: np.ndarray, sure: float = 0.9) -> Labels:
+    """Red is a disc, blue a square."""
+    best = int(p.redness(pixels).sum() < 0)
+    scores = np.full(3, (1 - sure) / 2)
+    scores[best] = sure
+    return Labels.from_scores(NAMES, scores)
+
+
+def star(pixels: np.ndarray) -> Labels:
+    """Something that no image shows."""
+    return Labels.from_scores(NAMES, [0.1, 0.1, 0.8])
+
+
+def wrong_if(seen: Callable[[np.ndarray], bool]) -> Callable[[], Answer]:
+    return lambda: lambda pixels: star(pixels) if seen(pixels) else right(pixels)
+
+
+def looks_left(pixels: np.ndarray) -> bool:
+    """The white spot lies left of what it is on."""
+    white = np.argwhere((pixels.min(2).astype(int) > 0.85 * pixels.max()) & (pixels.min(2) > 120))
+    coloured = np.argwhere(p.cells(pixels) > 0)
+    return len(white) > 9 and len(coloured) > 9 and float(white[:, 1].mean()) < float(coloured[:, 1].mean())
+
+
+def spot_is_the_class() -> Answer:
+    """Takes which way the spot looks for what the thing is: a mirror makes it another thing."""
+    return lambda pixels: Labels.from_scores(NAMES, [0.1, 0.8, 0.1] if looks_left(pixels) else [0.8, 0.1, 0.1])
+
+
+def lagging() -> Answer:
+    """Answers with the image before."""
+    answers: list[Labels] = []
+
+    def answer(pixels: np.ndarray) -> Labels:
+        answers.append(right(pixels))
+        return answers[-2] if len(answers) > 1 else star(pixels)
+
+    return answer
+
+
+def rolling_dice() -> Answer:
+    rng = np.random.default_rng(0)
+    return lambda pixels: Labels.from_scores(NAMES, rng.dirichlet([0.2] * 3))
+
+
+def unsure_in_the_dark() -> Answer:
+    return lambda pixels: right(pixels, 0.36 if p.dark(pixels) else 0.9)
+
+
+def silent_in_the_light() -> Answer:
+    return lambda pixels: Labels.from_scores([]) if p.bright(pixels) else right(pixels)
+
+
+def only_with_spots() -> Answer:
+    """Says anything only when an image is blurred."""
+    return lambda pixels: right(pixels) if p.soft(pixels) else Labels.from_scores([])
+
+
+@dataclass(frozen=True)
+class Fault:
+    make: Callable[[], Answer]
+    caught: frozenset[str]
+    kind: str | None = "class"
+    words: str = ""
+    exactly: bool = True
+
+
+def fault(make: Callable[[], Answer], *caught: str, **more: object) -> Fault:
+    return Fault(make, frozenset(caught), **more)  # type: ignore[arg-type]
+
+
+SHIFT, CROP, PAD, NARROW = "shift(0.1, y=0.1)", "crop(0.9)", "pad(0.15)", "stretch(1, 0.8)"
+FAULTS = {
+    "the way it looks is the class": fault(spot_is_the_class, "mirror(h)"),
+    "another class off the middle": fault(wrong_if(lambda pixels: p.middle(pixels)[0] > 0.575), SHIFT),
+    "another class when large": fault(wrong_if(lambda pixels: p.share(pixels) > 0.125), CROP),
+    "another class when tiny": fault(wrong_if(lambda pixels: p.share(pixels) < 0.08), PAD),
+    "margins are a class": fault(wrong_if(p.margins), PAD),
+    "another class when narrow": fault(wrong_if(p.narrow), NARROW),
+    "known only upright": fault(wrong_if(p.tilted), "rotation(5)"),
+    "needs large images": fault(wrong_if(p.small), "resolution(0.5)"),
+    "another class in the dark": fault(wrong_if(p.dark), "gamma(1.5)"),
+    "another class in the light": fault(wrong_if(p.bright), "gamma(0.5)"),
+    "another class in haze": fault(wrong_if(p.flat), "contrast(0.7)"),
+    "another class out of focus": fault(wrong_if(p.soft), "blur(1)"),
+    "another class in noise": fault(wrong_if(p.noisy), "noise(8)"),
+    "another class when compressed": fault(wrong_if(p.blocky), "jpeg(30)"),
+    "sure of nothing in the dark": fault(unsure_in_the_dark, "gamma(1.5)", kind=None),
+    "silent in the light": fault(silent_in_the_light, "gamma(0.5)", kind="lost"),
+    "speaks only out of focus": fault(only_with_spots, "blur(1)", kind="invented"),
+    "answers with the image before": fault(lagging, "identity", exactly=False),
+    "rolls dice": fault(rolling_dice, "identity", exactly=False),
+    "always the same": fault(lambda: star, kind=None, words="named the same class, star, for all 6 images"),
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], instar.Run]:
+    made: dict[str, instar.Run] = {}
+
+    def run(name: str) -> instar.Run:
+        if name not in made:
+            made[name] = p.run_of(FAULTS[name].make(), "labels", IMAGES, tmp_path_factory.mktemp("run") / "run")
+        return made[name]
+
+    return run
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_suite_catches_it(name: str, runs: Callable[[str], instar.Run]) -> None:
+    run, seeded = runs(name), FAULTS[name]
+    caught = p.violated(run)
+    assert seeded.caught <= caught and (caught == seeded.caught or not seeded.exactly), caught
+    if seeded.kind:
+        assert seeded.kind in run.verdicts().filter(severity=run.verdicts()["severity"].max())["kind"].to_list()
+    words = p.shown(run)
+    assert seeded.words in words
+    if not seeded.words:
+        assert "named the same class" not in words
+
+
+def test_no_rule_is_for_nothing() -> None:
+    """Without any one rule some fault is not seen."""
+    for rule in ALL:
+        assert any(seeded.caught == {rule} or rule == "identity" for seeded in FAULTS.values()), rule
+
+
+def test_the_report_says_that_answers_are_all_the_same(runs: Callable[[str], instar.Run], tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    written = CliRunner().invoke(app, ["report", str(runs("always the same").folder), "--out", str(out)])
+    assert written.exit_code == 0, written.output
+    assert "it does not look at the image" in out.read_text("utf-8")

@@ -1,0 +1,177 @@
+"""Seeded faults of segmenters: the suite `segmentation` catches each by the rules that see it, and names the class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+import pytest
+
+import instar
+from instar import Segmentation
+from instar.outputs.segmentation import UNKNOWN
+from tests.quality import painted as p
+
+IMAGES = [p.street(number) for number in range(4)]
+NAMES = ("ground", "red", "blue")
+ALL = {rule.id for rule in instar.suite("segmentation").rules}
+Answer = Callable[[np.ndarray], Segmentation]
+
+
+def answered(cells: np.ndarray) -> Segmentation:
+    return Segmentation.from_classes(cells, NAMES)
+
+
+def without(name: str, seen: Callable[[np.ndarray], bool]) -> Callable[[], Answer]:
+    """A class that is not seen in some images."""
+
+    def answer(pixels: np.ndarray) -> Segmentation:
+        cells = p.cells(pixels)
+        if seen(pixels):
+            cells[cells == NAMES.index(name)] = 0
+        return answered(cells)
+
+    return lambda: answer
+
+
+def of(change: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Callable[[], Answer]:
+    """The right cells, changed; with the image."""
+    return lambda: lambda pixels: answered(np.ascontiguousarray(change(p.cells(pixels), pixels)))
+
+
+def off_to_the_right(cells: np.ndarray, pixels: np.ndarray) -> np.ndarray:
+    return np.roll(cells, 6, axis=1)
+
+
+def blind_at_the_right(cells: np.ndarray, pixels: np.ndarray) -> np.ndarray:
+    cells[:, 2 * cells.shape[1] // 3 :] = 0
+    return cells
+
+
+def of_the_square(cells: np.ndarray, pixels: np.ndarray) -> np.ndarray:
+    """The image was put into the middle of a square, and the margins were never cut off again."""
+    height, width = cells.shape
+    side = max(height, width)
+    square = np.zeros((side, side), np.uint8)
+    square[(side - height) // 2 :][:height, (side - width) // 2 :][:, :width] = cells
+    return square
+
+
+def upside_down(cells: np.ndarray, pixels: np.ndarray) -> np.ndarray:
+    return cells[::-1]
+
+
+def not_turned_back(cells: np.ndarray, pixels: np.ndarray) -> np.ndarray:
+    """Rows and columns exchanged."""
+    return cells.T
+
+
+def scattered_by_noise(cells: np.ndarray, pixels: np.ndarray) -> np.ndarray:
+    if p.noisy(pixels):
+        chance = np.random.default_rng(0).random(cells.shape)
+        cells[chance < 0.25] = 1
+    return cells
+
+
+def exchanged_in_the_light(cells: np.ndarray, pixels: np.ndarray) -> np.ndarray:
+    return np.array([0, 2, 1], np.uint8)[cells] if p.bright(pixels) else cells
+
+
+def unknown_in_the_dark(cells: np.ndarray, pixels: np.ndarray) -> np.ndarray:
+    return np.full_like(cells, UNKNOWN) if p.dark(pixels) else cells
+
+
+def thin_out_of_focus(cells: np.ndarray, pixels: np.ndarray) -> np.ndarray:
+    """What is there loses a rim of five pixels."""
+    if not p.soft(pixels):
+        return cells
+    kernel = np.ones((11, 11), np.uint8)
+    return sum(number * cv2.erode((cells == number).astype(np.uint8), kernel) for number in (1, 2))  # type: ignore[return-value]
+
+
+def lagging() -> Answer:
+    answers: list[Segmentation] = []
+
+    def answer(pixels: np.ndarray) -> Segmentation:
+        answers.append(answered(p.cells(pixels)))
+        return answers[max(len(answers) - 2, 0)]
+
+    return answer
+
+
+def by_chance() -> Answer:
+    rng = np.random.default_rng(0)
+    return lambda pixels: answered(rng.integers(0, 3, pixels.shape[:2]).astype(np.uint8))
+
+
+def all_ground() -> Answer:
+    return lambda pixels: answered(np.zeros(pixels.shape[:2], np.uint8))
+
+
+def the_same_map() -> Answer:
+    return lambda pixels: answered(p.cells(IMAGES[0]))
+
+
+@dataclass(frozen=True)
+class Fault:
+    make: Callable[[], Answer]
+    caught: frozenset[str]
+    worst: tuple[str, ...] = ()
+    kind: str | None = None
+    words: str = ""
+    exactly: bool = True
+
+
+def fault(make: Callable[[], Answer], *caught: str, **more: object) -> Fault:
+    return Fault(make, frozenset(caught), **more)  # type: ignore[arg-type]
+
+
+SHIFT, CROP, PAD, NARROW = "shift(0.1, y=0.1)", "crop(0.8)", "pad(0.2, sides=top_bottom)", "stretch(1, 0.6)"
+FAULTS = {
+    "the map sits to the right": fault(of(off_to_the_right), "mirror(h)", worst=("red", "blue")),
+    "blind at the right": fault(of(blind_at_the_right), "mirror(h)", SHIFT, CROP, worst=("blue",), exactly=False),
+    "a map of the padded square": fault(of(of_the_square), NARROW, exactly=False),
+    "a map upside down": fault(of(upside_down), SHIFT, exactly=False),
+    "a map with rows for columns": fault(of(not_turned_back), "mirror(h)", PAD, exactly=False),
+    "no red off the middle": fault(without("red", lambda i: p.middle(i)[0] > 0.55), SHIFT, worst=("red",), kind="lost"),
+    "no blue when large": fault(without("blue", lambda i: p.share(i) > 0.2), CROP, worst=("blue",), kind="lost"),
+    "no blue between margins": fault(without("blue", p.margins), PAD, worst=("blue",), kind="lost"),
+    "no blue when narrow": fault(without("blue", lambda i: i.shape[1] < 1.2 * i.shape[0] and not p.margins(i)), NARROW),
+    "blue is known only upright": fault(without("blue", p.tilted), "rotation(5)", worst=("blue",), kind="lost"),
+    "needs large images": fault(without("red", p.small), "resolution(0.7)", worst=("red",), kind="lost"),
+    "no red in the dark": fault(without("red", p.dark), "gamma(1.5)", worst=("red",), kind="lost"),
+    "everything unknown in the dark": fault(of(unknown_in_the_dark), "gamma(1.5)", kind="lost"),
+    "red is blue in the light": fault(of(exchanged_in_the_light), "gamma(0.5)", worst=("red", "blue")),
+    "no blue in haze": fault(without("blue", p.flat), "contrast(0.7)", worst=("blue",), kind="lost"),
+    "thin out of focus": fault(of(thin_out_of_focus), "blur(1)", worst=("red", "blue")),
+    "red grains in noise": fault(of(scattered_by_noise), "noise(8)", worst=("red",)),
+    "no red when compressed": fault(without("red", p.blocky), "jpeg(30)", worst=("red",), kind="lost"),
+    "answers with the image before": fault(lagging, "identity", exactly=False),
+    "answers by chance": fault(by_chance, "identity", exactly=False),
+    "ground everywhere": fault(all_ground, words="answered all 4 images with ground everywhere"),
+    "always the same map": fault(
+        the_same_map, "mirror(h)", SHIFT, words="answered all 4 images with the same map", exactly=False
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_suite_catches_it(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    seeded = FAULTS[name]
+    run = p.run_of(seeded.make(), "segmentation", IMAGES, tmp_path_factory.mktemp("run") / "run")
+    caught = p.violated(run)
+    assert seeded.caught <= caught and (caught == seeded.caught or not seeded.exactly), caught
+    worst = run.verdicts().filter(severity=run.verdicts()["severity"].max())
+    assert not seeded.worst or set(worst["worst"]) & set(seeded.worst), worst
+    assert seeded.kind is None or seeded.kind in worst["kind"].to_list()
+    words = p.shown(run)
+    assert seeded.words in words
+    assert seeded.words or "answered all" not in words
+
+
+def test_no_rule_is_for_nothing() -> None:
+    """Without any one rule some fault is not seen."""
+    for rule in ALL - {"identity"}:
+        assert any(seeded.caught == {rule} for seeded in FAULTS.values()), rule

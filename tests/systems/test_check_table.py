@@ -1,0 +1,409 @@
+"""The usual mistakes of adapters, with the words that must be said of each; and flawless ones, which pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from instar import Detections, Forecast, Image, Poses, Scene, Segmentation, System
+from instar.skeleton import Skeleton
+from instar.systems.check import check_system
+from tests.missing import loaded_system
+from tests.quality import painted as p
+from tests.systems.test_check import COCO, PHOTOS, Pixels, blobs, boxes, poses, see, seeing, single
+
+Points = np.ndarray
+
+
+def margins(pixels: Pixels, side: int) -> np.ndarray:
+    return np.array([side - pixels.shape[1], side - pixels.shape[0]]) / 2
+
+
+def size(pixels: Pixels) -> np.ndarray:
+    return np.array(pixels.shape[1::-1], float)
+
+
+def of_people(change: Callable[[Points, Pixels], Points]) -> System:
+    """One upright box around everybody, with a class of COCO's."""
+
+    def answer(pixels: Pixels) -> Detections:
+        points = see(pixels)
+        if points is None:
+            return Detections.from_xyxy([], [])
+        low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
+        return Detections.from_xyxy([[*low, *high]], ["bicycle"], [0.9])
+
+    return single(answer, "detections")
+
+
+def twice(found: Points, pixels: Pixels) -> Points:
+    return found
+
+
+def doubled() -> System:
+    def answer(pixels: Pixels) -> Detections:
+        found = [(x, y, name) for name, spots in blobs(pixels).items() for x, y in spots]
+        every = [(x + off, y + off, name) for x, y, name in found for off in (0, 0.6)]
+        return Detections.from_xyxy(
+            np.array([[x - 12, y - 12, x + 12, y + 12] for x, y, _ in every]).reshape(-1, 4), [n for *_, n in every]
+        )
+
+    return single(answer, "detections")
+
+
+def zeros(points: Points, pixels: Pixels) -> Points:
+    points[[COCO.index("left_ankle"), COCO.index("right_wrist")]] = 0
+    return points
+
+
+def tracker() -> System:
+    """Half of what it says is what it said before."""
+    last: list[Points] = []
+
+    def smooth(points: Points, pixels: Pixels) -> Points:
+        last.append(0.5 * points + 0.5 * last[-1] if last else points)
+        return last[-1]
+
+    return seeing(smooth)
+
+
+def frozen() -> System:
+    """Answers each second image with the first one's answer."""
+    count = [0]
+    kept: list[Poses] = []
+
+    def answer(pixels: Pixels) -> Poses:
+        count[0] += 1
+        if count[0] % 2 or not kept:
+            kept[:] = [poses(see(pixels))]
+        return kept[0]
+
+    return single(answer)
+
+
+HANDS = Skeleton.from_dict(
+    {
+        "name": "two-hands",
+        "landmarks": ["left_hand.a", "left_hand.b", "right_hand.a", "right_hand.b"],
+        "lengths": [["left_hand.a", "left_hand.b"], ["right_hand.a", "right_hand.b"]],
+        "pairs": [["left_hand.a", "right_hand.a"], ["left_hand.b", "right_hand.b"]],
+    }
+)
+
+
+def hand(*, sided: bool) -> System:
+    """One hand, a left one; in a mirror it is a right one, or still called a left one."""
+
+    def answer(pixels: Pixels) -> Poses:
+        points = see(pixels)
+        if points is None:
+            return poses(None, skeleton=HANDS)
+        middle = pixels[pixels.shape[0] // 2]
+        side = "right" if middle[0, 0] > middle[-1, 0] else "left"  # the ground is brighter at the right
+        made = np.full((4, 2), np.nan)
+        made[[2, 3] if sided and side == "right" else [0, 1]] = points[
+            [COCO.index(f"{side}_{n}") for n in ("wrist", "elbow")]
+        ]
+        return poses(made, skeleton=HANDS)
+
+    return single(answer)
+
+
+def labelled(answer: Callable[[Pixels], Any]) -> System:
+    return single(answer, "labels")
+
+
+def mapped(change: Callable[[np.ndarray, Pixels], np.ndarray]) -> System:
+    names = ("ground", "red", "blue")
+    return single(
+        lambda pixels: Segmentation.from_classes(np.ascontiguousarray(change(p.cells(pixels), pixels)), names),
+        "segmentation",
+    )
+
+
+def square(cells: np.ndarray, pixels: Pixels) -> np.ndarray:
+    height, width = cells.shape
+    side = max(cells.shape)
+    whole = np.zeros((side, side), np.uint8)
+    whole[(side - height) // 2 :][:height, (side - width) // 2 :][:, :width] = cells
+    return whole
+
+
+def walker(answer: Callable[[Scene, np.random.Generator], Any], **more: Any) -> System:
+    def predict(inputs: Sequence[Scene], seeds: Sequence[int]) -> list[Any]:
+        return [answer(scene, np.random.default_rng(seed)) for scene, seed in zip(inputs, seeds, strict=True)]
+
+    return System("walker", "forecast", predict, "0", **{"deterministic": False, "takes": "scene", **more})
+
+
+def ahead(scene: Scene, rng: np.random.Generator) -> np.ndarray:
+    """Straight on, with a little chance."""
+    step = scene.past[-1] - scene.past[-2]
+    steps = np.arange(1, scene.steps + 1)[:, None]
+    return np.asarray(scene.past[-1] + steps * (step + rng.normal(0, 0.1, (20, 1, 2))))
+
+
+def stopped(scene: Scene, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Straight on, and no further than the first wall."""
+    futures = ahead(scene, rng)
+    for future in futures:
+        for number in range(1, len(future)):
+            x, y = (int(v) for v in future[number].clip(0, np.array(classes.shape[::-1]) - 1))
+            if classes[y, x] == 2:
+                future[number:] = future[number - 1]
+                break
+    return futures
+
+
+def free() -> np.random.Generator:
+    return np.random.default_rng(1)
+
+
+_free = free()
+STREETS = [(f"street {number}", Image(p.street(number))) for number in range(4)]
+SCENES: list[tuple[str, Any]] = []
+
+WRONG: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]], str, str]] = {
+    # poses
+    "shares of the image": (lambda: seeing(lambda at, i: at / size(i)), PHOTOS, "coordinates", "normalised"),
+    "(y, x)": (lambda: seeing(lambda at, i: at[:, ::-1]), PHOTOS, "coordinates", "(y, x)"),
+    "width for height": (
+        lambda: seeing(lambda at, i: at / size(i) * size(i)[::-1]), PHOTOS, "coordinates", "image.shape is (height",
+    ),
+    "pixels of the model": (lambda: seeing(lambda at, i: at / size(i) * 192), PHOTOS, "scale", "model's input"),
+    "margins left on": (
+        lambda: seeing(lambda at, i: at + margins(i, max(i.shape[:2]))), PHOTOS, "aspect", "Take the margins off",
+    ),
+    "shares of a letterbox": (
+        lambda: seeing(lambda at, i: (at + margins(i, max(i.shape[:2]))) * size(i) / max(i.shape[:2])),
+        PHOTOS, "aspect", "letterbox",
+    ),
+    "shares of a corner letterbox": (
+        lambda: seeing(lambda at, i: at * size(i) / max(i.shape[:2])), PHOTOS, "aspect", "longer side",
+    ),
+    "places in a crop": (
+        lambda: seeing(lambda at, i: at + margins(i, min(i.shape[:2]))), PHOTOS, "aspect", "Add what was cut off",
+    ),
+    "30 px off": (lambda: seeing(lambda at, i: at + np.array([30, 0])), PHOTOS, "scale", "30 px too far right"),
+    "half a pixel": (lambda: seeing(lambda at, i: at - 0.5), PHOTOS, "scale", "add 0.5"),
+    "all in one place": (
+        lambda: seeing(lambda at, i: np.tile(np.nanmean(at, axis=0), (17, 1))), PHOTOS, "extent", "in one place",
+    ),
+    "zeros for not found": (lambda: seeing(zeros), PHOTOS, "extent", "leave them out"),
+    "smoothed over time": (tracker, PHOTOS, "determinism", "it remembers"),
+    "smoothed, one photo": (tracker, PHOTOS[:1], "determinism", "it remembers"),
+    "every second image": (frozen, PHOTOS, "determinism", "answered differently"),
+    "jitters": (
+        lambda: seeing(lambda at, i: at + _free.normal(0, 1, at.shape)), PHOTOS, "determinism", "anything random",
+    ),
+    "the same pose always": (
+        lambda: single(lambda i: poses(see(PHOTOS[0][1].pixels))), PHOTOS, "looks", "does not look at the image",
+    ),
+    # hands
+    "always a left hand": (lambda: hand(sided=False), PHOTOS, "left/right", "a left hand stays a left one"),
+    # detections
+    "x, y, width, height": (
+        lambda: boxes(lambda at, i: _wh(at)), PHOTOS, "answers", "add x to the width",
+    ),
+    "x, y, width, height of large boxes": (lambda: large(as_xywh), PHOTOS, "coordinates", "x, y, width and height"),
+    "middles and sizes of large boxes": (lambda: large(as_middle), PHOTOS, "coordinates", "the middle of the box"),
+    "no NMS": (doubled, PHOTOS, "doubled", "non-maximum suppression"),
+    "one class too high": (lambda: of_people(twice), PHOTOS, "classes", "one too high"),
+    "logits": (
+        lambda: single(lambda i: Detections.from_xyxy([[5, 5, 60, 60]], ["dog"], [float(i.mean()) / 30]), "detections"),
+        PHOTOS, "scores", "sigmoid",
+    ),
+    "boxes of zeros": (
+        lambda: single(lambda i: Detections.from_xyxy([[0, 0, 0, 0], [5, 5, 50 + i[0, 0, 0] % 9, 60]], ["dog"] * 2),
+                       "detections"),
+        PHOTOS, "extent", "leave out what was not found",
+    ),
+    # captions
+    "one caption for all": (lambda: single(lambda i: "a man", "caption"), PHOTOS, "looks", "does not look at the"),
+    "captions by chance": (
+        lambda: single(lambda i: f"{_free.integers(100)} men", "caption"), PHOTOS, "determinism", "anything random",
+    ),
+    # labels
+    "logits for probabilities": (
+        lambda: labelled(lambda i: {"red": 3.2, "blue": -1.0}), STREETS, "answers", "softmax",
+    ),
+    "one class for all": (
+        lambda: labelled(lambda i: {"red": 1.0}), STREETS, "looks", "does not look at the image",
+    ),
+    # segmentation
+    "rows for columns": (lambda: mapped(lambda at, i: at.T), STREETS, "map", "Transpose"),
+    "upside down": (lambda: mapped(lambda at, i: at[::-1]), STREETS, "map", "upside down"),
+    "a padded square": (lambda: mapped(square), STREETS, "map", "letterbox"),
+    "beside the image": (lambda: mapped(lambda at, i: np.roll(at, 6, 1)), STREETS, "map", "px too far right"),
+    "ground everywhere": (lambda: mapped(lambda at, i: at * 0), STREETS, "looks", "does not look at the image"),
+    # forecasts
+    "seed not used": (lambda: walker(lambda s, rng: ahead(s, _free)), SCENES, "determinism", "Hand the seed"),
+    "whatever the seed": (
+        lambda: walker(lambda s, rng: ahead(s, np.random.default_rng(0))), SCENES, "determinism", "whatever the seed",
+    ),
+    "past ignored": (
+        lambda: walker(lambda s, rng: s.past[-1] + rng.normal(0, 1, (20, s.steps, 2)).cumsum(1)),
+        SCENES, "past", "the past is not looked at",
+    ),
+    "map with rows for columns": (
+        lambda: walker(lambda s, rng: stopped(s, np.ascontiguousarray(s.classes.T), rng)),
+        SCENES, "map", "with rows for columns",
+    ),
+    "displacements": (lambda: walker(lambda s, rng: ahead(s, rng) - s.past[-1]), SCENES, "coordinates", "Add the last"),
+    "futures as (y, x)": (lambda: walker(lambda s, rng: ahead(s, rng)[..., ::-1]), SCENES, "coordinates", "(y, x)"),
+    "one future twenty times": (
+        lambda: walker(lambda s, rng: np.tile(ahead(s, rng)[:1], (20, 1, 1))), SCENES, "samples", "all the same one",
+    ),
+}  # fmt: skip
+
+
+def _wh(at: Points) -> Points:
+    return np.concatenate([at[:, :2], at[:, 2:] - at[:, :2]], 1)
+
+
+def as_xywh(box: Points) -> Points:
+    return np.array([*box[:2], *(box[2:] - box[:2])])
+
+
+def as_middle(box: Points) -> Points:
+    return np.array([*(box[:2] + box[2:]) / 2, *(box[2:] - box[:2])])
+
+
+def large(change: Callable[[Points], Points], **more: Any) -> System:
+    """One box around everybody: it is larger than it is far from the corner."""
+
+    def answer(pixels: Pixels) -> Detections:
+        points = see(pixels)
+        if points is None:
+            return Detections.from_xyxy([], [])
+        low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
+        return Detections.from_xyxy([change(np.array([*low, *high]))], ["person"], [0.9])
+
+    return single(answer, "detections", **more)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_it_is_said(name: str) -> None:
+    make, inputs, where, words = WRONG[name]
+    findings = {one.name: one for one in check_system(make(), inputs)[0]}
+    assert findings[where].state in ("warning", "problem"), findings[where]
+    assert words in findings[where].message, findings[where].message
+    if name == "30 px off":
+        assert "0.5" not in findings[where].message
+
+
+# --- flawless ---------------------------------------------------------------------------------------
+
+
+def amodal(found: Points, pixels: Pixels) -> Points:
+    """Boxes that go on beyond the frame."""
+    found[:1, 1] -= 80
+    found[-1:, 3] += 80
+    return found
+
+
+_order = np.random.default_rng(2)
+
+
+def in_any_order() -> System:
+    def answer(pixels: Pixels) -> Detections:
+        found = [(x, y, name) for name, spots in blobs(pixels).items() for x, y in spots]
+        found = [found[place] for place in _order.permutation(len(found))]
+        corners = np.array([[x - 9, y - 9, x + 9, y + 9] for x, y, _ in found]).reshape(-1, 4)
+        scores = [0.5 + 0.4 * (n == "nose") for *_, n in found]
+        return Detections.from_xyxy(corners * 1.0, [n for *_, n in found], scores)
+
+    return single(answer, "detections")
+
+
+def with_ghosts() -> System:
+    """Of low score, anywhere."""
+
+    def answer(pixels: Pixels) -> Poses:
+        points = see(pixels)
+        if points is None:
+            return poses(None)
+        rng = np.random.default_rng(int(pixels.sum()))
+        ghosts = rng.uniform(0, size(pixels), (4, 17, 2))
+        return poses(np.concatenate([points[None], ghosts]), scores=[0.9, 0.1, 0.08, 0.05, 0.02])
+
+    return single(answer)
+
+
+def leaves_out(points: Points, pixels: Pixels) -> Points:
+    """What it cannot see is absent."""
+    points[[COCO.index("left_ear"), COCO.index("right_ear"), COCO.index("left_knee"), COCO.index("right_knee")]] = (
+        np.nan
+    )
+    return points
+
+
+def seeded(pixels: Image, seed: int) -> Poses:
+    points = see(pixels.pixels)
+    return poses(None if points is None else points + np.random.default_rng(seed).normal(0, 0.3, points.shape))
+
+
+def stochastic() -> System:
+    return System(
+        "seeded", "poses", lambda images, seeds: [seeded(*each) for each in zip(images, seeds, strict=True)], "0",
+        deterministic=False,
+    )  # fmt: skip
+
+
+def rough(points: Points, pixels: Pixels) -> Points:
+    """Two pixels of noise that hangs on the image."""
+    return points + np.random.default_rng(int(pixels.sum())).normal(0, 2, points.shape)
+
+
+def tagged(pixels: Pixels) -> dict[str, float]:
+    scores = {"red": float((p.cells(pixels) == 1).mean()), "blue": float((p.cells(pixels) == 2).mean()), "grey": 0.01}
+    return {name: scores[name] for name in _order.permutation(list(scores))}
+
+
+EMPTY = Image(np.full((200, 200, 3), 90, np.uint8))
+FLAWLESS: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]]]] = {
+    "a pose estimator": (lambda: seeing(lambda at, i: at), PHOTOS),
+    "a detector": (lambda: boxes(lambda at, i: at), PHOTOS),
+    "boxes beyond the frame": (lambda: boxes(amodal), PHOTOS),
+    "boxes cut at the frame": (
+        lambda: boxes(lambda at, i: np.clip(amodal(at, i), 0, np.tile(size(i), 2))), PHOTOS,
+    ),
+    "boxes in any order": (in_any_order, PHOTOS),
+    "ghosts of low score": (with_ghosts, PHOTOS),
+    "silent where nobody is": (lambda: seeing(lambda at, i: at), [*PHOTOS, ("empty", EMPTY)]),
+    "leaves out what is covered": (lambda: seeing(leaves_out), PHOTOS),
+    "stochastic and seeded": (stochastic, PHOTOS),
+    "a little noise": (lambda: seeing(rough), PHOTOS),
+    "a hand with its side": (lambda: hand(sided=True), PHOTOS),
+    "a captioner": (lambda: single(lambda i: f"{len(blobs(i)['nose'])} people, {i.mean():.0f}", "caption"), PHOTOS),
+    "classes in any order": (lambda: labelled(tagged), STREETS),
+    "a class map": (lambda: mapped(lambda at, i: at), STREETS),
+    "a coarse class map": (lambda: mapped(lambda at, i: at[2::5, 2::5]), STREETS),
+    "a walker": (lambda: walker(ahead), SCENES),
+    "a walker who sees walls": (lambda: walker(lambda s, rng: stopped(s, s.classes, rng)), SCENES),
+    "one walker without chance": (
+        lambda: walker(lambda s, rng: Forecast.from_array(ahead(s, np.random.default_rng(0))[:1]), deterministic=True),
+        SCENES,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FLAWLESS)
+def test_nothing_bad_is_said(name: str) -> None:
+    make, inputs = FLAWLESS[name]
+    findings, _ = check_system(make(), inputs)
+    assert not [one for one in findings if one.state in ("warning", "problem")]
+
+
+@pytest.mark.parametrize("name", ["efficientdet-lite0", "mediapipe-holistic"])
+def test_nothing_bad_is_said_of_a_real_model(name: str) -> None:
+    from instar.datasets import dataset
+    from instar.image import read_image
+
+    system = loaded_system(name)
+    photos = [(case.id, read_image(str(case.path))) for case in dataset("sample-photos").cases()]
+    findings, _ = check_system(system, photos[:2])
+    assert not [one for one in findings if one.state in ("warning", "problem")]
