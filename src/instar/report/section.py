@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from instar.analysis import ANY, Run, Severities, costs, coverage, curve, rates, selected, slices
+from instar.analysis import ANY, Memory, Run, Severities, costs, coverage, curve, rates, remembered, selected, slices
 from instar.engine import DEFAULT
 from instar.relations import rule
 from instar.report.words import threshold_text
@@ -37,6 +37,7 @@ class Section:
     families: Mapping[str, Sequence[str]]
     strayed: int
     noise: Row | None
+    memory: Memory | None
     rates: pl.DataFrame
     curves: pl.DataFrame
     coverage: pl.DataFrame
@@ -107,6 +108,7 @@ def make_section(run: Run, relation: str, *, threshold: float | None = None, jud
         families,
         int((cases.severity > 0).sum()),
         noise.row(0, named=True) if len(noise) else None,
+        remembered(run, judging) if noise["noisy"].sum() else None,
         rates_per_threshold(severities, known, grid),
         _curves(run, relation, grid, judging, bool(changing)),
         _coverage(_by_family(cases, families) if by_family else cases, known, grid),

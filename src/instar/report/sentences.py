@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from instar.analysis import Memory
 from instar.report.section import Section
-from instar.report.words import SPACE, count_of, interval, of_total, percent, severity_text
+from instar.report.words import SPACE, count_of, interval, of_total, p_text, percent, severity_text
 from instar.store import Row
 
 
@@ -76,9 +77,22 @@ def _noise(section: Section, t: int) -> list[str]:
         f"{of_total(noise['noisy'], noise['judged'], 'case')}; 95{SPACE}% of the cases stay within a severity of "
         f"{severity_text(noise['floor'])}."
     ]
+    if section.memory is not None:
+        words.append(memory_words(section.memory))
     if t in section.below_noise:
         words.append("This threshold is not above that noise floor, so rates here say little about the rules.")
     return words
+
+
+def memory_words(memory: Memory) -> str:
+    """That a system answers from memory, and what follows from it."""
+    p = p_text(memory.p) if memory.p < 0.001 else f"= {p_text(memory.p)}"
+    return (
+        "It remembers: where its two answers to the unchanged input differ, they lean towards its answers to the "
+        "inputs that it was asked about just before them "
+        f"({of_total(memory.leaning, memory.cases, 'case')}, p {p}). What it says of one input depends on others, and "
+        "so do all rates here: make it forget before each input."
+    )
 
 
 _LESS_AND_MORE = {

@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from instar.analysis import ANY, Run
+from instar.analysis import ANY, Run, remembered
 from instar.analysis.rates import AnyRule
 from instar.engine import DEFAULT, Outcome
 from instar.relations import MarkedPair
 from instar.report.marks import marked_pairs
-from instar.report.sentences import over_cases_text
+from instar.report.sentences import memory_words, over_cases_text
 from instar.report.words import ONE_SIDED, count_of, duration, interval, of_total, p_text, percent, severity_text
 
 _HEADS = {"not_applicable": "n/a", "failed": "failed"}
@@ -75,6 +75,8 @@ def show_run(
     _whole(console, run.any_rule(threshold, p=p, judging=judging, group=group), run.units(), one_sided=one_sided)
     _families(console, run.family_rates(threshold, p=p, judging=judging, group=group))
     _noise(console, run.noise(judging), rates)
+    if memory := remembered(run, judging):
+        console.print(memory_words(memory), style="yellow", highlight=False)
     for row in over_cases.filter(pl.col("severity").is_not_null()).iter_rows(named=True):
         console.print(
             f"over all cases: {row['rule']}  severity {severity_text(row['severity'])}  {over_cases_text(row)}",
