@@ -13,7 +13,8 @@ from instar.analysis.truth import classic, classic_table, classic_vs_metamorphic
 # fmt: off
 __all__ = [
     "ANY", "Memory", "Run", "Severities", "any_rule", "by_case", "classic", "classic_table", "classic_vs_metamorphic",
-    "costs", "coverage", "curve", "default_bins", "described", "group_rates", "has_comparable_truth", "noise", "open_run",
-    "rates", "remembered", "selected", "severities", "slices", "subject_columns", "violated_counts", "worst_pairs",
+    "costs", "coverage", "curve", "default_bins", "described", "group_rates", "has_comparable_truth", "noise",
+    "open_run", "rates", "remembered", "selected", "severities", "slices", "subject_columns", "violated_counts",
+    "worst_pairs",
 ]
 # fmt: on

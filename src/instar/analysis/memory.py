@@ -39,7 +39,7 @@ Before = tuple[Key | None, Key | None]
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Of the `cases` whose unchanged input was answered in two ways, in how many the two answers lean towards those just
+    """Of the `cases` whose unchanged input was answered in two ways, in how many both answers lean towards those just
     before them; and `p`, how often chance alone would have it so."""
 
     leaning: int
