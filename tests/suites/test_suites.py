@@ -133,7 +133,12 @@ def test_paper_mode_spells_the_original_s_behaviour() -> None:
         "filtered(colour_channels((0.9, 1.1, 1.1), overflow=wrap), skin)",
     } < paper
     assert not [text for text in paper if "motion(11, 40" in text or text == "rotation(5)"]
-    assert suite("met-pose@paper").options == {"aggregate": "median+mean", "outside": "keep", "space": "normalised"}
+    assert suite("met-pose@paper").options == {
+        "aggregate": "median+mean",
+        "outside": "keep",
+        "space": "normalised",
+        "zone_share": 1.0,
+    }
     known = {option.name: option for option in own_equivariance("poses").relation.options}
     for name, value in suite("met-pose@paper").options.items():
         known[name].check(value, "met-pose@paper")

@@ -9,7 +9,7 @@ import polars as pl
 from instar.outputs import Row
 from instar.outputs.detections import Detections
 from instar.relations.pairing import DRAWS, paired, per_pair, projected
-from instar.relations.relation import Evidence, Relation
+from instar.relations.relation import ZONE_SHARE, Evidence, Relation
 from instar.spelling import Parameter
 from instar.warp import boxes_iou
 
@@ -80,7 +80,10 @@ RELATIONS = (
         "detections", "detections", detections, unit="1 − IoU of the matched box", threshold=0.5,
         grid=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.0), kinds=("lost", "invented", "class"), measures=MEASURES,
         parameters=DRAWS,
-        options=(Parameter("confidence", "float", 0.5, low=0, high=1, help="detections below this are not there"),),
+        options=(
+            Parameter("confidence", "float", 0.5, low=0, high=1, help="detections below this are not there"),
+            ZONE_SHARE,
+        ),
         help="Boxes move as the image was moved, and keep their class.",
     ),
 )

@@ -14,7 +14,7 @@ import polars as pl
 from instar.outputs import Row
 from instar.outputs.poses import PoseBatch, Poses
 from instar.relations.pairing import DRAWS, aggregated, matrices_of, over_draws, paired, projected
-from instar.relations.relation import VERDICT_COLUMNS, Evidence, Relation
+from instar.relations.relation import VERDICT_COLUMNS, ZONE_SHARE, Evidence, Relation
 from instar.skeleton import Part, Skeleton
 from instar.spelling import Parameter
 from instar.warp import inside
@@ -431,6 +431,7 @@ RELATIONS = (
                       help="landmarks whose expected place is outside the frame: leave them out, or keep them"),
             Parameter("space", "choice", "pixels", choices=("pixels", "normalised"),
                       help="pixels of the source frame, or 0–1 coordinates as the original measured"),
+            ZONE_SHARE,
         ),
         against_truth=named_as_truth,
         help="Landmarks move as the image was moved; a reversal of handedness exchanges left and right.",

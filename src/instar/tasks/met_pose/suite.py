@@ -110,7 +110,12 @@ PAPER_TABLE: Table = {
 PAPER_BINS = (*((number, number) for number in range(5)), (5, 30), (30, 61), (61, 91), (91, 121), (122, 122))
 """Numbers of violated rules as the original's Table II counted them: 30, 61 and 91 twice each."""
 
-PAPER_JUDGING: Mapping[str, object] = {"aggregate": "median+mean", "outside": "keep", "space": "normalised"}
+PAPER_JUDGING: Mapping[str, object] = {
+    "aggregate": "median+mean",
+    "outside": "keep",
+    "space": "normalised",
+    "zone_share": 1.0,
+}
 
 
 def listed(table: Table, *, only: str = "all") -> tuple[str, ...]:
