@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,8 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from instar.store import Store
+
+_NUMBER = re.compile(r"-?\d[\d.,]*")
 
 
 @dataclass(slots=True)
@@ -45,6 +48,8 @@ class Outcome:
     unreadable: int
     interrupted: bool
     notes: tuple[str, ...]
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """Why cases cannot be read and predictions were not made, and how many, most frequent first."""
 
 
 def outcome_of(store: Store, fresh: int, started: float, notes: Sequence[str], *, interrupted: bool = False) -> Outcome:
@@ -52,4 +57,18 @@ def outcome_of(store: Store, fresh: int, started: float, notes: Sequence[str], *
     counts = store.predictions(["status"], query=lambda rows: rows.group_by("status").agg(pl.len()))
     cases, seconds = store.cases(["status"])["status"], time.monotonic() - started
     unreadable = int((cases != "ok").sum())
-    return Outcome(fresh, seconds, dict(counts.iter_rows()), len(cases), unreadable, interrupted, tuple(notes))
+    statuses = dict(counts.iter_rows())
+    reasons = {} if statuses.get("ok") else _reasons(store)
+    return Outcome(fresh, seconds, statuses, len(cases), unreadable, interrupted, tuple(notes), reasons)
+
+
+def _reasons(store: Store) -> dict[str, int]:
+    """Why nothing was answered: one example of each kind of reason. Those that differ in a path or in numbers alone are
+    of one kind."""
+    cases = store.cases(["path", "status", "message"]).filter(pl.col("status") != "ok")
+    texts = [(message or status).replace(str(path), "").lstrip(": ") for path, status, message in cases.iter_rows()]
+    texts += [message or status for status, message in store.predictions(["status", "message"]).iter_rows()]
+    kinds: dict[str, list[str]] = {}
+    for text in texts:
+        kinds.setdefault(_NUMBER.sub("#", text), []).append(text)
+    return {kind[0]: len(kind) for kind in sorted(kinds.values(), key=len, reverse=True)}

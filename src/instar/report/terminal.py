@@ -30,6 +30,11 @@ def show_outcome(console: Console, outcome: Outcome, folder: str) -> None:
             f"[bold yellow]Stopped.[/] {count_of(outcome.fresh, 'new prediction')} "
             f"{'is' if outcome.fresh < 2 else 'are'} stored; the same command again goes on from there."
         )
+    elif outcome.fresh == 0 and not outcome.statuses.get("ok"):
+        console.print(
+            "[bold yellow]Nothing was predicted[/]: "
+            + ("no case of this dataset can be read." if outcome.cases else "this dataset has no case.")
+        )
     elif outcome.fresh == 0:
         console.print("Nothing is left to do: everything this asks for is in the run folder already.")
     else:
@@ -43,6 +48,10 @@ def show_outcome(console: Console, outcome: Outcome, folder: str) -> None:
     console.print(
         f"{folder}: {count_of(outcome.cases, 'case')}{unreadable}; predictions: {', '.join(parts)}.", highlight=False
     )
+    for reason, count in list(outcome.reasons.items())[:5]:
+        console.print(f"  {count_of(count, 'time')}: {reason}", style="yellow", markup=False, highlight=False)
+    if len(outcome.reasons) > 5:
+        console.print(f"  … and for {count_of(len(outcome.reasons) - 5, 'other reason')}", style="yellow")
     for note in outcome.notes[:10]:
         console.print(f"  note: {note}", style="dim", markup=False)
     if len(outcome.notes) > 10:
