@@ -208,6 +208,25 @@ def permutation_test(distances: npt.ArrayLike, first: int) -> tuple[float, float
     return seen, reached / len(statistic), 1 / len(statistic)
 
 
+def randomisation_test(actual: npt.ArrayLike, possible: npt.ArrayLike) -> float:
+    """How often chance alone reaches the sum of what was measured: p of a test by what was drawn at random.
+
+    `actual` (units,) is measured under what was drawn for each unit, `possible` (units, draws) under other draws that
+    could have been made. 20,000 fixed choices, one draw for each unit, stand for all of them.
+
+    >>> randomisation_test([1.0, 1.0], [[1.0, 0.0], [1.0, 0.0]]) > 0.2
+    True
+    """
+    measured, others = np.asarray(actual, np.float64), np.asarray(possible, np.float64)
+    if others.ndim != 2 or measured.shape != others.shape[:1]:
+        raise ValueError(f"it takes (units,) and (units, draws), got {measured.shape} and {others.shape}")
+    rng, times = np.random.default_rng(0), 20_000
+    sums = np.zeros(times)
+    for unit in others:
+        sums += unit[rng.integers(len(unit), size=times)]
+    return float((1 + (sums >= measured.sum() - 1e-9).sum()) / (1 + times))
+
+
 @lru_cache(maxsize=16)
 def _choices(runs: int, rest: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """The ways to take some runs for the rest, the real one first: their runs (rest, ways), and which distances

@@ -28,7 +28,17 @@ def test_the_same_command_again_says_that_nothing_is_left(typed: Type, photos: P
 def test_json_counts_by_status(typed: Type, photos: Path, done: Path) -> None:
     again = typed(*FORGETFUL, photos, "--out", done, "--zones", "none", "--workers", "0", "--json")
     outcome = json.loads(again.stdout)
-    assert outcome.keys() == {"run", "fresh", "seconds", "cases", "unreadable", "statuses", "interrupted", "notes"}
+    assert outcome.keys() == {
+        "run",
+        "fresh",
+        "seconds",
+        "cases",
+        "unreadable",
+        "statuses",
+        "interrupted",
+        "notes",
+        "reasons",
+    }
     assert (outcome["run"], outcome["fresh"], outcome["statuses"]) == (str(done), 0, {"ok": 12})
 
 

@@ -144,6 +144,7 @@ def test_paper_mode_spells_the_original_s_behaviour() -> None:
         "share": 0,
         "partly": 1,
         "empty": "keep",
+        "zone_share": 1,
     }
 
 

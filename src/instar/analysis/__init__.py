@@ -1,6 +1,7 @@
 """What verdicts say: rates with confidence, curves over thresholds, the worst cases, coverage and truth."""
 
 from instar.analysis.coverage import coverage, default_bins, violated_counts
+from instar.analysis.memory import Memory, remembered
 from instar.analysis.rates import (
     any_rule,
     by_case,
@@ -21,9 +22,9 @@ from instar.analysis.truth import classic, classic_table, classic_vs_metamorphic
 
 # fmt: off
 __all__ = [
-    "ANY", "Run", "Severities", "any_rule", "by_case", "classic", "classic_table", "classic_vs_metamorphic",
+    "ANY", "Memory", "Run", "Severities", "any_rule", "by_case", "classic", "classic_table", "classic_vs_metamorphic",
     "costs", "coverage", "curve", "default_bins", "described", "group_rates", "has_comparable_truth",
-    "judged_pairs", "kind_counts", "noise", "open_run", "rates", "selected", "severities", "slices",
+    "judged_pairs", "kind_counts", "noise", "open_run", "rates", "remembered", "selected", "severities", "slices",
     "subject_columns", "violated_counts", "worst_pairs",
 ]
 # fmt: on

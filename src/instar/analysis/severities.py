@@ -78,6 +78,11 @@ class Severities:
         p = None if self.p is None else self.p[at]
         return Severities(rules, cases, self.severity[at], self.status[at], self.kind[at], self.kinds, p)
 
+    @property
+    def judged(self) -> int:
+        """How many cells have a severity."""
+        return int((~np.isnan(self.severity)).sum())
+
     def per_case(self) -> Severities:
         """Without the verdicts of rules over many cases, and without cases that have no severity under any rule."""
         cases = self.cases.is_not_null()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from instar.api import Run
 
 ALL_FAILED = 3
-"""The exit code of a run in which not one input was answered."""
+"""The exit code of a run in which not one input was answered, or not one pair judged."""
 
 Out = Annotated[
     Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="The run folder. It is made if it is not there.")
@@ -68,7 +68,7 @@ def run(
     """Predict what is missing in a run folder, judge it, and show what broke.
 
     The same command again continues where it stopped, or says that nothing is left to do. Ctrl-C loses nothing.
-    If every prediction failed, the exit code is 3.
+    If not one input was answered, or not one pair could be judged, the exit code is 3.
 
     Examples:
 
@@ -131,7 +131,9 @@ def _print_outcome(finished: Run, threshold: float | None, as_json: bool) -> Non
     if outcome.interrupted:
         raise typer.Exit(130)
     if not outcome.statuses.get("ok"):
-        none_read = outcome.cases and outcome.unreadable == outcome.cases
-        cause = "no case could be read" if none_read else f"every prediction in {folder} failed"
-        print(f"instar: not one input was answered: {cause}", file=sys.stderr)
+        why = f"every prediction in {folder} failed" if outcome.statuses else "none could be read"
+        print(f"instar: not one input was answered: {why}", file=sys.stderr)
+        raise typer.Exit(ALL_FAILED)
+    if not finished.severities().judged:
+        print(f"instar: not one pair was judged in {folder}; `instar show {folder}` says why", file=sys.stderr)
         raise typer.Exit(ALL_FAILED)

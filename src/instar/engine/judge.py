@@ -9,6 +9,7 @@ import polars as pl
 
 from instar.engine.judging import Judging
 from instar.engine.plan import SOURCE, bound_rules
+from instar.engine.zones import with_right_zones
 from instar.outputs import Row, Schema, output_kind
 from instar.relations import BoundRelation, Evidence, Rule, levels_of
 from instar.relations.relation import NOTHING_FOUND
@@ -80,7 +81,10 @@ def _verdicts(store: Store, manifest: Manifest, rules: tuple[Rule, ...], judging
         cases = store.cases(where=part)
         predictions = store.whole(store.predictions(where=part))
         for members in groups.values():
-            verdicts = _judged(members, predictions, cases, manifest, judging)
+            bound = members[0].relation
+            assert bound is not None
+            right = with_right_zones(store, predictions, manifest, bound.relation, judging)
+            verdicts = _judged(members, right, cases, manifest, judging)
             if wanted:
                 levels.append(verdicts.filter(pl.col("rule").is_in(wanted)))
             yield verdicts.drop("follow_up")

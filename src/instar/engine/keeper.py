@@ -15,6 +15,7 @@ from instar.datasets import Dataset
 from instar.engine.cases import case_row
 from instar.engine.messages import CaseTask, InputRead, InputUnreadable, NeedProvided, Rows
 from instar.engine.needs import with_source
+from instar.engine.order import Order
 from instar.engine.plan import SOURCE, Plan, committed
 from instar.engine.progress import Outcome, Progress, outcome_of
 from instar.outputs import Output, output_kind
@@ -40,6 +41,7 @@ class Keeper:
         self.store, self.manifest, self.plan, self.dataset, self.limit = store, manifest, plan, dataset, limit
         self.kind = manifest.system.kind
         self.committed = committed(store, plan)
+        self.order = Order(plan, self.kind)
         self.on_progress = on_progress or (lambda progress: None)
         self.progress = Progress()
         self.case_rows: list[Row] = []
@@ -70,7 +72,7 @@ class Keeper:
             if not keys:
                 continue
             progress.began = progress.began or time.monotonic()
-            task = CaseTask(case, keys, self.manifest.seed)
+            task = CaseTask(case, self.order.of(case.id, keys), self.manifest.seed)
             yield self.resumed(task) if case.id in self.committed.partial else task
 
     def resumed(self, task: CaseTask) -> CaseTask:

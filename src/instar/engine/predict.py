@@ -16,6 +16,7 @@ from instar.engine.coordinator import Interrupted, default_workers, execute, gre
 from instar.engine.keeper import Keeper
 from instar.engine.manifest import grown_manifest
 from instar.engine.messages import CaseTask, InputRead, InputUnreadable, NeedProvided, Rows, Setup
+from instar.engine.order import Order
 from instar.engine.plan import bound_rules, committed, make_plan
 from instar.engine.progress import Outcome, Progress
 from instar.engine.worker import Worker
@@ -120,7 +121,8 @@ def estimate(
         chosen = [cases[number * len(cases) // samples] for number in range(samples)] if len(cases) > samples else cases
         statuses = _Statuses()
         begun = time.perf_counter()
-        tasks = (CaseTask(case, keys, 0) for case in chosen)
+        order = Order(plan, info.system.kind)
+        tasks = (CaseTask(case, order(case.id), 0) for case in chosen)
         execute(tasks, statuses, setup=setup, workers=1, timeout=timeout, ready=[first])
         spent = time.perf_counter() - begun
     rows = len(cases) * len(keys)

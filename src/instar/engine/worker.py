@@ -121,14 +121,17 @@ class Worker:
         batch = _Batch(task, source, dict(task.needs))
         if task.source is not None:
             batch.needs["source"] = task.source
-        made: tuple[Input, Change] | NoFollowUp = (source, Change.none(source.size))
+        unchanged = (source, Change.none(source.size))
+        made: tuple[Input, Change] | NoFollowUp = unchanged
         change: Transformation | str = SOURCE
         last = (SOURCE, 0)
         for key in task.keys:
             name, draw, repeat = key
             if task.single:
                 yield Begin(key)
-            if (name, draw) != last:
+            if name == SOURCE:
+                last, change, made = (name, draw), SOURCE, unchanged
+            elif (name, draw) != last:
                 last, change = (name, draw), self.transformation(name)
                 if change.needs:
                     yield from self._provide(change.needs, batch)

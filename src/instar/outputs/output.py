@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from instar.case import Input
@@ -60,6 +62,11 @@ class Output(Protocol):
 
     def marks(self) -> list[Mark]:
         """Where each subject or object is; nothing for a kind that has no places (`has_marks` is False)."""
+        ...
+
+    def inside(self, cells: npt.NDArray[np.bool_], options: Row) -> float:
+        """The largest share of one thing that was found, by a judging's options, which lies in these cells (H, W) of
+        the image: of the landmarks of a subject, of the middle of a box. 0 for a kind without places."""
         ...
 
     def says(self) -> str | None:
@@ -136,6 +143,9 @@ class OutputDefaults:
 
     def marks(self) -> list[Mark]:
         return []
+
+    def inside(self, cells: npt.NDArray[np.bool_], options: Row) -> float:
+        return 0.0
 
     def says(self) -> str | None:
         return None

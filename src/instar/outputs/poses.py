@@ -161,6 +161,19 @@ class Poses(OutputDefaults):
             for points, visibility, score, there in zip(self.points, self.visibility, self.scores, present, strict=True)
         ]
 
+    def inside(self, cells: npt.NDArray[np.bool_], options: Row) -> float:
+        """Of the landmarks that the judging looks at, as far as they are visible and in the frame."""
+        bones, (height, width) = self.skeleton, cells.shape
+        chosen = [i for _, part in bones.select(options.get("landmarks") or bones.default) for i in part]
+        shares = [0.0]
+        for points, visibility, score in zip(self.points, self.visibility, self.scores, strict=True):
+            places = points[chosen][visibility[chosen] >= options.get("visibility", 0)]
+            within = (places >= 0).all(1) & (places[:, 0] < width) & (places[:, 1] < height)  # false for NaN
+            columns, rows = places[within].astype(int).T
+            if score >= options.get("confidence", 0) and len(rows):
+                shares.append(float(cells[rows, columns].mean()))
+        return max(shares)
+
     @classmethod
     def from_json(cls, fields: Mapping[str, object], frame: Size | None = None, *, truth: bool = False) -> Poses:
         """From the landmarks of each subject, or of one: `[x, y]` or `[x, y, visibility]`, null where one is absent."""

@@ -11,7 +11,7 @@ import polars as pl
 from instar.outputs import Row
 from instar.outputs.detections import Detections
 from instar.relations.pairing import DRAWS, MARGIN, SHARE, paired, per_pair, projected
-from instar.relations.relation import EMPTY, NOTHING_FOUND, Evidence, Relation
+from instar.relations.relation import EMPTY, NOTHING_FOUND, ZONE_SHARE, Evidence, Relation
 from instar.spelling import Parameter
 from instar.warp import boxes_iou
 
@@ -187,6 +187,7 @@ RELATIONS = (
             MARGIN,
             SHARE,
             EMPTY,
+            ZONE_SHARE,
         ),
         help="Boxes move as the image was moved, and keep their class.",
     ),

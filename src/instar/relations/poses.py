@@ -26,7 +26,7 @@ from instar.relations.pairing import (
     touched,
 )
 from instar.relations.parts import PartSeverities
-from instar.relations.relation import EMPTY, NOTHING_FOUND, VERDICT_COLUMNS, Evidence, Relation
+from instar.relations.relation import EMPTY, NOTHING_FOUND, VERDICT_COLUMNS, ZONE_SHARE, Evidence, Relation
 from instar.skeleton import Part, Skeleton
 from instar.spelling import Parameter
 from instar.warp import inside
@@ -460,6 +460,7 @@ RELATIONS = (
             Parameter("partly", "float", 0.2, low=0, high=1, open_low=True,
                       help="a part of which at least this share of landmarks is in one image only is partly lost: ∞"),
             EMPTY,
+            ZONE_SHARE,
         ),
         against_truth=named_as_truth,
         parts=landmark_severities,

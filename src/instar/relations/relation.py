@@ -31,6 +31,18 @@ EMPTY = Parameter(
 """The judging option of relations between what was found in two images."""
 
 
+ZONE_SHARE = Parameter(
+    "zone_share",
+    "float",
+    0.25,
+    low=0,
+    high=1,
+    help="the share of what the system found in the source that the background may hold; where a rule changes a "
+    "background that holds more, the pair is not applicable: people or objects were painted over. 1 judges all",
+)
+"""An option of relations whose outputs say where things are. The engine leaves out what it excludes."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
     """All that a relation may look at: stored outputs and changes of many cases, for one relation.

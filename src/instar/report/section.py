@@ -8,7 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from instar.analysis import ANY, Run, Severities, costs, coverage, curve, judged_pairs, rates, selected, slices
+from instar.analysis import (
+    ANY,
+    Memory,
+    Run,
+    Severities,
+    costs,
+    coverage,
+    curve,
+    judged_pairs,
+    rates,
+    remembered,
+    selected,
+    slices,
+)
 from instar.analysis.parts import SCHEMA as STRAYING
 from instar.analysis.parts import straying_parts
 from instar.analysis.rates import Judged
@@ -45,6 +58,7 @@ class Section:
     tests: pl.DataFrame
     straying: Sequence[pl.DataFrame]
     noise: Row | None
+    memory: Memory | None
     rates: pl.DataFrame
     curves: pl.DataFrame
     coverage: pl.DataFrame
@@ -123,6 +137,7 @@ def make_section(run: Run, relation: str, *, threshold: float | None = None, jud
         run.tests(judging=judging, relation=relation),
         _straying(run, relation, grid, start, judging),
         noise.row(0, named=True) if len(noise) else None,
+        remembered(run, judging) if noise["noisy"].sum() else None,
         rates_per_threshold(severities, known, grid),
         _curves(run, relation, grid, judging, bool(changing)),
         _coverage(_by_family(cases, families) if by_family else cases, known, grid),

@@ -6,11 +6,22 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from instar.analysis import kind_counts
+from instar.analysis import Memory, kind_counts
 from instar.analysis.rates import Judged
 from instar.analysis.rejections import LEVEL
 from instar.report.section import Section
-from instar.report.words import SPACE, count_of, interval, kinds_text, listed, of_total, p_words, percent, severity_text
+from instar.report.words import (
+    SPACE,
+    count_of,
+    interval,
+    kinds_text,
+    listed,
+    of_total,
+    p_text,
+    p_words,
+    percent,
+    severity_text,
+)
 from instar.store import Row
 
 
@@ -109,6 +120,8 @@ def _noise(section: Section, t: int) -> list[str]:
         f"{of_total(noise['noisy'], noise['judged'], 'case')}; 95{SPACE}% of the cases stay within a severity of "
         f"{severity_text(noise['floor'])}."
     ]
+    if section.memory is not None:
+        words.append(memory_words(section.memory))
     if t in section.below_noise:
         words.append("This threshold is not above that noise floor, so rates here say little about the rules.")
     return words
@@ -176,6 +189,17 @@ def _rejected(row: Row) -> str:
 
 def _corrected(row: Row) -> str:
     return f"corrected {p_words(row['p_corrected'])}"
+
+
+def memory_words(memory: Memory) -> str:
+    """That a system answers from memory, and what follows from it."""
+    p = p_text(memory.p) if memory.p < 0.001 else f"= {p_text(memory.p)}"
+    return (
+        "It remembers: where its two answers to the unchanged input differ, they lean towards its answers to the "
+        "inputs that it was asked about just before them "
+        f"({of_total(memory.leaning, memory.cases, 'case')}, p {p}). What it says of one input depends on others, and "
+        "so do all rates here: make it forget before each input."
+    )
 
 
 _LESS_AND_MORE = {

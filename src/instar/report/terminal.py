@@ -12,14 +12,15 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from instar.analysis import ANY, Run, kind_counts
+from instar.analysis import ANY, Run, kind_counts, remembered
 from instar.analysis.rates import AnyRule
 from instar.analysis.rejections import LEVEL
 from instar.engine import DEFAULT, Outcome
+from instar.engine.progress import FAILURES
 from instar.relations import MarkedPair
 from instar.report.marks import marked_pairs
 from instar.report.panels import remarks_on
-from instar.report.sentences import over_cases_text, rejection_words, straying_words, unjudged_words
+from instar.report.sentences import memory_words, over_cases_text, rejection_words, straying_words, unjudged_words
 from instar.report.words import (
     ONE_SIDED,
     count_of,
@@ -34,7 +35,6 @@ from instar.report.words import (
 )
 
 _HEADS = {"nothing_found": "nothing found", "not_applicable": "n/a", "failed": "failed"}
-FAILURES = ("error", "timeout", "crashed")
 
 
 def show_outcome(console: Console, outcome: Outcome, folder: str) -> None:
@@ -44,8 +44,11 @@ def show_outcome(console: Console, outcome: Outcome, folder: str) -> None:
             f"[bold yellow]Stopped.[/] {count_of(outcome.fresh, 'new prediction')} "
             f"{'is' if outcome.fresh < 2 else 'are'} stored; the same command again goes on from there."
         )
-    elif outcome.cases and outcome.unreadable == outcome.cases:
-        console.print("[bold yellow]Nothing was predicted:[/] not one case could be read.")
+    elif outcome.fresh == 0 and not outcome.statuses.get("ok"):
+        console.print(
+            "[bold yellow]Nothing was predicted[/]: "
+            + ("no case of this dataset can be read." if outcome.cases else "this dataset has no case.")
+        )
     elif outcome.fresh == 0:
         console.print("Nothing is left to do: everything this asks for is in the run folder already.")
     else:
@@ -59,6 +62,10 @@ def show_outcome(console: Console, outcome: Outcome, folder: str) -> None:
     console.print(
         f"{folder}: {count_of(outcome.cases, 'case')}{unreadable}; predictions: {', '.join(parts)}.", highlight=False
     )
+    for reason, count in list(outcome.reasons.items())[:5]:
+        console.print(f"  {count_of(count, 'time')}: {reason}", style="yellow", markup=False, highlight=False)
+    if len(outcome.reasons) > 5:
+        console.print(f"  … and for {count_of(len(outcome.reasons) - 5, 'other reason')}", style="yellow")
     for note in outcome.notes[:10]:
         console.print(f"  note: {note}", style="dim", markup=False)
     if len(outcome.notes) > 10:
@@ -99,6 +106,8 @@ def show_run(
         console.print(sentence, highlight=False)
     _families(console, run.family_rates(threshold, p=p, judging=judging, group=group))
     _noise(console, run.noise(judging), rates)
+    if memory := remembered(run, judging):
+        console.print(memory_words(memory), style="yellow", highlight=False)
     for remark in remarks_on(run, judging):
         console.print(f"[bold yellow]note[/]  {escape(remark)}", highlight=False, soft_wrap=True)
     for row in over_cases.filter(pl.col("severity").is_not_null()).iter_rows(named=True):

@@ -23,6 +23,20 @@ Mask = npt.NDArray[np.uint8]
 By = Literal["box", "mask"]
 
 
+AROUND = frozenset({"background"})
+"""Zones that are what the subject is not: one that holds the subject is wrong."""
+
+
+def zones_around(transformation: Transformation) -> frozenset[str]:
+    """Which zones a transformation changes of those that should not hold the subject.
+
+    >>> from instar.transforms import transformation
+    >>> sorted(zones_around(transformation("filtered(greyscale, background) | mirror(h)")))
+    ['background']
+    """
+    return AROUND & {step.values.get("zone") for step in transformation.steps}
+
+
 def filtered(
     image: Image, needs: Needs, rng: np.random.Generator, *, inner: Transformation, zone: str
 ) -> tuple[Image, Change]:

@@ -51,7 +51,8 @@ def test_the_reason_is_printed(
         main()
     printed, errors = capsys.readouterr()
     assert ended.value.code == 3
-    assert "not one case could be read" in printed
-    assert printed.count(reason) == 2
+    assert "no case of this dataset can be read" in printed
+    assert "2 times: " in printed
+    assert printed.count(reason) == 1
     assert "Nothing is left" not in printed
-    assert "no case could be read" in errors
+    assert "none could be read" in errors

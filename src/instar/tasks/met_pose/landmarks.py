@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.analysis import Run
-from instar.engine import DEFAULT, SOURCE, chunks, evidence
+from instar.engine import DEFAULT, SOURCE, chunks, evidence, with_right_zones
 from instar.outputs.poses import PoseBatch, Poses
 from instar.relations import BoundRule, LandmarkErrors, aggregated, own_equivariance, pose_pairs
 from instar.skeleton import Part, Skeleton
@@ -61,7 +61,7 @@ def landmark_table(run: Run, *, grid: Sequence[float] | None = None, judging: st
     chosen = bones.select(str(judged_by.of(own)["landmarks"] or bones.default))
     tally = _Tally(len(rules), [i for _, indices in chosen for i in indices], grid or own.grid)
     for part in chunks(run.store):
-        rows = run.store.predictions(_COLUMNS, where=part)
+        rows = with_right_zones(run.store, run.store.predictions(_COLUMNS, where=part), manifest, own, judged_by)
         for number, rule in enumerate(rules):
             pairs = pose_pairs(evidence([rule], rows, pl.DataFrame(), manifest, judged_by)[0])
             for errors in pairs.errors():

@@ -138,7 +138,7 @@ PAPER_BINS = (*((number, number) for number in range(5)), (5, 30), (30, 61), (61
 # fmt: off
 PAPER_JUDGING: Mapping[str, object] = {
     "aggregate": "median+mean", "normaliser": "part", "outside": "keep", "space": "normalised",
-    "confidence": 0.0, "margin": 0.0, "share": 0.0, "partly": 1.0, "empty": "keep",
+    "confidence": 0.0, "margin": 0.0, "share": 0.0, "partly": 1.0, "empty": "keep", "zone_share": 1.0,
 }
 # fmt: on
 """As the original's code measured: in shoulder widths, of whoever was found at whatever score."""
