@@ -89,7 +89,7 @@ def test_a_flawless_detector_is_not_accused(name: str, annotated: bool, tmp_path
     answer, deterministic = FLAWLESS[name]
     system = detector(answer)
     if not deterministic:
-        system = instar.declare(system, deterministic=False)
+        system = instar.declare(deterministic=False)(system)
     run = instar.run(system, SUITE, shapes_dataset(annotated=annotated), out=tmp_path / "run", workers=0)
     limit = pl.col("rule").replace_strict(run.thresholds(), return_dtype=pl.Float64)
     bad = run.verdicts().filter((pl.col("severity") > 0) & (pl.col("severity") >= limit))

@@ -85,7 +85,7 @@ def _middles(seen: Look) -> np.ndarray:
 
 def misses_at_the_border(seen: Look) -> Detections:
     inside = (seen.boxes[:, :2] >= 6).all(1) & (seen.boxes[:, 2:] <= seen.size - 6).all(1)
-    return seen.answer(keep=inside)
+    return seen.answer(keep=np.asarray(inside))
 
 
 def misses_small_ones(seen: Look) -> Detections:
@@ -281,7 +281,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], instar.Run
         fault = FAULTS.get(name)
         system = detector(fault.answer if fault else right)
         if fault is not None and not fault.deterministic:
-            system = instar.declare(system, deterministic=False)
+            system = instar.declare(deterministic=False)(system)
         out = tmp_path_factory.mktemp("fault") / "run"
         return instar.run(system, SUITE, shapes_dataset(), out=out, workers=0)
 

@@ -37,7 +37,7 @@ BRIGHT = ("gamma(0.25)", "gamma(0.5)", "brightness(20, 1.6)")
 OTHER_LIGHT = (*DARK, *BRIGHT, "brightness(-20, 1.6)", "brightness(20, 1.2)", "brightness(30, 1.15)")
 STREAKS = ("motion(9, *)", "motion(11, *)")
 PIXELS = {"aggregate": "max", "normaliser": "pixels"}
-PAINTED = {"zone_share": 1.0}
+PAINTED: Mapping[str, Any] = {"zone_share": 1.0}
 """Crowds, hands and faces are not painted, so that the scenes' segmenter takes them for background: all is judged."""
 
 
