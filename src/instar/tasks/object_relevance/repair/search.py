@@ -76,8 +76,8 @@ def search(
         weights = trained(by, folder, out / f"trained-{number:02d}", seed=seed, start=start)
         values = compared(by.system(weights), validation).values()
         rows.append((name, list(rules), chosen.height, *(values[measure] for measure in COMPARED)))
-    schema = pl.Schema({"candidate": pl.String, "rules": pl.List(pl.String), "mutants": pl.Int64})
-    table = pl.DataFrame(rows, schema={**schema, **dict.fromkeys(COMPARED, pl.Float64)}, orient="row")
+    schema = {"candidate": pl.String(), "rules": pl.List(pl.String), "mutants": pl.Int64()}
+    table = pl.DataFrame(rows, schema={**schema, **dict.fromkeys(COMPARED, pl.Float64())}, orient="row")
     return table.fill_nan(None).sort("mAP@0.5", descending=True, nulls_last=True)
 
 
