@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import cv2
 import numpy as np
@@ -102,7 +103,13 @@ def served() -> Iterator[Callable[..., str]]:
         ends.append(end)
         while not server.started:
             time.sleep(0.01)
-        return f"http://127.0.0.1:{port}"
+        base = f"http://127.0.0.1:{port}"
+        # on a busy machine the first pages say that the runs are being read, and have nothing to look at
+        for _ in range(200):
+            if b"data-waiting" not in urlopen(f"{base}/gallery?run=0").read():
+                break
+            time.sleep(0.05)
+        return base
 
     yield serve
     for end in ends:

@@ -21,6 +21,7 @@ def test_it_asks_again_without_inference(typed: Type, done: Path) -> None:
         ("margin", 0.2, 0.2),
         ("share", 0.5, 0.5),
         ("empty", "leave", "leave"),
+        ("zone_share", 0.25, 0.25),
     ]
     assert {path: path.stat().st_mtime_ns for path in (done / "predictions").iterdir()} == before
     assert "judging confidence=0.9" in typed("show", done, "--judging", "confidence=0.9").stdout

@@ -615,7 +615,7 @@ def test_files_as_spreadsheets_and_other_systems_write_them(tmp_path: Path) -> N
     )
     (tmp_path / "t").write_bytes(b"\xef\xbb\xbf" + text.encode())
     imported(tmp_path / "t", tmp_path / "run")
-    assert instar.open_run(tmp_path / "run").verdicts()["severity"].to_list() == [0.0]
+    assert instar.open_run(tmp_path / "run").verdicts()["reason"].to_list() == ["nothing was found in either image"]
 
 
 @pytest.mark.parametrize(

@@ -103,3 +103,7 @@ def test_a_silent_detector_is_not_called_clean(tmp_path: Path) -> None:
     system = detector(lambda seen: seen.answer(keep=np.zeros(len(seen.boxes), bool)))
     run = instar.run(system, SUITE, shapes_dataset(annotated=True), out=tmp_path / "run", workers=0)
     assert run.rates()["judged"].sum() == 0
+    found_nothing = detector(lambda seen: seen.answer(keep=np.zeros(len(seen.boxes), bool)))
+    run = instar.run(found_nothing, SUITE, shapes_dataset(annotated=False), out=tmp_path / "unlabelled", workers=0)
+    reasons = run.unjudged().filter(pl.col("status") == "not applicable")["reason"].to_list()
+    assert reasons and all("there is no object" in reason for reason in reasons), reasons

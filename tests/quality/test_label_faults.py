@@ -111,7 +111,7 @@ FAULTS = {
     "sure of nothing in the dark": fault(unsure_in_the_dark, "gamma(1.5)", kind=None),
     "silent in the light": fault(silent_in_the_light, "gamma(0.5)", kind="lost"),
     "speaks only out of focus": fault(only_with_spots, "blur(1)", kind="invented"),
-    "answers with the image before": fault(lagging, "identity", exactly=False),
+    "answers with the image before": fault(lagging, "mirror(h)", exactly=False),
     "rolls dice": fault(rolling_dice, "identity", exactly=False),
     "always the same": fault(lambda: star, kind=None, words="named the same class, star, for all 6 images"),
 }

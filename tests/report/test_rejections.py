@@ -56,7 +56,7 @@ def shown(run: instar.Run) -> str:
 def test_show_and_json_say_how_many_tests_reject(leaning: instar.Run) -> None:
     text = shown(leaning)
     assert "0 of 10 cases violate at least one rule" in text
-    assert "Statistical tests: rejected in " in text and " of 10 tests, 5 % would be chance (corrected p < " in text
+    assert "Statistical tests: rejected in " in text and " of 9 tests, 5 % would be chance (corrected p < " in text
     printed = json.loads(CliRunner().invoke(app, ["show", str(leaning.folder), "--json"]).stdout)["tests"]
     assert printed["level"] == 0.05
     assert [(row["rule"], row["family"]) for row in printed["rows"]][2:] == [(None, "mirror"), (None, None)]

@@ -24,6 +24,7 @@ from instar.relations import Rule, rule
 from instar.spelling import REQUIRED, Parameter, spell_value
 from instar.suites import suites
 from instar.transforms import NotApplicable, Transformation, TransformationFamily, families, transformation
+from instar.transforms.family import Step
 from instar.warp import Size, inside
 
 FRAME = (240, 180)
@@ -91,16 +92,16 @@ def for_images(family: TransformationFamily) -> bool:
     return family.form == "spatial" or "image" in family.inputs
 
 
+def is_tried(step: Step) -> bool:
+    """Rules about one object differ by its number alone, and the image below has ten objects."""
+    return for_images(step.family) and int(step.values.get("only", 0) or 0) < 10
+
+
 FAMILIES = sorted(filter(for_images, families().values()), key=lambda family: family.name)
 OF_FAMILIES = [one for family in FAMILIES for one in examples(family)]
 RULES: list[Rule] = list(dict.fromkeys(one for suite in suites().values() for one in suite.rules))
 EVERYTHING = list(
-    dict.fromkeys(
-        [
-            *OF_FAMILIES,
-            *(t for one in RULES for t in one.transformations if all(for_images(step.family) for step in t.steps)),
-        ]
-    )
+    dict.fromkeys([*OF_FAMILIES, *(t for one in RULES for t in one.transformations if all(map(is_tried, t.steps)))])
 )
 
 every = pytest.mark.parametrize("change", EVERYTHING, ids=str)
@@ -300,7 +301,7 @@ TOLERANCE = 0.1
 
 DECLARED_WRONGLY = ("centre=swapped", *(f"motion(20, {turn}, kernel=square)" for turn in (0, 45, 90)))
 """The original's defects, spelled out: the picture does not move as is said."""
-OFF_CENTRE = ("kernel=unnormalised", "background_noise(128)", "jpeg(50)")
+OFF_CENTRE = ("kernel=unnormalised", "background_noise(128)", "jpeg(")
 """Likewise, by less than a pixel; noise so strong that most of a marker is cut off at black or white; a codec."""
 
 

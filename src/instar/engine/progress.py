@@ -69,7 +69,9 @@ def _reasons(store: Store, statuses: Mapping[str, int]) -> dict[str, int]:
     """Why cases could not be read and predictions failed or, where none was made, were not made: one example of each
     kind of reason. Those that differ in a path or in numbers alone are of one kind."""
     cases = store.cases(["path", "status", "message"]).filter(pl.col("status") != "ok")
-    counted = Counter((message or status).replace(path, "").lstrip(": ") for path, status, message in cases.iter_rows())
+    counted = Counter[str]()
+    for path, status, message in cases.iter_rows():
+        counted[(message or status).removeprefix(str(path)).lstrip(": ")] += 1
     wanted = [status for status in statuses if status in FAILURES or not statuses.get("ok")]
     if wanted:
         rows = store.predictions(

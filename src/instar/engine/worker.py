@@ -161,7 +161,8 @@ class Worker:
         unprovided = wanted - self.providers.keys()
         if "source" not in needs and "source" in with_source(unprovided, task.case, self.system.kind):
             self._predict(batch)
-            needs["source"] = batch.source_output or NotApplicable("the source could not be predicted")
+            answered = batch.source_output  # nothing found is an answer, too
+            needs["source"] = NotApplicable("the source could not be predicted") if answered is None else answered
         for need in sorted(wanted - needs.keys()):
             if task.single:
                 yield Begin(need=need)
