@@ -92,7 +92,7 @@ def one_by_one(answer: Callable[[Any], object]) -> Predict:
     return lambda inputs, seeds: [answer(input) for input in inputs]
 
 
-def imported(module: str, extra: str, called: str = "") -> Any:
+def imported(module: str, extra: str, called: str = "", owner: str = "this system") -> Any:
     """A library, imported late; MissingExtra says what to do where that fails."""
     try:
         return import_module(module)
@@ -101,4 +101,4 @@ def imported(module: str, extra: str, called: str = "") -> Any:
         if find_spec(library) is not None:
             name = library.replace("_", "-")
             raise MissingExtra(f"{name} is installed but cannot be imported: {error}") from error
-        raise MissingExtra(f"this system needs {called or library}: pip install 'instar[{extra}]'") from None
+        raise MissingExtra(f"{owner} needs {called or library}: pip install 'instar[{extra}]'") from None

@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -23,7 +21,7 @@ from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.spelling import Parameter
 from instar.systems.boxes import carried_back, fitted, suppressed
-from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
+from instar.systems.system import System, SystemFamily, fingerprint_of, hash_file, imported
 from instar.warp import Warp
 
 VERSION = 1
@@ -85,7 +83,7 @@ def read_weights(path: Path) -> Weights:
 def _reference_detector(name: str, *, weights: str) -> System:
     path = Path(weights).expanduser()
     read = read_weights(path)
-    torch = imported("torch", "PyTorch", "this system")
+    torch = imported("torch", "repair", "PyTorch")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     network = read.network(torch, device).eval()
 
@@ -104,16 +102,6 @@ def _reference_detector(name: str, *, weights: str) -> System:
 def framed(image: Image, side: int) -> tuple[Pixels, Warp]:
     """The whole image as large as fits into a square, in its middle; and the map that took it there."""
     return fitted(image, (side, side), "middle", 0)
-
-
-def imported(module: str, library: str, owner: str) -> Any:
-    """A module of a library that the extra `repair` brings, imported late."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        if find_spec(module.partition(".")[0]) is not None:
-            raise MissingExtra(f"{library} is installed but cannot be imported: {error}") from error
-        raise MissingExtra(f"{owner} needs {library}: pip install 'instar[repair]'") from None
 
 
 # --- the network -----------------------------------------------------------------------------------

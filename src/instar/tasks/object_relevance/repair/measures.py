@@ -20,7 +20,7 @@ import polars as pl
 from instar.outputs.detections import Detections
 from instar.stats import bootstrap
 from instar.store import Schema
-from instar.tasks.object_relevance.reference_detector import imported
+from instar.systems.system import imported
 from instar.tasks.object_relevance.repair.export import coco_annotation
 
 CONFIDENCE = 0.5
@@ -166,7 +166,7 @@ def _overlaps(ious: Coco, match: Floats, labels: Sequence[int]) -> Floats:
 
 def evaluator() -> tuple[Coco, Coco]:
     """pycocotools' modules `coco` and `cocoeval`, imported late."""
-    coco, cocoeval = (imported(f"pycocotools.{name}", "pycocotools", "mAP") for name in ("coco", "cocoeval"))
+    coco, cocoeval = (imported(f"pycocotools.{name}", "repair", owner="mAP") for name in ("coco", "cocoeval"))
     return coco, cocoeval
 
 

@@ -22,6 +22,7 @@ from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.spelling import spell_value
 from instar.systems import System, fingerprint_of, hash_file, system
+from instar.systems.system import imported
 from instar.tasks.object_relevance.reference_detector import (
     STRIDE,
     VERSION,
@@ -29,7 +30,6 @@ from instar.tasks.object_relevance.reference_detector import (
     Weights,
     decoded,
     framed,
-    imported,
     network_of,
     normalised,
     read_weights,
@@ -69,7 +69,7 @@ def train(
     `start` are weights to go on from, whose classes are kept; they must know those of the set. A training that was
     stopped goes on where it was half a minute before, if it is asked for again with the same arguments.
     """
-    torch = imported("torch", "PyTorch", "the reference trainer")
+    torch = imported("torch", "repair", "PyTorch", "the reference trainer")
     first = None if start is None else read_weights(start)
     training = _loaded(folder, side, None if first is None else first.labels)
     labels = training.labels
