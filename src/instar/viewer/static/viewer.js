@@ -83,7 +83,8 @@
   });
   document.addEventListener("change", (event) => {
     const form = event.target.form;
-    if (!form || form.id !== "filters") return;
+    // a search was asked while it was typed; asked again on leaving the field, its answer would take the clicked link away
+    if (!form || form.id !== "filters" || event.target.type === "search") return;
     if (event.target.name === "run" || event.target.name === "judging") {
       const kept = [...new FormData(form)].filter(([name]) => ["run", "judging", "threshold", "q", "sort", "status"].includes(name) && !(name === "judging" && event.target.name === "run"));
       go(`${form.getAttribute("action")}?${new URLSearchParams(kept.filter(([, value]) => value !== ""))}`);
