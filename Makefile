@@ -24,7 +24,7 @@ demo: $(VENV)/ready
 	@echo "or look at it in the viewer: $(BIN)/instar view runs/demo"
 
 test: $(VENV)/ready-dev
-	$(BIN)/python -m pytest -n $$(( 2 * $$(nproc 2>/dev/null || echo 2) ))  # many tests wait for processes of their own
+	$(BIN)/python -m pytest --dist worksteal -n $$(( 2 * $$(nproc 2>/dev/null || echo 2) ))  # many tests wait for processes of their own
 
 lint: $(VENV)/ready-dev
 	$(BIN)/ruff check .

@@ -25,7 +25,7 @@ from tests.perfect.calibration import accused
 from tests.perfect.walker import Walker, dataset, predictor, strolls, system
 from tests.quality import forecast_faults as seeded
 
-SCENES = 10
+SCENES = 6
 LEFTWARDS = ("mirror(h)", "rotate90(1)", "rotate90(2)", "rotate90(3)")
 """What makes a person who walks to the right walk to the left, some of them only by a little."""
 STANDING = ("rotate90(1)", "rotate90(3)")
