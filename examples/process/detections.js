@@ -54,8 +54,8 @@ function detect({ width, height, pixels }) {
       }
     }
   }
-  const found = [0, 1, 2].filter((c) => boxes[c][2] > 0);
-  return { boxes: found.map((c) => boxes[c]), labels: found.map((c) => labels[c]), scores: found.map(() => 1) };
+  const shown = [0, 1, 2].filter((c) => boxes[c][2] > 0);
+  return { boxes: shown.map((c) => boxes[c]), labels: shown.map((c) => labels[c]), scores: shown.map(() => 1) };
 }
 
 function say(line) {

@@ -46,10 +46,10 @@ def heat(paths: list[list[list[float]]], width: int, height: int) -> list[list[f
     return cells
 
 
-def answer(given: dict[str, Any], seed: int) -> dict[str, Any]:
-    paths = futures(given["past"], given["steps"], seed)
+def answer(input: dict[str, Any], seed: int) -> dict[str, Any]:
+    paths = futures(input["past"], input["steps"], seed)
     # without a box, the map covers the whole frame
-    return {"futures": paths, "map": {"probability": heat(paths, given["width"], given["height"])}}
+    return {"futures": paths, "map": {"probability": heat(paths, input["width"], input["height"])}}
 
 
 def main() -> None:
@@ -69,10 +69,10 @@ def main() -> None:
     for line in sys.stdin:  # ends when Instar closes it
         request = json.loads(line)
         try:
-            said = {"output": answer(request["input"], request["seed"])}
+            reply = {"output": answer(request["input"], request["seed"])}
         except Exception as error:
-            said = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps({"id": request["id"], **said}), flush=True)
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps({"id": request["id"], **reply}), flush=True)
 
 
 if __name__ == "__main__":

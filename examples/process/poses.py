@@ -38,8 +38,8 @@ def find(width: int, height: int, pixels: bytes) -> list[list[list[float] | None
     return [subject]
 
 
-def answer(given: dict[str, Any]) -> dict[str, Any]:
-    return {"skeleton": "coco-17", "points": find(*png.read(given["png"]))}
+def answer(input: dict[str, Any]) -> dict[str, Any]:
+    return {"skeleton": "coco-17", "points": find(*png.read(input["png"]))}
 
 
 def main() -> None:
@@ -47,10 +47,10 @@ def main() -> None:
     for line in sys.stdin:  # ends when Instar closes it
         request = json.loads(line)
         try:
-            said = {"output": answer(request["input"])}
+            reply = {"output": answer(request["input"])}
         except Exception as error:
-            said = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps({"id": request["id"], **said}), flush=True)
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps({"id": request["id"], **reply}), flush=True)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ def segment(width: int, height: int, pixels: bytes) -> bytes:
     return bytes(labels)
 
 
-def answer(given: dict[str, Any]) -> dict[str, Any]:
-    width, height, pixels = png.read(given["png"])
+def answer(input: dict[str, Any]) -> dict[str, Any]:
+    width, height, pixels = png.read(input["png"])
     return {"labels": png.write_grey(width, height, segment(width, height, pixels)), "names": NAMES}
 
 
@@ -37,10 +37,10 @@ def main() -> None:
     for line in sys.stdin:  # ends when Instar closes it
         request = json.loads(line)
         try:
-            said = {"output": answer(request["input"])}
+            reply = {"output": answer(request["input"])}
         except Exception as error:
-            said = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps({"id": request["id"], **said}), flush=True)
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps({"id": request["id"], **reply}), flush=True)
 
 
 if __name__ == "__main__":
