@@ -44,6 +44,9 @@ def test_help_shows_groups_and_exit_codes(typed: Type) -> None:
     for group in ("Run", "Look", "Check", "List"):
         assert f"─ {group} ─" in text.stdout
     assert "Predict what is missing in a run folder, judge it, and show what broke." in text.words
+    shown = re.findall(r"^│ (\w+) {2,}\S", text.stdout.split("─ Tasks ─")[0].split("─ Run ─")[1], re.MULTILINE)
+    assert len(shown) == 12 and "preview" not in shown
+    assert "More commands, each with a --help of its own: preview, select, slices," in text.words
     assert "Exit codes: 0 done;" in text.words
     assert "--install-completion" in text.stdout
     assert {"run", "judge", "tables", "models"} <= {path[0] for path in paths()}

@@ -16,23 +16,26 @@ from instar.cli import checking, exchange, judging, listing, looking, models, ru
 from instar.registry import BrokenPlugin, find, names
 
 TASKS = "Tasks"
+MORE = "More"
 # fmt: off
 COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
-    "Run": {
-        "run": running.run, "judge": judging.judge, "export": exchange.export_inputs,
-        "import": exchange.import_outputs,
-    },
+    "Run": {"run": running.run, "judge": judging.judge},
     "Look": {
         "show": looking.show, "tables": looking.tables, "report": looking.report, "view": looking.view,
-        "draw": looking.draw, "select": looking.select, "slices": looking.slices,
+        "draw": looking.draw,
     },
-    "Check": {"check": checking.check, "preview": checking.preview, "numerics": checking.numerics},
+    "Check": {"check": checking.check},
     "List": {
         "rules": listing.rules, "suites": listing.suites, "systems": listing.systems, "datasets": listing.datasets,
     },
+    MORE: {
+        "preview": checking.preview, "select": looking.select, "slices": looking.slices,
+        "export": exchange.export_inputs, "import": exchange.import_outputs, "numerics": checking.numerics,
+    },
 }
 # fmt: on
-"""The general commands by the group that `instar --help` shows them in. Tasks bring theirs through the registry."""
+"""The general commands by the group that `instar --help` shows them in: a dozen that everybody needs, and by name alone
+those that some do. Tasks bring theirs through the registry."""
 
 ERRORS = (ValueError, KeyError, TypeError, OSError, ImportError, RuntimeError)
 """Errors that users can mend: they are one line on stderr, and the exit code is 2."""
@@ -112,13 +115,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Test a perception system without labels: change each input in a way whose effect on the right "
     "answer is known, and measure how far the system's answers stray.",
-    epilog="Exit codes: 0 done; 1 found what the command was asked to fail on; 2 wrong use; "
+    epilog=f"More commands, each with a --help of its own: {', '.join([*COMMANDS[MORE], 'models'])}.\n\n"
+    "Exit codes: 0 done; 1 found what the command was asked to fail on; 2 wrong use; "
     "3 every prediction of a run failed; 130 stopped.",
 )
 for group, commands in COMMANDS.items():
     for name, command in commands.items():
-        app.command(name, rich_help_panel=group)(command)
-app.add_typer(models.app, name="models", rich_help_panel="List")
+        app.command(name, rich_help_panel=group, hidden=group == MORE)(command)
+app.add_typer(models.app, name="models", hidden=True)
 
 
 @app.callback(invoke_without_command=True)
