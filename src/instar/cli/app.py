@@ -59,6 +59,12 @@ class Commands(TyperGroup):
         command.name, command.rich_help_panel = cmd_name, TASKS
         return command
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The epilog names what is in `MORE`. It is hidden here alone: what is hidden is not completed by a shell."""
+        for command in self.commands.values():
+            command.hidden = getattr(command, "rich_help_panel", None) == MORE
+        super().format_help(ctx, formatter)
+
     def invoke(self, ctx: Any) -> object:
         with warnings.catch_warnings():
             warnings.showwarning = _report_warning
@@ -121,8 +127,8 @@ app = typer.Typer(
 )
 for group, commands in COMMANDS.items():
     for name, command in commands.items():
-        app.command(name, rich_help_panel=group, hidden=group == MORE)(command)
-app.add_typer(models.app, name="models", hidden=True)
+        app.command(name, rich_help_panel=group)(command)
+app.add_typer(models.app, name="models", rich_help_panel=MORE)
 
 
 @app.callback(invoke_without_command=True)
