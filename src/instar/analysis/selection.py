@@ -63,6 +63,8 @@ def selected(
     while len(left):
         new, extra = (hit[left] & ~seen).sum(1), (needs[left] & ~paid) @ price
         place = int(np.argmax(new / np.maximum(extra, 1e-12)))
+        if not new[place]:
+            break  # a rule too many, which costs nothing more: the solver does not tell such prices from 0
         best = left[place]
         seen, paid, left = seen | hit[best], paid | needs[best], np.delete(left, place)
         rows.append((rules[best], float(extra[place]), int(new[place]), int(seen.sum()), float(seen.mean())))
