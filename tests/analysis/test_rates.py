@@ -17,7 +17,7 @@ PARTS = (("a", "body", None), ("a", "hand", None), ("b", "body", 0.1), ("b", "ha
 
 
 def test_a_case_is_as_bad_as_its_worst_target() -> None:
-    found = by_case(
+    ranking = by_case(
         verdicts(
             [
                 ("a", "0", "r", 0.1),
@@ -28,18 +28,18 @@ def test_a_case_is_as_bad_as_its_worst_target() -> None:
             ]
         )
     ).sort("case")
-    assert found.select("case", "target", "severity").rows() == [("a", "1", INF), ("b", "0", None)]
+    assert ranking.select("case", "target", "severity").rows() == [("a", "1", INF), ("b", "0", None)]
 
 
 def test_rates_count_what_was_judged() -> None:
     frame = table({"r": [0.0, 0.19, 0.2, INF, None], "quiet": [0.0, 0.0, None, None, None], "none": [None] * 5})
-    found = {row["rule"]: row for row in rates(frame, {"r": 0.2, "quiet": 0.0, "none": 0.2}).to_dicts()}
-    assert (found["r"]["judged"], found["r"]["violated"], found["r"]["rate"]) == (4, 2, 0.5)
-    assert found["r"]["not_applicable"] == 1
-    assert found["r"]["low"] < 0.5 < found["r"]["high"]
-    assert found["r"]["worst"] == INF
-    assert found["quiet"]["violated"] == 0, "severity 0 violates nothing, not even threshold 0"
-    assert (found["none"]["rate"], found["none"]["low"], found["none"]["high"]) == (None, 0, 1)
+    ranking = {row["rule"]: row for row in rates(frame, {"r": 0.2, "quiet": 0.0, "none": 0.2}).to_dicts()}
+    assert (ranking["r"]["judged"], ranking["r"]["violated"], ranking["r"]["rate"]) == (4, 2, 0.5)
+    assert ranking["r"]["not_applicable"] == 1
+    assert ranking["r"]["low"] < 0.5 < ranking["r"]["high"]
+    assert ranking["r"]["worst"] == INF
+    assert ranking["quiet"]["violated"] == 0, "severity 0 violates nothing, not even threshold 0"
+    assert (ranking["none"]["rate"], ranking["none"]["low"], ranking["none"]["high"]) == (None, 0, 1)
 
 
 def test_rates_of_targets_and_of_kinds() -> None:
@@ -136,17 +136,17 @@ def test_rules_over_many_cases_are_no_case() -> None:
 
 def test_the_curve_falls() -> None:
     frame = table({"r": [0.1, 0.2, INF, 0.0], "s": [0.0, 0.3, 0.0, None]})
-    found = curve(frame, (0.05, 0.2, 0.3, 1.0, INF))
-    assert found["violated"].to_list() == [3, 2, 2, 1, 1]
-    assert found["rate"].to_list() == [0.75, 0.5, 0.5, 0.25, 0.25]
+    ranking = curve(frame, (0.05, 0.2, 0.3, 1.0, INF))
+    assert ranking["violated"].to_list() == [3, 2, 2, 1, 1]
+    assert ranking["rate"].to_list() == [0.75, 0.5, 0.5, 0.25, 0.25]
 
 
 def test_among_equals_every_case_has_its_turn() -> None:
     frame = table({"r": [INF, INF, 0.5], "s": [INF, INF, 0.0], "t": [INF, 0.1, 0.0]})
-    found = worst_pairs(frame, 6)
-    assert found["severity"].to_list() == [INF] * 5 + [0.5]
-    assert sorted(found["case"][:2]) == ["c0", "c1"], "one case must not crowd out the other"
-    assert sorted(found["case"][2:4]) == ["c0", "c1"]
+    ranking = worst_pairs(frame, 6)
+    assert ranking["severity"].to_list() == [INF] * 5 + [0.5]
+    assert sorted(ranking["case"][:2]) == ["c0", "c1"], "one case must not crowd out the other"
+    assert sorted(ranking["case"][2:4]) == ["c0", "c1"]
     assert worst_pairs(frame, 100).height == 7, "what is right is not among the worst"
 
 

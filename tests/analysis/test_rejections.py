@@ -33,9 +33,9 @@ def test_many_small_rejections_make_one_sure_verdict() -> None:
     p = np.full((52, 6), 0.03)
     p[:9] = 0.4
     table = rejections([frame(p)], RULES, ())
-    told = whole(table)
-    assert (told["tests"], told["rejected"]) == (312, 258) and told["p_corrected"] < 1e-9
-    assert told["share"] == pytest.approx(258 / 312)
+    verdict = whole(table)
+    assert (verdict["tests"], verdict["rejected"]) == (312, 258) and verdict["p_corrected"] < 1e-9
+    assert verdict["share"] == pytest.approx(258 / 312)
     assert table.filter(pl.col("rule").is_null())["family"].to_list() == ["turned", "scaled", None]
     rule = table.filter(rule="r0").row(0, named=True)
     assert rule["p"] == pytest.approx(float(binomial_excess(43, 52, 0.05)))
@@ -44,9 +44,9 @@ def test_many_small_rejections_make_one_sure_verdict() -> None:
 
 def test_too_few_samples_are_told_apart_from_no_rejection() -> None:
     table = rejections([frame(np.full((10, 6), 0.2), least=0.17)], RULES, list(RULES))
-    told = whole(table)
-    assert (told["tests"], told["powerless"], told["share"]) == (0, 60, None)
-    assert told["p_least"] == pytest.approx(0.17) and told["p_corrected"] is None
+    verdict = whole(table)
+    assert (verdict["tests"], verdict["powerless"], verdict["share"]) == (0, 60, None)
+    assert verdict["p_least"] == pytest.approx(0.17) and verdict["p_corrected"] is None
     assert whole(rejections([frame(np.full((10, 6), 0.2), least=0.17)], RULES, list(RULES), 0.2))["rejected"] == 60
 
 
@@ -55,8 +55,8 @@ def test_a_test_that_keeps_no_level_gives_no_verdict() -> None:
 
 
 def test_several_targets_of_a_case_are_one_test() -> None:
-    told = whole(rejections([frame(np.full((10, 6), 0.03), targets=2)], RULES, ()))
-    assert (told["tests"], told["rejected"]) == (60, 0), "the least of two p counts twice"
+    verdict = whole(rejections([frame(np.full((10, 6), 0.03), targets=2)], RULES, ()))
+    assert (verdict["tests"], verdict["rejected"]) == (60, 0), "the least of two p counts twice"
 
 
 def test_identity_has_a_row_of_its_own_and_no_share_in_the_others() -> None:
@@ -87,7 +87,7 @@ def test_tests_against_one_source_keep_the_level_too() -> None:
         for case in range(12):
             values = rng.normal(size=4 + 4 * 6)
             for rule in range(6):
-                mine = np.concatenate([values[:4], values[4 + 4 * rule : 8 + 4 * rule]])
-                p[case, rule] = permutation_test(np.abs(np.subtract.outer(mine, mine)), 4)[1]
+                sample = np.concatenate([values[:4], values[4 + 4 * rule : 8 + 4 * rule]])
+                p[case, rule] = permutation_test(np.abs(np.subtract.outer(sample, sample)), 4)[1]
         accused += whole(rejections([frame(p, least=2 / 70)], RULES, list(RULES)))["p_corrected"] <= 0.05
     assert binomial_excess(accused, runs, 0.05) > 0.01, f"{accused} of {runs}"

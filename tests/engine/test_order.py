@@ -31,9 +31,9 @@ def test_every_key_is_asked_once_and_every_input_comes_at_every_place() -> None:
     for case in map(str, range(400)):
         keys = order(case)
         assert sorted(keys) == sorted(plan.keys())
-        asked = names(keys)
-        firsts[asked[0]] += 1
-        before_mirror[asked[asked.index("mirror(h)") - 1] if asked[0] != "mirror(h)" else "another case"] += 1
+        sequence = names(keys)
+        firsts[sequence[0]] += 1
+        before_mirror[sequence[sequence.index("mirror(h)") - 1] if sequence[0] != "mirror(h)" else "another case"] += 1
     # 8 inputs, 3 of them draws of noise: 50 of 400 each are expected
     assert set(firsts) == {SOURCE, "identity", "mirror(h)", "gamma(0.5)", "gamma(2)", "noise(20)"}
     assert all(25 <= firsts[name] <= 80 for name in (SOURCE, "identity", "mirror(h)"))
@@ -83,8 +83,8 @@ def test_a_system_without_memory_answers_alike_in_any_order(
     shuffled = instar.run(system, rules, photos, out=tmp_path / "shuffled", workers=2)
     monkeypatch.setattr(Order, "of", lambda self, case, keys: tuple(keys))
     fixed = instar.run(system, rules, photos, out=tmp_path / "fixed", workers=0)
-    asked = fixed.predictions().filter(case="000.png").select(KEY[1:]).rows()
-    assert asked[0] == (SOURCE, 0, 0), "source first"
+    sequence = fixed.predictions().filter(case="000.png").select(KEY[1:]).rows()
+    assert sequence[0] == (SOURCE, 0, 0), "source first"
     first, second = (one.predictions().drop("seconds").sort(KEY) for one in (shuffled, fixed))
     assert first.equals(second)
     by = ["rule", "case", "target"]

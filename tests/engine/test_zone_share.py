@@ -24,8 +24,8 @@ RULES = "identity + gamma(0.5) + colour_fill((0, 0, 255), background) + colour_w
 
 def seventeen(pixels: np.ndarray) -> Poses:
     """Finds somebody in bright images, and nobody where the background was painted blue."""
-    found = [] if pixels[0, 0, 2] == 255 and pixels[0, 0, 0] == 0 else [PLACES]
-    return Poses.from_array(found, skeleton="coco-17")
+    answers = [] if pixels[0, 0, 2] == 255 and pixels[0, 0, 0] == 0 else [PLACES]
+    return Poses.from_array(answers, skeleton="coco-17")
 
 
 def split(pixels: np.ndarray) -> Zones:
@@ -58,9 +58,9 @@ FILL, WHEEL = "filtered(colour_fill((0, 0, 255)), background)", "filtered(colour
 def test_more_than_a_quarter_of_the_landmarks_in_the_background_is_a_wrong_background(tmp_path: Path) -> None:
     # 29 columns of background hold four of seventeen landmarks (24 %), 31 hold five (29 %)
     run = ran(tmp_path / "run", f"{RULES} + colour_fill((0, 0, 255), skin)", 29, 31)
-    found = statuses(run)
-    assert {name for (case, name), status in found.items() if case == "31" and status != "ok"} == {FILL, WHEEL}
-    assert {status for (case, _), status in found.items() if case == "29"} == {"ok"}
+    answers = statuses(run)
+    assert {name for (case, name), status in answers.items() if case == "31" and status != "ok"} == {FILL, WHEEL}
+    assert {status for (case, _), status in answers.items() if case == "29"} == {"ok"}
     assert run.verdicts().filter(case="31", status="not applicable")["reason"].unique().to_list() == [REASON]
     assert run.verdicts().filter(case="31", status="not applicable")["severity"].null_count() == 2
     row = run.rates().filter(rule=f"{FILL} => poses").row(0, named=True)

@@ -122,8 +122,8 @@ def strayed(runs: Callable[[str], instar.Run]) -> Callable[..., Severities]:
 def test_perfect(rule: str, scene: str, strayed: Callable[..., Severities]) -> None:
     """The worst landmark of every subject and part, in pixels of the source."""
     allowed = tolerance(rule)
-    found = strayed(scene, aggregate="max", normaliser="pixels", landmarks="all")
-    pixels = found[instar.transformation(rule).id]
+    distances = strayed(scene, aggregate="max", normaliser="pixels", landmarks="all")
+    pixels = distances[instar.transformation(rule).id]
     assert pixels.keys() == TARGETS[scene], "nobody was lost, nobody invented"
     for target, off in pixels.items():
         assert off is not None, f"{target} was not judged"
@@ -144,9 +144,9 @@ def test_perfect_in_body_lengths(
     length = LENGTHS[scene][landmarks]
     assert cast(float, runs(scene).verdicts(landmarks=landmarks)["length"].min()) >= length
     # hands and face are not painted, so that the scene's own segmenter takes them for background
-    found = strayed(scene, landmarks=landmarks, zone_share=1.0)
+    distances = strayed(scene, landmarks=landmarks, zone_share=1.0)
     for rule in (*MET_POSE, *BEYOND):
-        for target, severity in found[instar.transformation(rule).id].items():
+        for target, severity in distances[instar.transformation(rule).id].items():
             assert severity is not None, (rule, target)
             assert severity <= tolerance(rule) / length, (rule, target)
 

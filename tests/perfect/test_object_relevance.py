@@ -94,21 +94,21 @@ def rates(run: instar.Run) -> dict[str, tuple[int, int]]:
 
 def test_a_detector_that_looks_at_the_object_breaks_nothing(tmp_path: Path) -> None:
     run = ran(seen, tmp_path)
-    found = rates(run)
-    assert all(violated == 0 for violated, _ in found.values())
-    assert found["erase(0.9)"] == found["erase(1)"] == (0, 12)
-    assert found["erase(0.5)"] == (0, 0), "a small hole proves nothing"
-    assert all(judged == 12 for name, (_, judged) in found.items() if "noise" in name)
+    shapes = rates(run)
+    assert all(violated == 0 for violated, _ in shapes.values())
+    assert shapes["erase(0.9)"] == shapes["erase(1)"] == (0, 12)
+    assert shapes["erase(0.5)"] == (0, 0), "a small hole proves nothing"
+    assert all(judged == 12 for name, (_, judged) in shapes.items() if "noise" in name)
     curve = run.verdicts().filter(pl.col("rule").str.starts_with("erase")).group_by("rule").agg(pl.col("found").mean())
-    share = {float(rule.partition(")")[0][6:]): found for rule, found in curve.iter_rows()}
+    share = {float(rule.partition(")")[0][6:]): shapes for rule, shapes in curve.iter_rows()}
     assert [share[ratio] for ratio in (0.1, 0.2, 0.3, 0.4)] == [1, 1, 1, 1]
     assert [share[ratio] for ratio in (0.6, 0.7, 0.8, 0.9, 1.0)] == [0, 0, 0, 0, 0], "it steps at one half"
 
 
 def test_a_detector_that_looks_at_the_background_keeps_what_was_erased(tmp_path: Path) -> None:
     run = ran(background_only, tmp_path, "object-relevance/erase")
-    found = rates(run)
-    assert found["erase(0.9)"] == found["erase(1)"] == (12, 12)
+    shapes = rates(run)
+    assert shapes["erase(0.9)"] == shapes["erase(1)"] == (12, 12)
     assert set(run.verdicts().filter(pl.col("severity") > 0)["kind"]) == {"persists"}
     paper = ran(background_only, tmp_path / "paper", "erase(0.1) => presence(gone, least=0, unfound=count, draws=1)")
     assert rates(paper)["erase(0.1)"] == (12, 12), "as published, every ratio is judged"
@@ -140,8 +140,8 @@ def test_one_follow_up_per_object_shows_what_hangs_on_its_neighbours(tmp_path: P
 
 def only_with_all(pixels: np.ndarray) -> Detections:
     """Right about each object by itself, but gives up where one of the others is missing."""
-    found = seen(pixels)
-    return found if len(found) == 3 else Detections.from_xyxy(np.zeros((0, 4)), [])
+    shapes = seen(pixels)
+    return shapes if len(shapes) == 3 else Detections.from_xyxy(np.zeros((0, 4)), [])
 
 
 def test_the_others_stay_when_one_object_is_erased(tmp_path: Path) -> None:
@@ -185,23 +185,23 @@ def test_objects_are_found_by_their_masks_where_both_have_them(tmp_path: Path) -
     image, box = Image(np.zeros((SIZE[1], SIZE[0], 3), np.uint8)), [[10, 10, 42, 42]]
     case = Case("0", input=image, truth=Detections.from_xyxy(box, ["a"], ids=["1"], masks=upper[None]))
     data = Dataset("triangle", "", lambda: iter([case]), truth="detections")
-    found = {}
+    shapes = {}
     for name, masks in (("same", upper[None]), ("other", (whole & ~upper)[None]), ("none", None)):
 
         def answering(pixels: np.ndarray, masks: np.ndarray | None = masks) -> Detections:
             return Detections.from_xyxy(box, ["a"], [0.9], masks=masks)
 
         run = instar.run(answering, "identity => presence(kept)", data, out=tmp_path / name, workers=0)
-        found[name] = run.verdicts()["found_source"].item()
-    assert found == {"same": True, "other": False, "none": True}
+        shapes[name] = run.verdicts()["found_source"].item()
+    assert shapes == {"same": True, "other": False, "none": True}
 
 
 def test_scores_on_the_edge_are_neither_lost_nor_found(tmp_path: Path) -> None:
     turns = iter(range(10_000))
 
     def wobbling(pixels: np.ndarray) -> Detections:
-        found = seen(pixels)
-        return Detections.from_xyxy(found.boxes, found.labels, np.full(len(found), 0.6 if next(turns) % 2 else 0.4))
+        shapes = seen(pixels)
+        return Detections.from_xyxy(shapes.boxes, shapes.labels, np.full(len(shapes), 0.6 if next(turns) % 2 else 0.4))
 
     run = ran(wobbling, tmp_path, "object-relevance/background")
     assert all(violated == 0 for violated, _ in rates(run).values())
@@ -214,10 +214,10 @@ def test_the_votes_of_three_follow_ups(tmp_path: Path) -> None:
     turns = iter(range(10_000))
 
     def moody(pixels: np.ndarray) -> Detections:
-        found = seen(pixels)
+        shapes = seen(pixels)
         if next(turns) % 4 == 1:  # in order: the source, then three draws of each rule; one draw of three is wrong
             return Detections.from_xyxy(np.zeros((0, 4)), [])
-        return found
+        return shapes
 
     run = ran(moody, tmp_path, "object_noise(0.5, 16) => presence(kept)")
     severities = run.verdicts()["severity"]
@@ -245,15 +245,15 @@ def changed(pixels: np.ndarray) -> bool:
 
 @fault("missing")
 def class_swap(pixels: np.ndarray) -> Detections:
-    found = seen(pixels)
+    shapes = seen(pixels)
     swapped = {"red": "green", "green": "red"} if changed(pixels) else {}
-    return Detections.from_xyxy(found.boxes, [swapped.get(label, label) for label in found.labels], found.scores)
+    return Detections.from_xyxy(shapes.boxes, [swapped.get(label, label) for label in shapes.labels], shapes.scores)
 
 
 @fault("missing")
 def box_offset(pixels: np.ndarray) -> Detections:
-    found = seen(pixels)
-    return Detections.from_xyxy(found.boxes + (15.0 if changed(pixels) else 0.0), found.labels, found.scores)
+    shapes = seen(pixels)
+    return Detections.from_xyxy(shapes.boxes + (15.0 if changed(pixels) else 0.0), shapes.labels, shapes.scores)
 
 
 @fault("missing")
@@ -263,8 +263,8 @@ def background_shortcut(pixels: np.ndarray) -> Detections:
 
 @fault("missing")
 def unsure(pixels: np.ndarray) -> Detections:
-    found = seen(pixels)
-    return Detections.from_xyxy(found.boxes, found.labels, found.scores * (0.3 if changed(pixels) else 1.0))
+    shapes = seen(pixels)
+    return Detections.from_xyxy(shapes.boxes, shapes.labels, shapes.scores * (0.3 if changed(pixels) else 1.0))
 
 
 @fault("incorrect")

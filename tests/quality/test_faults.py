@@ -212,8 +212,8 @@ def test_a_fault_is_caught_by_the_rules_that_can_see_it(name: str, runs: Callabl
     assert run.predictions()["status"].unique().to_list() == ["ok"]
     for asked in fault.asked:
         assert violated(run, asked) == asked.rules, asked
-        told = run.verdicts(**PAINTED, **asked.judging).to_dicts()
-        bad = [row for row in told if row["severity"] >= asked.threshold and row["severity"] > 0]
+        rows = run.verdicts(**PAINTED, **asked.judging).to_dicts()
+        bad = [row for row in rows if row["severity"] >= asked.threshold and row["severity"] > 0]
         if asked.caught:
             assert {row["kind"] for row in bad} == {asked.kind}
             assert {row["target"] for row in bad} == set(asked.targets)

@@ -59,9 +59,9 @@ def follows() -> Answer:
         small = pixels[::4, ::4].mean(2)
         small = (small - small.mean()) / (small.std() + 1e-6)
         alike = last and last[0][0].shape == small.shape and (last[0][0] * small).mean() > 0.8
-        said = last[0][1] if alike else _pose(_centres(pixels) + (pixels.mean() - 110) / 5)
-        last[:] = [(small, said)]
-        return said
+        reply = last[0][1] if alike else _pose(_centres(pixels) + (pixels.mean() - 110) / 5)
+        last[:] = [(small, reply)]
+        return reply
 
     return answer
 
@@ -169,9 +169,9 @@ def test_a_captioner_that_repeats_what_it_said_before(tmp_path: Path) -> None:
         """Says the widest colour it sees, and what it said of the image before."""
         names = rectangles(pixels).labels
         words = f"a {names[int(pixels[40:80].sum()) % len(names)] if names else 'grey'} wall"
-        said = f"{words} and {last[0]}" if last else words
+        reply = f"{words} and {last[0]}" if last else words
         last[:] = [words]
-        return Caption(said)
+        return Caption(reply)
 
     run = instar.run(
         instar.declare(kind="caption", version="1")(answer),

@@ -39,14 +39,14 @@ def of_people(change: Callable[[Points, Pixels], Points]) -> System:
     return single(answer, "detections")
 
 
-def twice(found: Points, pixels: Pixels) -> Points:
-    return found
+def twice(marks: Points, pixels: Pixels) -> Points:
+    return marks
 
 
 def doubled() -> System:
     def answer(pixels: Pixels) -> Detections:
-        found = [(x, y, name) for name, spots in blobs(pixels).items() for x, y in spots]
-        every = [(x + off, y + off, name) for x, y, name in found for off in (0, 0.6)]
+        marks = [(x, y, name) for name, spots in blobs(pixels).items() for x, y in spots]
+        every = [(x + off, y + off, name) for x, y, name in marks for off in (0, 0.6)]
         return Detections.from_xyxy(
             np.array([[x - 12, y - 12, x + 12, y + 12] for x, y, _ in every]).reshape(-1, 4), [n for *_, n in every]
         )
@@ -298,11 +298,11 @@ def test_it_is_said(name: str) -> None:
 # --- flawless ---------------------------------------------------------------------------------------
 
 
-def amodal(found: Points, pixels: Pixels) -> Points:
+def amodal(marks: Points, pixels: Pixels) -> Points:
     """Boxes that go on beyond the frame."""
-    found[:1, 1] -= 80
-    found[-1:, 3] += 80
-    return found
+    marks[:1, 1] -= 80
+    marks[-1:, 3] += 80
+    return marks
 
 
 _order = np.random.default_rng(2)
@@ -310,11 +310,11 @@ _order = np.random.default_rng(2)
 
 def in_any_order() -> System:
     def answer(pixels: Pixels) -> Detections:
-        found = [(x, y, name) for name, spots in blobs(pixels).items() for x, y in spots]
-        found = [found[place] for place in _order.permutation(len(found))]
-        corners = np.array([[x - 9, y - 9, x + 9, y + 9] for x, y, _ in found]).reshape(-1, 4)
-        scores = [0.5 + 0.4 * (n == "nose") for *_, n in found]
-        return Detections.from_xyxy(corners * 1.0, [n for *_, n in found], scores)
+        marks = [(x, y, name) for name, spots in blobs(pixels).items() for x, y in spots]
+        marks = [marks[place] for place in _order.permutation(len(marks))]
+        corners = np.array([[x - 9, y - 9, x + 9, y + 9] for x, y, _ in marks]).reshape(-1, 4)
+        scores = [0.5 + 0.4 * (n == "nose") for *_, n in marks]
+        return Detections.from_xyxy(corners * 1.0, [n for *_, n in marks], scores)
 
     return single(answer, "detections")
 

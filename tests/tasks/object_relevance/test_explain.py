@@ -57,16 +57,16 @@ def test_of_several_reasons_the_most_telling_is_named(tmp_path: Path) -> None:
 
 
 def test_what_no_rule_says_anything_about_is_not_judged(tmp_path: Path) -> None:
-    found = explain(ran(seen, tmp_path, "erase(0.5) => presence(gone)"), "0")
-    assert [one.reliable for one in found] == [None, None, None]
-    assert "claimed from 0.9 up" in found[0].why
+    shapes = explain(ran(seen, tmp_path, "erase(0.5) => presence(gone)"), "0")
+    assert [one.reliable for one in shapes] == [None, None, None]
+    assert "claimed from 0.9 up" in shapes[0].why
 
 
 def test_an_object_that_is_never_found_is_neither(tmp_path: Path) -> None:
     def blind_to_red(pixels: np.ndarray) -> Detections:
-        found = seen(pixels)
-        kept = [number for number, label in enumerate(found.labels) if label != "red"]
-        return Detections.from_xyxy(found.boxes[kept], [found.labels[n] for n in kept], found.scores[kept])
+        shapes = seen(pixels)
+        kept = [number for number, label in enumerate(shapes.labels) if label != "red"]
+        return Detections.from_xyxy(shapes.boxes[kept], [shapes.labels[n] for n in kept], shapes.scores[kept])
 
     rules = "erase(1) => presence(gone) + background_noise(16) => presence(kept)"
     run = ran(blind_to_red, tmp_path, f"{rules} + identity => presence(kept, unfound=count)")
@@ -194,7 +194,7 @@ def test_nothing_of_a_run_becomes_markup(client: Any) -> None:
 
 def test_pictures_are_drawn_or_say_why_not(client: Any, run: instar.Run, tmp_path: Path) -> None:
     page = client.get("/explain?run=0&case=0.png&object=0-green").text
-    addresses = [html.unescape(found) for found in re.findall(r'src="(/explain/picture[^"]*)"', page)]
+    addresses = [html.unescape(shapes) for shapes in re.findall(r'src="(/explain/picture[^"]*)"', page)]
     assert len(addresses) == 3 + 2 + 4, "objects, source and follow-up, the object in each of them"
     pictures = {client.get(each).content for each in addresses}
     assert len(pictures) == len(addresses) and all(content.startswith(b"\xff\xd8") for content in pictures)

@@ -70,16 +70,16 @@ def walked(folder: Path, truths: Sequence[bool], *rules: str) -> instar.Run:
 
 def test_displacement_of_the_best_and_of_all(tmp_path: Path) -> None:
     one = walked(tmp_path, [True], "mirror(h) => wvc", "rotate90(1) => wvc", "rescale(0.5) => wvc", "mirror(v) => wvc")
-    found = {
+    outcome = {
         row["follow_up"]: tuple(row[name] for name in DISPLACEMENTS)
         for row in displacement(one.store, ["mirror(h)", "rotate90(1)", "rescale(0.5)"]).to_dicts()
     }
     by_hand = (10 / 4, 5, (5 + 10 / 4) / 2, (5 + 10) / 2)  # best ADE, best FDE, mean ADE, mean FDE
-    assert found["source"] == pytest.approx(by_hand, abs=1e-4)
-    assert found["mirror(h)"] == pytest.approx(by_hand, abs=1e-4)
-    assert found["rotate90(1)"] == pytest.approx(by_hand, abs=1e-4)
-    assert found["rescale(0.5)"] == pytest.approx([2 * value for value in by_hand], abs=1e-4), "pixels of the source"
-    assert "mirror(v)" not in found
+    assert outcome["source"] == pytest.approx(by_hand, abs=1e-4)
+    assert outcome["mirror(h)"] == pytest.approx(by_hand, abs=1e-4)
+    assert outcome["rotate90(1)"] == pytest.approx(by_hand, abs=1e-4)
+    assert outcome["rescale(0.5)"] == pytest.approx([2 * value for value in by_hand], abs=1e-4), "pixels of the source"
+    assert "mirror(v)" not in outcome
 
 
 def test_cases_without_a_truth_are_left_out(tmp_path: Path) -> None:
@@ -104,24 +104,24 @@ def displacements(rows: Iterable[tuple[str, str, float]]) -> pl.DataFrame:
 def test_a_displacement_is_tested_against_the_source_runs() -> None:
     runs = [("a", "source", float(value)) for value in range(4)]
     far, same = ("a", "mirror(h)", 50.0), ("a", "mirror(v)", 1.5)
-    found = displacement_tests(displacements([*runs, far, same, ("b", "source", 1.0), ("b", "mirror(h)", 9.0)]))
-    p = {(row["case"], row["follow_up"]): row["p_best_ade"] for row in found.to_dicts()}
+    outcome = displacement_tests(displacements([*runs, far, same, ("b", "source", 1.0), ("b", "mirror(h)", 9.0)]))
+    p = {(row["case"], row["follow_up"]): row["p_best_ade"] for row in outcome.to_dicts()}
     assert set(p) == {("a", "mirror(h)"), ("a", "mirror(v)")}, "one source run says nothing"
     assert p["a", "mirror(h)"] == pytest.approx(1 / 5)
     assert p["a", "mirror(v)"] > 0.5
-    assert found.columns[2:] == [*(f"p_{name}" for name in DISPLACEMENTS), "p_least"]
-    assert set(found["p_least"]) == {1 / 5}
+    assert outcome.columns[2:] == [*(f"p_{name}" for name in DISPLACEMENTS), "p_least"]
+    assert set(outcome["p_least"]) == {1 / 5}
 
 
 def test_as_published_a_displacement_has_a_z_test() -> None:
     """One follow-up run against mean and deviation of the source runs: its p may be as small as it likes."""
     runs = [("a", "source", float(value)) for value in range(4)]
     measured = displacements([*runs, ("a", "mirror(h)", 50.0), ("a", "mirror(v)", 2.5)])
-    found = displacement_tests(measured, as_published=True)
-    p = dict(found.select("follow_up", "p_mean_fde").iter_rows())
+    outcome = displacement_tests(measured, as_published=True)
+    p = dict(outcome.select("follow_up", "p_mean_fde").iter_rows())
     assert p["mirror(h)"] < 1e-9
     assert p["mirror(v)"] == pytest.approx(math.erfc(1 / np.std(range(4)) / math.sqrt(2)))
-    assert found["p_least"].null_count() == 2
+    assert outcome["p_least"].null_count() == 2
     same = displacements([("a", "source", 7.0), ("a", "source", 7.0), ("a", "mirror(h)", 7.001)])
     assert displacement_tests(same, as_published=True)["p_best_ade"].to_list() == [1], "rounding is no difference"
 
@@ -163,13 +163,13 @@ def test_what_moves_all_alike() -> None:
     maps = [{"case": f"c{i}", "rule": "mirror(h) => hvc", "severity": value} for i, value in enumerate((0.1, 0.3))]
     none = {"case": "c9", "rule": "mirror(h) => wvc", "reason": "no"}
     frame = verdicts([*by_p([0.01, 0.05, 0.06, None]), none, *maps, *by_p([0.5], rule="rotate90(1) => wvc")])
-    found = {row["change"]: row for row in preserving_table(frame, truth([0.01, 0.5, 0.9, 0.04])).to_dicts()}
-    row = found["mirror(h)"]
+    outcome = {row["change"]: row for row in preserving_table(frame, truth([0.01, 0.5, 0.9, 0.04])).to_dicts()}
+    row = outcome["mirror(h)"]
     assert (row["judged"], row["wvc"]) == (3, pytest.approx(2 / 3))
     assert (row["wvc_low"], row["wvc_high"]) == pytest.approx(wilson(2, 3))
     assert [row[name] for name in DISPLACEMENTS] == [0.5] * 4
     assert (row["hvc"], row["hvc_sd"]) == pytest.approx((0.2, np.std([0.1, 0.3], ddof=1)))
-    other = found["rotate90(1)"]
+    other = outcome["rotate90(1)"]
     assert (other["wvc"], other["hvc"], other["best_ade"]) == (0, None, None)
     assert preserving_table(frame, None, p=0.01)["wvc"].to_list() == pytest.approx([1 / 3, 0])
 
@@ -215,9 +215,9 @@ def test_where_nothing_can_be_divided() -> None:
     quiet = scores(agreement(verdicts(by_p([0.5, 0.5])), truth([0.5, 0.5])), 0.05)
     assert (quiet["accuracy"], quiet["precision"], quiet["recall"]) == (1, None, None)
     for frame in (verdicts([]), verdicts(by_p([0.5], rule="identity => wvc"))):
-        found = agreement(frame, truth([0.5]))
-        assert set(found["pairs"]) == {0}
-        assert found["accuracy"].null_count() == found.height
+        outcome = agreement(frame, truth([0.5]))
+        assert set(outcome["pairs"]) == {0}
+        assert outcome["accuracy"].null_count() == outcome.height
 
 
 def test_what_changes_the_map() -> None:
@@ -258,21 +258,21 @@ def test_what_changes_the_map() -> None:
             "hellinger": 0.3,
         },
     ]
-    found = {(row["change"], row["effect"]): row for row in map_table(verdicts(rows)).to_dicts()}
-    obstacle = found["obstacle", "avoid"]
+    outcome = {(row["change"], row["effect"]): row for row in map_table(verdicts(rows)).to_dicts()}
+    obstacle = outcome["obstacle", "avoid"]
     assert (obstacle["judged"], obstacle["not_applicable"]) == (4, 1)
     assert [obstacle[name] for name in ("confirmed", "inconclusive", "wrong_way", "crossing")] == [0.5, 0, 0.25, 0.25]
     assert (obstacle["confirmed_low"], obstacle["confirmed_high"]) == pytest.approx(wilson(2, 4))
     assert (obstacle["cases_crossing"], obstacle["paths_crossing"]) == (0.25, 5 / 40)
     assert obstacle["hellinger"] == pytest.approx(0.3)
-    nothing = found["class_change", "avoid"]
+    nothing = outcome["class_change", "avoid"]
     assert (nothing["judged"], nothing["not_applicable"], nothing["confirmed"], nothing["paths_crossing"]) == (
         0,
         1,
         None,
         None,
     )
-    gain = found["class_change", "increase"]
+    gain = outcome["class_change", "increase"]
     assert (gain["judged"], gain["confirmed"], gain["inconclusive"]) == (2, 0.5, 0.5)
     assert gain["cases_crossing"] is None, "one may walk there"
 
@@ -358,9 +358,9 @@ def test_the_level_can_be_chosen(finished: instar.Run, command: Command) -> None
     for level, share in ((0.05, 1), (0.001, None)):
         status, printed, _ = command("tables", finished.folder, "--p", level, "--json")
         assert status == 0
-        found = json.loads(printed)["trajtest"]
-        assert set(found) == {"preserving", "map", "agreement"}
-        assert {row["change"]: row["wvc"] for row in found["preserving"]}["rotate90(1)"] == share
+        outcome = json.loads(printed)["trajtest"]
+        assert set(outcome) == {"preserving", "map", "agreement"}
+        assert {row["change"]: row["wvc"] for row in outcome["preserving"]}["rotate90(1)"] == share
     _, printed, _ = command("tables", finished.folder, "--p", "0.001", "--markdown")
     assert "| rotate90(1) | 4 | 1 | p ≥ 0.012 | p ≥ 0.012 |" in printed
     assert "at this level nothing can be rejected" in printed

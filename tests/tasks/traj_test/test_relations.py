@@ -84,32 +84,32 @@ def crowd(count: int, seed: int) -> Forecast:
 
 def test_distances_of_one_run_from_one() -> None:
     """Nothing is known of the system's own spread: its floor of 0.1 pixels stands for it."""
-    found = verdict("wvc", at(0), at(3))
-    assert found["distance"] == pytest.approx(3)
-    assert found["severity"] == pytest.approx(3 / 0.1 - 1)
-    assert (found["p"], found["p_least"], found["spread"], found["own"]) == (None, None, None, 0)
+    outcome = verdict("wvc", at(0), at(3))
+    assert outcome["distance"] == pytest.approx(3)
+    assert outcome["severity"] == pytest.approx(3 / 0.1 - 1)
+    assert (outcome["p"], outcome["p_least"], outcome["spread"], outcome["own"]) == (None, None, None, 0)
 
 
 def test_one_follow_up_run_against_several() -> None:
-    found = verdict("wvc", at(0, 1, 2, 3), at(10))
-    assert found["own"] == pytest.approx(10 / 6)
-    assert found["distance"] == pytest.approx(8.5)
-    assert found["severity"] == pytest.approx(8.5 / (10 / 6) - 1)
-    assert found["p"] == found["p_least"] == pytest.approx(1 / 5)
-    assert (found["sources"], found["runs"], found["spread"]) == (4, 1, None)
+    outcome = verdict("wvc", at(0, 1, 2, 3), at(10))
+    assert outcome["own"] == pytest.approx(10 / 6)
+    assert outcome["distance"] == pytest.approx(8.5)
+    assert outcome["severity"] == pytest.approx(8.5 / (10 / 6) - 1)
+    assert outcome["p"] == outcome["p_least"] == pytest.approx(1 / 5)
+    assert (outcome["sources"], outcome["runs"], outcome["spread"]) == (4, 1, None)
 
 
 def test_several_against_several() -> None:
-    found = verdict("wvc", at(0, 1, 2, 3), at(10, 12))
-    assert (found["distance"], found["spread"]) == pytest.approx((9.5, 2))
-    assert found["severity"] == pytest.approx((2 * 9.5 - 10 / 6 - 2) / (2 * 10 / 6))
-    assert found["p"] == found["p_least"] == pytest.approx(1 / 15)
+    outcome = verdict("wvc", at(0, 1, 2, 3), at(10, 12))
+    assert (outcome["distance"], outcome["spread"]) == pytest.approx((9.5, 2))
+    assert outcome["severity"] == pytest.approx((2 * 9.5 - 10 / 6 - 2) / (2 * 10 / 6))
+    assert outcome["p"] == outcome["p_least"] == pytest.approx(1 / 15)
 
 
 def test_one_source_run_against_several_is_no_test() -> None:
-    found = verdict("wvc", at(0), at(3, 5))
-    assert found["severity"] == pytest.approx(4 / 0.1 - 1)
-    assert found["p"] is None
+    outcome = verdict("wvc", at(0), at(3, 5))
+    assert outcome["severity"] == pytest.approx(4 / 0.1 - 1)
+    assert outcome["p"] is None
 
 
 @pytest.mark.parametrize("warp", [Warp.mirror(SIZE, "h"), Warp.rotate90(SIZE, 1), Warp.scale(SIZE, 2, 2)])
@@ -130,16 +130,16 @@ def test_the_floor_grows_with_the_way_that_was_walked() -> None:
 
 
 def test_rounding_is_no_difference() -> None:
-    found = verdict("wvc", at(0, 0, 0), at(0.005, 0.005))
-    assert (found["severity"], found["distance"]) == (0, 0)
+    outcome = verdict("wvc", at(0, 0, 0), at(0.005, 0.005))
+    assert (outcome["severity"], outcome["distance"]) == (0, 0)
 
 
 def test_what_never_varies_has_no_test() -> None:
     """Any difference would be significant, however small; severity says how large it is."""
     for far, severity in ((0.03, 0), (3.0, 3 / 0.1 - 1)):
-        found = verdict("wvc", at(0, 0, 0), at(far, far))
-        assert (found["p"], found["p_least"]) == (None, None)
-        assert found["severity"] == pytest.approx(severity)
+        outcome = verdict("wvc", at(0, 0, 0), at(far, far))
+        assert (outcome["p"], outcome["p_least"]) == (None, None)
+        assert outcome["severity"] == pytest.approx(severity)
     assert verdict("wvc", at(0, 0, 0), at(0, 5))["p"] is not None, "its follow-up varies"
 
 
@@ -163,8 +163,8 @@ def test_futures_that_are_always_the_same_are_one_sample() -> None:
 )
 def test_new_cells_say_where_things_are_to_a_cell(warp: Warp, cell: float) -> None:
     moved = [one.warped(warp) for one in at(5)]
-    found = verdict("wvc", at(0), moved, change=Change(warp), past=STILL)
-    assert found["severity"] == pytest.approx(5 / cell - 1, rel=1e-3)
+    outcome = verdict("wvc", at(0), moved, change=Change(warp), past=STILL)
+    assert outcome["severity"] == pytest.approx(5 / cell - 1, rel=1e-3)
 
 
 WALKING = ((38.0, 50.0), (44.0, 50.0), (50.0, 50.0))
@@ -175,10 +175,10 @@ def test_a_frame_that_moved_says_nothing_of_people_at_its_edge() -> None:
     for x, judged in ((10, True), (-10, True), (40, False), (-40, False)):
         shifted = Warp(np.array([[1.0, 0, x], [0, 1, 0], [0, 0, 1]]), SIZE, SIZE)
         moved = [one.warped(shifted) for one in at(0, 1)]
-        found = verdict("wvc", at(0, 1, 2), moved, change=Change(shifted), past=WALKING)
-        assert (found["severity"] is not None) == judged
+        outcome = verdict("wvc", at(0, 1, 2), moved, change=Change(shifted), past=WALKING)
+        assert (outcome["severity"] is not None) == judged
         if not judged:
-            assert "only one of source and follow-up has a map" in found["reason"]
+            assert "only one of source and follow-up has a map" in outcome["reason"]
     far = at(0, 1, 90)  # sends people out of the frame, which is no excuse
     standing = ((50.0, 50.0), (50.0, 50.0))
     assert verdict("wvc", far, at(0, 1), change=Change(shifted), past=standing)["severity"] is not None
@@ -207,9 +207,9 @@ def ahead(pace: float) -> list[Forecast]:
     ],
 )
 def test_the_future_turns_with_the_past(before: float, after: float, severity: float, kind: str | None) -> None:
-    found = verdict("follows", ahead(before), ahead(after), change=TURNED, past=WALKING)
-    assert found["severity"] == pytest.approx(severity, abs=1e-5)
-    assert found["kind"] == kind
+    outcome = verdict("follows", ahead(before), ahead(after), change=TURNED, past=WALKING)
+    assert outcome["severity"] == pytest.approx(severity, abs=1e-5)
+    assert outcome["kind"] == kind
 
 
 def test_a_past_that_was_not_turned() -> None:
@@ -227,31 +227,31 @@ def test_a_turned_past_may_be_mirrored_as_well() -> None:
 @pytest.mark.parametrize("fewer", [10, 5, 4, 1])
 def test_fewer_futures_stand_for_more(fewer: int) -> None:
     sources, parts = [crowd(20, i) for i in range(6)], [crowd(fewer, 50 + i) for i in range(3)]
-    found = verdict("wvc", sources, parts)
-    assert found["severity"] < (0.5 if fewer > 1 else 1.5)
+    outcome = verdict("wvc", sources, parts)
+    assert outcome["severity"] < (0.5 if fewer > 1 else 1.5)
     doubled = [Forecast.from_array(np.tile(one.futures, (2, 1, 1))) for one in parts]
-    assert verdict("wvc", sources, doubled)["severity"] == pytest.approx(found["severity"])
+    assert verdict("wvc", sources, doubled)["severity"] == pytest.approx(outcome["severity"])
 
 
 @pytest.mark.parametrize("test", ["", "test=z"])
 def test_sizes_without_a_common_one_are_said(test: str) -> None:
-    found = verdict(f"wvc({test})", [crowd(20, i) for i in range(4)], [crowd(17, 9)])
-    assert found["severity"] is None
-    assert "runs of 20 and 17 futures have no common size" in found["reason"]
+    outcome = verdict(f"wvc({test})", [crowd(20, i) for i in range(4)], [crowd(17, 9)])
+    assert outcome["severity"] is None
+    assert "runs of 20 and 17 futures have no common size" in outcome["reason"]
 
 
 def test_the_sizes_that_differ_are_named() -> None:
-    found = verdict("wvc", [crowd(20, 0), crowd(17, 1)], [crowd(20, 9)])
-    assert found["severity"] is None
-    assert "17" in found["reason"]
+    outcome = verdict("wvc", [crowd(20, 0), crowd(17, 1)], [crowd(20, 9)])
+    assert outcome["severity"] is None
+    assert "17" in outcome["reason"]
 
 
 def test_as_published_every_source_run_is_a_comparison() -> None:
-    found = verdicts("wvc(4, 1, test=z)", at(0, 1, 2, 3), at(10))
-    assert [one["target"] for one in found] == ["source 0", "source 1", "source 2", "source 3"]
-    assert [one["distance"] for one in found] == pytest.approx([10, 9, 8, 7])
+    outcome = verdicts("wvc(4, 1, test=z)", at(0, 1, 2, 3), at(10))
+    assert [one["target"] for one in outcome] == ["source 0", "source 1", "source 2", "source 3"]
+    assert [one["distance"] for one in outcome] == pytest.approx([10, 9, 8, 7])
     mean, deviation = 10 / 6, float(np.std([1, 1, 1, 2, 2, 3]))
-    for one in found:
+    for one in outcome:
         assert one["severity"] == pytest.approx(one["distance"] / mean - 1)
         z = (one["distance"] - mean) / deviation
         assert one["p"] == pytest.approx(math.erfc(z / math.sqrt(2)))
@@ -312,8 +312,8 @@ def test_hellinger_lies_between_0_and_1(seed: int, sharp: float) -> None:
 
 def test_the_grid_does_not_matter() -> None:
     for fine, coarse in ((64, 32), (32, 64), (48, 50)):
-        found = verdict("hvc", [mapped(hill(fine))], [mapped(hill(coarse))])
-        assert found["severity"] < 0.05
+        outcome = verdict("hvc", [mapped(hill(fine))], [mapped(hill(coarse))])
+        assert outcome["severity"] < 0.05
     window = hill(100)[20:60, 30:80]
     assert verdict("hvc", [mapped(window, (30, 20, 80, 60))], [mapped(window, (30, 20, 80, 60))])["severity"] < 1e-6
     assert verdict("hvc", [mapped(hill(64))], [mapped(hill(64, 80))])["severity"] > 0.5
@@ -321,8 +321,8 @@ def test_the_grid_does_not_matter() -> None:
 
 def test_what_lies_beside_the_grid_is_missing_from_it() -> None:
     even = np.ones((4, 4))
-    found = verdict("hvc", [mapped(even, (0, 0, 40, 40))], [mapped(even, (20, 0, 60, 40))])
-    assert found["severity"] == pytest.approx(math.sqrt(0.5), abs=1e-3)  # half of it overlaps
+    outcome = verdict("hvc", [mapped(even, (0, 0, 40, 40))], [mapped(even, (20, 0, 60, 40))])
+    assert outcome["severity"] == pytest.approx(math.sqrt(0.5), abs=1e-3)  # half of it overlaps
     assert verdict("hvc", [mapped(even, (0, 0, 40, 40))], [mapped(even, (50, 0, 90, 40))])["severity"] == 1
 
 
@@ -330,22 +330,22 @@ def test_what_lies_beside_the_grid_is_missing_from_it() -> None:
 def test_maps_are_carried_back(warp: Warp) -> None:
     cells = np.random.default_rng(0).random((9, 7))
     moved = mapped(cells, (10, 20, 80, 60)).warped(warp)
-    found = verdict("hvc", [mapped(cells, (10, 20, 80, 60))], [moved], change=Change(warp))
-    assert found["severity"] < 1e-3
+    outcome = verdict("hvc", [mapped(cells, (10, 20, 80, 60))], [moved], change=Change(warp))
+    assert outcome["severity"] < 1e-3
 
 
 def test_own_noise_is_what_two_source_runs_differ() -> None:
-    found = verdict("hvc", [mapped([[1.0, 0]]), mapped([[0.0, 1]]), mapped([[1.0, 1]])], [mapped([[1.0, 0]])])
-    assert (found["severity"], found["own"]) == (0, 1)
+    outcome = verdict("hvc", [mapped([[1.0, 0]]), mapped([[0.0, 1]]), mapped([[1.0, 1]])], [mapped([[1.0, 0]])])
+    assert (outcome["severity"], outcome["own"]) == (0, 1)
     assert verdict("hvc(1)", [mapped([[1.0, 0]])], [mapped([[1.0, 0]])])["own"] is None
 
 
 def test_no_map_on_one_side_is_said() -> None:
     bare = Forecast.from_array(np.full((5, STEPS, 2), 50.0))
     for told, said in ((bare, mapped([[1.0]])), (mapped([[1.0]]), bare)):
-        found = verdict("hvc", [told], [said])
-        assert found["severity"] is None
-        assert "gives no probability map" in found["reason"]
+        outcome = verdict("hvc", [told], [said])
+        assert outcome["severity"] is None
+        assert "gives no probability map" in outcome["reason"]
 
 
 # --- direction -------------------------------------------------------------------------------------------
@@ -383,42 +383,44 @@ OUTCOMES = [
 
 @pytest.mark.parametrize(("effect", "before", "after", "kind"), OUTCOMES)
 def test_outcomes_by_mass(effect: str, before: float, after: float, kind: str) -> None:
-    found = verdict(f"direction({effect})", [halves(before)] * 3, [halves(after)], change=CHANGED)
+    outcome = verdict(f"direction({effect})", [halves(before)] * 3, [halves(after)], change=CHANGED)
     wrong = log_ratio(before, after) * (-1 if effect == "increase" else 1)
-    assert found["kind"] == kind
-    assert (found["before"], found["after"]) == pytest.approx((before, after), abs=1e-3)
-    assert found["log_ratio"] == pytest.approx(log_ratio(before, after), abs=5e-3)
-    assert found["severity"] == pytest.approx(max(0, wrong) if kind != "confirmed" else 0, abs=5e-3)
-    assert found["z"] is None, "its map does not vary"
+    assert outcome["kind"] == kind
+    assert (outcome["before"], outcome["after"]) == pytest.approx((before, after), abs=1e-3)
+    assert outcome["log_ratio"] == pytest.approx(log_ratio(before, after), abs=5e-3)
+    assert outcome["severity"] == pytest.approx(max(0, wrong) if kind != "confirmed" else 0, abs=5e-3)
+    assert outcome["z"] is None, "its map does not vary"
 
 
 def test_change_in_units_of_the_systems_own_spread() -> None:
-    found = verdict("direction(increase)", [halves(0.2), halves(0.4)], [halves(0.6)], change=CHANGED)
-    assert found["before"] == pytest.approx(0.3, abs=1e-3)
+    outcome = verdict("direction(increase)", [halves(0.2), halves(0.4)], [halves(0.6)], change=CHANGED)
+    assert outcome["before"] == pytest.approx(0.3, abs=1e-3)
     spread = float(np.std([math.log(0.201), math.log(0.401)], ddof=1))
-    assert found["z"] == pytest.approx(log_ratio(0.3, 0.6) / spread, rel=0.02)
+    assert outcome["z"] == pytest.approx(log_ratio(0.3, 0.6) / spread, rel=0.02)
 
 
 def test_the_margin_belongs_to_the_judging() -> None:
-    found = {
+    outcome = {
         margin: verdict("direction(increase)", [halves(0.2)], [halves(0.25)], change=CHANGED, margin=margin)
         for margin in (0.1, 0.5)
     }
-    assert {margin: one["kind"] for margin, one in found.items()} == {0.1: "confirmed", 0.5: "inconclusive"}
-    assert found[0.1]["log_ratio"] == found[0.5]["log_ratio"]
+    assert {margin: one["kind"] for margin, one in outcome.items()} == {0.1: "confirmed", 0.5: "inconclusive"}
+    assert outcome[0.1]["log_ratio"] == outcome[0.5]["log_ratio"]
 
 
 def test_the_middle_one_of_several_follow_up_runs_counts() -> None:
-    found = verdict("direction(increase, 1, 3)", [halves(0.5)], [halves(0.1), halves(0.9), halves(0.3)], change=CHANGED)
-    assert found["severity"] == pytest.approx(-log_ratio(0.5, 0.3), abs=5e-3)
-    assert found["after"] == pytest.approx(0.3, abs=1e-3)
+    outcome = verdict(
+        "direction(increase, 1, 3)", [halves(0.5)], [halves(0.1), halves(0.9), halves(0.3)], change=CHANGED
+    )
+    assert outcome["severity"] == pytest.approx(-log_ratio(0.5, 0.3), abs=5e-3)
+    assert outcome["after"] == pytest.approx(0.3, abs=1e-3)
 
 
 def test_equal_cells_in_other_places_are_other_maps() -> None:
     even = np.ones((4, 4))
     sources = [mapped(even, (10, 10, 40, 40)), mapped(even, (60, 10, 90, 40))]
-    found = verdict("direction(increase)", sources, [halves(0.5)], change=CHANGED)
-    assert found["before"] == pytest.approx(0.5, abs=1e-3)
+    outcome = verdict("direction(increase)", sources, [halves(0.5)], change=CHANGED)
+    assert outcome["before"] == pytest.approx(0.5, abs=1e-3)
 
 
 WALL = np.zeros(SIZE[::-1], bool)
@@ -445,15 +447,15 @@ INTO = [[30.0, 50], [40, 50], [45, 50], [51, 50]]
 )
 def test_ways_through_a_wall_are_counted(ways: list[list[list[float]]], crossing: int) -> None:
     """The way to the first future position counts, and a wall of two cells is not stepped over."""
-    found = verdict("direction(avoid)", [walled(SHORT)], [walled(*ways)], change=BARRED)
-    assert (found["crossing"], found["futures"]) == (crossing, 4)
-    assert found["kind"] == ("crossing" if crossing else "inconclusive")
-    assert found["severity"] == pytest.approx(0.1 + math.log(5 / (5 - crossing)) if crossing else 0)
+    outcome = verdict("direction(avoid)", [walled(SHORT)], [walled(*ways)], change=BARRED)
+    assert (outcome["crossing"], outcome["futures"]) == (crossing, 4)
+    assert outcome["kind"] == ("crossing" if crossing else "inconclusive")
+    assert outcome["severity"] == pytest.approx(0.1 + math.log(5 / (5 - crossing)) if crossing else 0)
 
 
 def test_what_may_be_walked_on_is_counted_but_held_against_nobody() -> None:
-    found = verdict("direction(decrease)", [walled(BEYOND)], [walled(BEYOND)], change=BARRED)
-    assert (found["crossing"], found["kind"], found["severity"]) == (1, "inconclusive", 0)
+    outcome = verdict("direction(decrease)", [walled(BEYOND)], [walled(BEYOND)], change=BARRED)
+    assert (outcome["crossing"], outcome["kind"], outcome["severity"]) == (1, "inconclusive", 0)
 
 
 def test_a_fall_confirms_that_obstacles_are_avoided() -> None:
@@ -467,9 +469,9 @@ def test_a_fall_confirms_that_obstacles_are_avoided() -> None:
 
 
 def test_who_stands_on_the_changed_cells() -> None:
-    found = verdict("direction(avoid)", [halves(0.5)], [halves(0.5)], change=CHANGED)
-    assert found["severity"] is None
-    assert "stands on the changed cells" in found["reason"]
+    outcome = verdict("direction(avoid)", [halves(0.5)], [halves(0.5)], change=CHANGED)
+    assert outcome["severity"] is None
+    assert "stands on the changed cells" in outcome["reason"]
     assert verdict("direction(increase)", [halves(0.5)], [halves(0.5)], change=CHANGED)["severity"] == 0
     assert verdict("direction(avoid, test=wilcoxon)", [halves(0.5)], [halves(0.5)], change=CHANGED)["severity"] == 0
 
@@ -478,36 +480,36 @@ def test_as_published_p_decides() -> None:
     rule_of = "direction({}, test=wilcoxon)".format
     up, down = ([halves(0.5)], [halves(0.52)]), ([halves(0.5)], [halves(0.48)])
     for effect, right, wrong in (("increase", up, down), ("decrease", down, up)):
-        found = verdict(rule_of(effect), *right, change=CHANGED)
-        assert (found["kind"], found["severity"]) == ("confirmed", 0), "by all cells alike, however little"
-        assert found["p"] < 1e-6
-        found = verdict(rule_of(effect), *wrong, change=CHANGED)
-        assert found["kind"] == "inconclusive"
-        assert found["p"] > 0.99
+        outcome = verdict(rule_of(effect), *right, change=CHANGED)
+        assert (outcome["kind"], outcome["severity"]) == ("confirmed", 0), "by all cells alike, however little"
+        assert outcome["p"] < 1e-6
+        outcome = verdict(rule_of(effect), *wrong, change=CHANGED)
+        assert outcome["kind"] == "inconclusive"
+        assert outcome["p"] > 0.99
     ahead = Change(Warp.identity(SIZE), mask=RIGHT)
     through = verdict(rule_of("avoid"), [halves(0.5)], [halves(0.9)], change=ahead)
     assert (through["kind"], through["crossing"]) == ("confirmed", 1), "crossings were counted apart"
 
 
 def test_nothing_was_changed() -> None:
-    found = verdict("direction(increase)", [halves(0.5)], [halves(0.5)])
-    assert found["severity"] is None
-    assert "class_change and obstacle" in found["reason"]
+    outcome = verdict("direction(increase)", [halves(0.5)], [halves(0.5)])
+    assert outcome["severity"] is None
+    assert "class_change and obstacle" in outcome["reason"]
 
 
 def test_without_a_map_only_crossings_are_seen() -> None:
     """Who walks round is judged as well as who walks through: a rate of crossings alone would always be 100 %."""
     bare, short = Forecast.from_array([BEYOND, SHORT]), Forecast.from_array([SHORT])
-    found = verdict("direction(avoid)", [bare], [bare], change=BARRED)
-    assert (found["kind"], found["severity"]) == ("crossing", pytest.approx(0.1 + math.log(3 / 2)))
+    outcome = verdict("direction(avoid)", [bare], [bare], change=BARRED)
+    assert (outcome["kind"], outcome["severity"]) == ("crossing", pytest.approx(0.1 + math.log(3 / 2)))
     round_it = verdict("direction(avoid)", [bare], [short], change=BARRED)
     assert (round_it["kind"], round_it["severity"]) == ("confirmed", 0)
     never_there = verdict("direction(avoid)", [short], [short], change=BARRED)
     assert (never_there["kind"], never_there["severity"]) == ("inconclusive", 0)
     for relation in ("direction(decrease)", "direction(avoid, test=wilcoxon)"):
-        found = verdict(relation, [bare], [short], change=BARRED)
-        assert found["severity"] is None
-        assert "gives no probability map" in found["reason"]
+        outcome = verdict(relation, [bare], [short], change=BARRED)
+        assert outcome["severity"] is None
+        assert "gives no probability map" in outcome["reason"]
 
 
 @pytest.mark.parametrize("ground", ["structure", "tree", "hedge"])
@@ -515,9 +517,9 @@ def test_who_stands_inside_an_obstacle_by_the_map(ground: str) -> None:
     """Nobody walks there: the map is wrong, and crossings say nothing. As published they count."""
     inside = replace(BARRED, facts={"ground": ground}, added=("hedge",))
     bare = Forecast.from_array([BEYOND, SHORT])
-    found = verdict("direction(avoid)", [bare], [bare], change=inside)
-    assert found["severity"] is None
-    assert f"the map puts the person inside a {ground}" in found["reason"]
+    outcome = verdict("direction(avoid)", [bare], [bare], change=inside)
+    assert outcome["severity"] is None
+    assert f"the map puts the person inside a {ground}" in outcome["reason"]
     on_pavement = replace(BARRED, facts={"ground": "pavement"})
     assert verdict("direction(avoid)", [bare], [bare], change=on_pavement)["kind"] == "crossing"
     assert verdict("direction(increase)", [halves(0.5)], [halves(0.5)], change=inside)["severity"] is not None
