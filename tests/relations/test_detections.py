@@ -5,38 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 
 from instar import Detections
-from instar.relations import Evidence, own_equivariance
 from instar.relations.relation import NOTHING_FOUND
+from tests.relations.evidence import judged
 
 SIZE = (100, 100)
 SHIFT = np.array([[1.0, 0, 60], [0, 1, 0], [0, 0, 1]])
 
 
-def verdicts(
-    source: Detections, *follow_ups: Detections, matrix: np.ndarray | None = None, **options: Any
-) -> dict[str, dict[str, Any]]:
+def verdicts(source: Detections, *follow_ups: Detections, **more: Any) -> dict[str, dict[str, Any]]:
     """The verdicts by target of a source and the draws of one follow-up."""
-    bound = own_equivariance("detections")
-
-    def frame(name: str, outputs: tuple[Detections, ...]) -> pl.DataFrame:
-        key = {"case": "a", "follow_up": name, "repeat": 0, "width": SIZE[0], "height": SIZE[1]}
-        warp = (np.eye(3) if matrix is None else matrix).ravel().tolist()
-        rows = [{**key, "draw": draw, "warp": warp, **one.row()} for draw, one in enumerate(outputs)]
-        return pl.DataFrame(rows, schema_overrides=dict(Detections.columns))
-
-    evidence = Evidence(
-        source.header(),
-        pl.DataFrame(),
-        frame("source", (source,)),
-        frame("moved", follow_ups),
-        dict(bound.values),
-        {p.name: p.default for p in bound.relation.options} | options,
-    )
-    return {row["target"]: row for row in bound.relation.judge(evidence).iter_rows(named=True)}
+    return judged(source, follow_ups, SIZE, Detections.row, **more)
 
 
 def boxes(*xyxy: tuple[float, float, float, float], labels: list[str] | None = None, **more: Any) -> Detections:

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 
 from instar import Poses
-from instar.relations import Evidence, own_equivariance
 from instar.relations.relation import NOTHING_FOUND
 from instar.skeleton import Skeleton, skeleton
 from instar.suites import suite
+from tests.relations.evidence import judged
 
 SIZE = (400, 300)
 COCO = skeleton("coco-17")
@@ -36,35 +35,13 @@ SIDE = moved(UPRIGHT * (0.05, 1), 95, 0)
 INF = math.inf
 
 
-def verdicts(
-    source: Poses,
-    *follow_ups: Poses,
-    matrix: np.ndarray | None = None,
-    regions: tuple[float, ...] | None = None,
-    **options: Any,
-) -> dict[str, dict[str, Any]]:
+def verdicts(source: Poses, *follow_ups: Poses, **more: Any) -> dict[str, dict[str, Any]]:
     """The verdicts by target of a source and the draws of one follow-up."""
-    bound = own_equivariance("poses")
+    return judged(source, follow_ups, SIZE, _stored, **more)
 
-    def frame(name: str, outputs: tuple[Poses, ...]) -> pl.DataFrame:
-        key = {"case": "a", "follow_up": name, "repeat": 0, "width": SIZE[0], "height": SIZE[1]}
-        warp = (np.eye(3) if matrix is None else matrix).ravel().tolist()
-        rows = [
-            {**key, "draw": draw, "warp": warp, **{name: values.tolist() for name, values in one.row().items()}}
-            for draw, one in enumerate(outputs)
-        ]
-        touched = pl.Series("regions", [regions] * len(rows), pl.List(pl.Float32))
-        return pl.DataFrame(rows, schema_overrides=dict(Poses.columns)).with_columns(touched)
 
-    evidence = Evidence(
-        source.header(),
-        pl.DataFrame(),
-        frame("source", (source,)),
-        frame("moved", follow_ups),
-        dict(bound.values),
-        {p.name: p.default for p in bound.relation.options} | options,
-    )
-    return {row["target"]: row for row in bound.relation.judge(evidence).iter_rows(named=True)}
+def _stored(one: Poses) -> dict[str, Any]:
+    return {name: values.tolist() for name, values in one.row().items()}
 
 
 def people(*points: np.ndarray, bones: Skeleton = COCO, **more: Any) -> Poses:
