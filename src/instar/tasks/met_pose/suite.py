@@ -164,7 +164,7 @@ def _suite(name: str, help: str, *, only: str = "all") -> Suite:
 
 
 def _own() -> Suite:
-    help = "Poses: the smallest set of rules that shows every fault we know. The suite of pose estimators by default."
+    help = "Poses: a small set of rules that shows every fault we know. The suite of pose estimators by default."
     panels = ("violated-counts", "classic", "landmarks")
     return listed_suite("poses", tuple(POSES), help, "poses", panels=panels, purposes=POSES)
 

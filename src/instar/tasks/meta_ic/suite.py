@@ -43,7 +43,7 @@ CAPTIONS = {
     "blur(2) => objects": "names the same out of focus",
     "jpeg(50) => objects": "names the same after compression",
 }
-"""Instar's own suite, and what each rule is for: the least that sees every seeded fault of `tests/quality`. Rules that
+"""Instar's own suite, and what each rule is for: few that see every seeded fault of `tests/quality`. Rules that
 insert need a pool; without one they are not applicable, and the others say what they can.
 
 One interval of overlap, nothing covered: more images can be judged than with four, and nothing hides what was there.

@@ -37,7 +37,7 @@ PURPOSES = {
         )
     },
 }
-"""The suite of our own and what each rule is for: the fewest rules that catch and name every fault of detectors in
+"""The suite of our own and what each rule is for: few rules that catch and name every fault of detectors in
 `tests/quality`."""
 LIMIT = 0.3
 """The severity from which boxes are wrong in this suite, an IoU of 0.7: boxes a fifth too large are (0.31), those
