@@ -11,6 +11,7 @@ from typing import Literal, TypeVar, cast
 
 import polars as pl
 
+from instar.analysis.answers import Answers, answers_of
 from instar.analysis.coverage import coverage, violated_counts
 from instar.analysis.parts import SCHEMA as STRAYING
 from instar.analysis.parts import PartMatrix, part_matrix, straying_parts
@@ -275,6 +276,10 @@ class Run:
     def judged(self, judging: str = DEFAULT, *, group: str | None = None) -> Judged:
         """What became of the pairs, without identity: judged, nothing found in either input, not applicable, failed."""
         return judged_pairs(self.severities(judging, group=group), self.changing_rules())
+
+    def answers(self, judging: str = DEFAULT) -> Answers:
+        """What can be told from the answers alone: in how many inputs nothing counts, whether all have one answer."""
+        return self.cached(("answers", judging), lambda: answers_of(self, judging))
 
     def part_matrix(self, relation: str, judging: str = DEFAULT) -> PartMatrix | None:
         """Severities of the parts that a relation's verdicts are made of; None where they have none."""

@@ -105,6 +105,7 @@ def run_json(
         "system": asdict(run.manifest.system),
         "judging": judging,
         "judged": run.judged(judging, group=group),
+        "answers": asdict(run.answers(judging)),
         "any": run.any_rule(threshold, p=p, judging=judging, group=group),
         "rules": run.rates(threshold, p=p, judging=judging, by=by, group=group).to_dicts(),
         "worst": run.worst(worst, judging=judging, group=group).to_dicts(),

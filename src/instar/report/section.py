@@ -10,6 +10,7 @@ import polars as pl
 
 from instar.analysis import (
     ANY,
+    Answers,
     Memory,
     Run,
     Severities,
@@ -42,7 +43,8 @@ class Section:
 
     `rates` has a row per rule and threshold, with `order`, its place among the most violated ones there; identity is in
     it, and nowhere else but in `curves`. `names` has what each rule is called, `strayed` counts the pairs with a
-    severity above 0, `judged` says what became of all pairs, `tests` how many of its tests
+    severity above 0, `judged` says what became of all pairs, `answers` what can be
+    told from the answers alone, `tests` how many of its tests
     reject where it is one, `straying` which parts stray more often than the whole, at each threshold.
     `coverage` is between rules, or between families where `by_family`.
     """
@@ -55,6 +57,7 @@ class Section:
     families: Mapping[str, Sequence[str]]
     strayed: int
     judged: Judged
+    answers: Answers
     tests: pl.DataFrame
     straying: Sequence[pl.DataFrame]
     noise: Row | None
@@ -134,6 +137,7 @@ def make_section(run: Run, relation: str, *, threshold: float | None = None, jud
         families,
         int((cases.severity > 0).sum()),
         judged_pairs(cases, changing),
+        run.answers(judging),
         run.tests(judging=judging, relation=relation),
         _straying(run, relation, grid, start, judging),
         noise.row(0, named=True) if len(noise) else None,

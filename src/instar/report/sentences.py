@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from instar.analysis import Memory, kind_counts
+from instar.analysis import Answers, Memory, kind_counts
 from instar.analysis.rates import Judged
 from instar.analysis.rejections import LEVEL
 from instar.report.section import Section
@@ -28,19 +28,22 @@ from instar.store import Row
 def headline(section: Section, t: int) -> list[str]:
     """What a relation's rules found at a threshold: how much was judged where that is little, the finding, the
     extremes, the gaps and the noise."""
-    whole, table, unjudged = section.whole(t), section.at(t), unjudged_words(section.judged)
+    whole, table = section.whole(t), section.at(t)
+    unjudged, telling = unjudged_words(section.judged), answers_words(section.answers, section.judged)
     at = f"At a threshold of {section.with_unit(section.grid[t])}"
     if table.is_empty():
         return ["The suite has no rule of this relation but identity that is judged case by case.", *_noise(section, t)]
     if not whole["judged"]:
         return [
             *(unjudged or [f"{at}, nothing was judged: no case has a severity under this relation."]),
+            *telling,
             *_gaps(section.judged),
             *_noise(section, t),
         ]
     rules = "the only rule" if table.height == 1 else f"at least one of {table.height} rules"
     return [
         *unjudged,
+        *telling,
         f"{at}, {_violating(whole)} {rules} "
         f"({percent(whole['rate'])}, 95{SPACE}% interval {interval(whole['low'], whole['high'])}).",
         *rejection_words(section.tests),
@@ -85,6 +88,40 @@ def unjudged_words(judged: Judged) -> list[str]:
         f"Only {of_total(judged['judged'], judged['pairs'], 'pair')} {'was' if judged['pairs'] == 1 else 'were'} "
         f"judged{share}, and rates are over these alone.",
     ]
+
+
+def answers_words(answers: Answers, judged: Judged) -> list[str]:
+    """What can be told from the answers alone: nothing counts in most of them, or all of them are the same."""
+    words = []
+    if answers.sources and 2 * answers.empty >= answers.sources:
+        if 2 * judged["empty"] < judged["cases"]:
+            words.append(
+                f"The system found nothing in {of_total(answers.empty, answers.sources, 'source image')}: where "
+                "nothing is found in either image, these options count the pair as kept."
+            )
+        if answers.highest is not None and answers.confidence is not None:
+            words.append(_weak_words(answers.highest, answers.confidence, everywhere=answers.silent))
+    if answers.alike:
+        answer = f": {answers.words}" if answers.words else ""
+        words.append(
+            f"All {answers.alike:,} inputs that were compared have the same answer{answer}. Either they all show the "
+            "same, or the system does not look at them; this run cannot tell."
+        )
+    return words
+
+
+def _weak_words(highest: float, confidence: float, *, everywhere: bool) -> str:
+    """That no score is high enough to count, and what to do about it."""
+    advice = (
+        f"If scores of this system are that low, judge with confidence={highest / 2:.2g} and margin={highest / 5:.2g}"
+        if highest > 0
+        else "They look like logits: pass them through a sigmoid"
+    )
+    place = "" if everywhere else "there "
+    return (
+        f"No score {place}reaches {confidence:g}, from which on something counts; the highest was {highest:.2g}. "
+        f"{advice}."
+    )
 
 
 def _kinds(table: pl.DataFrame) -> list[str]:

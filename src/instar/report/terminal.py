@@ -20,7 +20,14 @@ from instar.engine.progress import FAILURES
 from instar.relations import MarkedPair
 from instar.report.marks import marked_pairs
 from instar.report.panels import remarks_on
-from instar.report.sentences import memory_words, over_cases_text, rejection_words, straying_words, unjudged_words
+from instar.report.sentences import (
+    answers_words,
+    memory_words,
+    over_cases_text,
+    rejection_words,
+    straying_words,
+    unjudged_words,
+)
 from instar.report.words import (
     ONE_SIDED,
     count_of,
@@ -95,7 +102,8 @@ def show_run(
     console.print(
         f"[bold]{manifest.system.name}[/] · {', '.join(manifest.suites)} · judging {judging}", highlight=False
     )
-    for sentence in unjudged_words(run.judged(judging, group=group)):
+    judged = run.judged(judging, group=group)
+    for sentence in (*unjudged_words(judged), *answers_words(run.answers(judging), judged)):
         console.print(sentence, style="bold yellow", highlight=False)
     _rates(console, rates.join(over_cases, on="rule", how="anti"), names, limit)
     changing = rates.filter(pl.col("rule").is_in(run.changing_rules()))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.analysis import Run, Severities, noise, rates
+from instar.analysis import Answers, Run, Severities, noise, rates
 from instar.analysis.parts import SCHEMA as STRAYING
 from instar.analysis.parts import PartMatrix, straying_parts
 from instar.analysis.severities import Numbers, shown_status
@@ -111,6 +111,7 @@ class Index:
     over_cases: pl.DataFrame
     tests: pl.DataFrame
     part_matrices: tuple[PartMatrix, ...]
+    answers: Answers
     predictions: Mapping[str, int]
     planned: int
     judgings: tuple[str, ...]
@@ -240,6 +241,7 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
         over_cases=_over_cases(store, judging, rules),
         tests=run.tests(judging=judging),
         part_matrices=tuple(filter(None, (run.part_matrix(relation, judging) for relation in run.grids()))),
+        answers=run.answers(judging),
         predictions=dict(counted.iter_rows()),
         planned=len(keys) * facts.filter(pl.col("status") == "ok").height,
         judgings=tuple(store.judgings()),

@@ -23,7 +23,7 @@ IGNORED, OPPOSITE = 0.8, 1.2
 """Shares of the turn that are not followed: from the first the past is ignored, from the second it is opposed."""
 NO_TURN = "the past was not turned; follows goes with turn_past"
 DETERMINISTIC = "it was predicted once: a deterministic system has nothing to vary"
-ONE_ANSWER = "every answer is one future, and the same one whatever the seed: a deterministic system has nothing to vary"
+ONE_ANSWER = "every answer is one future, the same one whatever the seed: a deterministic system has nothing to vary"
 
 FOLLOWS_MEASURES: Schema = {"along": pl.Float64}
 VARIES_MEASURES: Schema = {"cases": pl.Int64}
