@@ -25,7 +25,7 @@ from instar.analysis.truth import classic, classic_table, classic_vs_metamorphic
 __all__ = [
     "ANY", "Answers", "Memory", "Run", "Severities", "any_rule", "by_case", "classic", "classic_table",
     "classic_vs_metamorphic", "costs", "coverage", "curve", "default_bins", "described", "group_rates",
-    "has_comparable_truth", "judged_pairs", "kind_counts", "noise", "open_run", "rates", "remembered", "selected", "severities", "slices",
-    "subject_columns", "violated_counts", "worst_pairs",
+    "has_comparable_truth", "judged_pairs", "kind_counts", "noise", "open_run", "rates", "remembered", "selected",
+    "severities", "slices", "subject_columns", "violated_counts", "worst_pairs",
 ]
 # fmt: on

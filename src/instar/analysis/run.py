@@ -12,6 +12,8 @@ from typing import Literal, TypeVar, cast
 import polars as pl
 
 from instar.analysis.answers import Answers, answers_of
+from instar.analysis.classes import SCHEMA as STRAYING_CLASSES
+from instar.analysis.classes import class_severities, straying_classes
 from instar.analysis.coverage import coverage, violated_counts
 from instar.analysis.parts import SCHEMA as STRAYING
 from instar.analysis.parts import PartMatrix, part_matrix, straying_parts
@@ -294,6 +296,20 @@ class Run:
         limits = self.thresholds(threshold)
         tables = [straying_parts(matrix, limits) for matrix in matrices if matrix is not None]
         return pl.concat([pl.DataFrame(schema=STRAYING), *tables])
+
+    def class_severities(self, relation: str, judging: str = DEFAULT) -> pl.DataFrame:
+        """How far each class strays in each case, under each rule of a relation; no row where it knows no classes."""
+        self._up_to_date(judging)
+        info = self.store.judging_info(judging)
+        relations = {one.relation.relation.name: one.relation.relation for one in self.bound_rules()}
+        key = "classes", relation, judging, info.parts if info else None
+        return self.cached(key, lambda: class_severities(self, relations[relation], judging))
+
+    def straying_classes(self, threshold: float | None = None, *, judging: str = DEFAULT) -> pl.DataFrame:
+        """Classes that stray surely more often than the others, most first: `rule` is null for any of a relation."""
+        limits = self.thresholds(threshold)
+        tables = [straying_classes(self.class_severities(relation, judging), limits) for relation in self.grids()]
+        return pl.concat([pl.DataFrame(schema=STRAYING_CLASSES), *tables])
 
     def tests(self, level: float = LEVEL, *, judging: str = DEFAULT, relation: str | None = None) -> pl.DataFrame:
         """Of relations that are tests, how many tests reject at this level, beside how many would by chance.

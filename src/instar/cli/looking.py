@@ -112,6 +112,7 @@ def run_json(
         "families": run.family_rates(threshold, p=p, judging=judging, group=group).to_dicts(),
         "noise": run.noise(judging).to_dicts(),
         "straying": run.straying_parts(threshold, judging=judging).to_dicts(),
+        "straying_classes": run.straying_classes(threshold, judging=judging).to_dicts(),
         "tests": {"level": p or LEVEL, "rows": run.tests(p or LEVEL, judging=judging).to_dicts()},
         "over_cases": [
             {name: value for name, value in row.items() if value is not None}

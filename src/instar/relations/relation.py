@@ -99,6 +99,10 @@ class Relation:
     """Over many cases: which relation's verdicts a measure is taken from, where that is not the output kind's own."""
     parts: Callable[[Evidence], Iterator[PartSeverities]] | None = None
     """Severities of the named parts that verdicts are made of, each for itself; None where verdicts have none."""
+    classes: str = ""
+    """The measure that names the class which a verdict is about; empty where it is about none."""
+    by_class: str = ""
+    """Where it names several classes, with commas between them: the measure that has the severity of each alike."""
     responds: bool = False
     """Over many cases: answers must change with the level; a level by itself is no rule that can be violated."""
     marked: Callable[[Row, Row, Row], MarkedPair] | None = None

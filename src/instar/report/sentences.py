@@ -48,6 +48,7 @@ def headline(section: Section, t: int) -> list[str]:
         f"({percent(whole['rate'])}, 95{SPACE}% interval {interval(whole['low'], whole['high'])}).",
         *rejection_words(section.tests),
         *straying_words(section.straying[t], section.names),
+        *class_words(section.classes[t], section.names),
         *_extremes(table),
         *_kinds(table),
         *_gaps(section.judged),
@@ -184,6 +185,30 @@ def straying_words(table: pl.DataFrame, names: Mapping[str, str]) -> list[str]:
     if len(by_rule) > SHOWN_RULES:
         more = len(by_rule) - SHOWN_RULES
         words.append(f"Under {count_of(more, 'more rule')} single parts stray more often than the whole, too.")
+    return words
+
+
+SHOWN_CLASSES = 3
+"""Classes that are told in sentences."""
+
+
+def class_words(table: pl.DataFrame, names: Mapping[str, str]) -> list[str]:
+    """Which classes stray beyond the threshold more often than the others, by name: under any rule, and under which."""
+    by_class = list(table.group_by("class", maintain_order=True))
+    words = []
+    for _, part in by_class[:SHOWN_CLASSES]:
+        first, *others = part.sort(pl.col("rule").is_not_null(), maintain_order=True).iter_rows(named=True)
+        kind = f" (mostly {first['kind']})" if first["kind"] else ""
+        under = f" under {names[first['rule']]}" if first["rule"] else ""
+        most = f"; most often under {names[others[0]['rule']]}" if others and not first["rule"] else ""
+        words.append(
+            f"{first['class']} strays beyond the threshold{kind} in {percent(first['rate'])} of the "
+            f"{count_of(first['judged'], 'case')} that have it{under}, other classes in {percent(first['others'])} of "
+            f"theirs{most}."
+        )
+    if len(by_class) > SHOWN_CLASSES:
+        more = len(by_class) - SHOWN_CLASSES
+        words.append(f"{more:,} more class{' strays' if more == 1 else 'es stray'} more often than the others, too.")
     return words
 
 

@@ -22,6 +22,7 @@ from instar.report.marks import marked_pairs
 from instar.report.panels import remarks_on
 from instar.report.sentences import (
     answers_words,
+    class_words,
     memory_words,
     over_cases_text,
     rejection_words,
@@ -109,6 +110,8 @@ def show_run(
     changing = rates.filter(pl.col("rule").is_in(run.changing_rules()))
     _whole(console, run.any_rule(threshold, p=p, judging=judging, group=group), run.units(), changing)
     for sentence in straying_words(run.straying_parts(threshold, judging=judging), names):
+        console.print(sentence, style="bold", highlight=False)
+    for sentence in class_words(run.straying_classes(threshold, judging=judging), names):
         console.print(sentence, style="bold", highlight=False)
     for sentence in rejection_words(run.tests(p or LEVEL, judging=judging), p or LEVEL):
         console.print(sentence, highlight=False)

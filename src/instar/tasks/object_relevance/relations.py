@@ -299,6 +299,7 @@ RELATIONS: Mapping[str, Relation] = {
     "presence": Relation(
         "presence", "detections", presence, unit="shares of the follow-ups", threshold=2 / 3, grid=(1 / 3, 2 / 3, 1.0),
         kinds=OUTCOMES, measures=MEASURES, mapping=False, own_needs=("objects",), parameters=PARAMETERS,
+        classes="label",
         options=(
             Parameter("confidence", "float", 0.5, low=0, high=1, help="detections below this are not there"),
             Parameter("margin", "float", 0.2, low=0, high=1,
