@@ -62,7 +62,7 @@ def straying_classes(frame: pl.DataFrame, thresholds: Mapping[str, float]) -> pl
     class is listed where that is at most 0.05 and it strays in at least 5 % more of its cases than the others together
     and than the class in their middle: where most classes stray, none of them is the odd one.
     """
-    limits = pl.DataFrame({"rule": list(thresholds), "limit": [float(limit) for limit in thresholds.values()]})
+    limits = pl.DataFrame(list(thresholds.items()), {"rule": pl.String, "limit": pl.Float64}, orient="row")
     seen = frame.join(limits, on="rule").with_columns(
         hit=(pl.col("severity") >= pl.col("limit")) & (pl.col("severity") > 0)
     )

@@ -46,6 +46,8 @@ MEASURES = {
 # fmt: on
 ONE_PLACE = 0.001
 """Of the frame's diagonal, about a pixel: landmarks nearer to each other are no pose, however well they move along."""
+MOST_LANDMARKS = 100
+"""Of a part that is looked at although it is not judged by default: single points of a face mesh have no names."""
 EXCHANGED_FROM = 0.05
 """Body lengths from which on it is asked whether left and right were exchanged."""
 
@@ -257,7 +259,14 @@ def pose_pairs(evidence: Evidence) -> PosePairs:
 
 
 def landmark_severities(evidence: Evidence) -> Iterator[PartSeverities]:
-    """Every landmark's own severity."""
+    """Every landmark's own severity; where nobody chose landmarks, also that of parts which are not judged by default.
+
+    So the hands of a whole body are looked at, each in its own length.
+    """
+    bones = Skeleton.from_dict(evidence.header["skeleton"])
+    if not evidence.options["landmarks"]:
+        others = (part.name for part in bones.parts if len(part.landmarks) <= MOST_LANDMARKS)
+        evidence = replace(evidence, options={**evidence.options, "landmarks": ", ".join((bones.default, *others))})
     pairs = pose_pairs(evidence)
     keys = pairs.follow_ups.select("case", "follow_up", "draw", "repeat")
     swap = np.asarray(pairs.bones.swap)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import polars as pl
@@ -178,7 +179,7 @@ def straying_words(table: pl.DataFrame, names: Mapping[str, str]) -> list[str]:
         shares = rates[0] if len(rates) == 1 else f"{rates[0]} to {rates[-1]}"
         whole = float(part["whole"].max())  # type: ignore[arg-type]
         words.append(
-            f"{listed(part['part'].sort().to_list())} stray{'s' if len(part) == 1 else ''} beyond the threshold in "
+            f"{listed(_together(part['part'].sort()))} stray{'s' if len(part) == 1 else ''} beyond the threshold in "
             f"{shares} of the judged pairs under {names[part['rule'][0]]}, although "
             + (f"only {percent(whole)} of them violate it." if whole else "none of them violates it.")
         )
@@ -186,6 +187,14 @@ def straying_words(table: pl.DataFrame, names: Mapping[str, str]) -> list[str]:
         more = len(by_rule) - SHOWN_RULES
         words.append(f"Under {count_of(more, 'more rule')} single parts stray more often than the whole, too.")
     return words
+
+
+def _together(parts: pl.Series) -> list[str]:
+    """Names of parts; several landmarks of a hand (`left_hand.wrist`) are that hand, and how many they are."""
+    owners = Counter(name.rpartition(".")[0] for name in parts)
+    whole = {name: name.rpartition(".")[0] for name in parts if "." in name and owners[name.rpartition(".")[0]] > 2}
+    names = {whole[name]: f"{owners[whole[name]]} landmarks of {whole[name]}" for name in parts if name in whole}
+    return [*(name for name in parts if name not in whole), *names.values()]
 
 
 SHOWN_CLASSES = 3
