@@ -33,6 +33,11 @@ def answers(examined: Examination) -> tuple[State, str]:
     message = f"{len(wrong)} of {len(examined.first)} {examined.system.takes}s failed, first {name}: {described(error)}"
     if re.search(r"^expected \w+|returned \d+ answers|not iterable", str(error)):
         message += f"; return one output of kind {examined.system.kind} per image"
+    if re.search(r"^IndexError: (list|tuple|string) index out of range", described(error)):
+        message += (
+            ". Where a class number is looked up in a list of names: COCO's own numbers go up to 90 with gaps, and a "
+            "list of 80 names has no such places"
+        )
     if "x1 < x0" in str(error):
         message += ". Where a model gives x, y, width and height, add x to the width and y to the height"
     return "problem", message
