@@ -43,7 +43,7 @@ def _classes(pixels: np.ndarray) -> np.ndarray:
 
 
 def _dark(pixels: np.ndarray) -> bool:
-    return pixels.max() < 200
+    return bool(pixels.max() < 200)
 
 
 def seen(pixels: np.ndarray, lost: Callable[[np.ndarray, str], bool]) -> Detections:

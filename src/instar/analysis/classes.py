@@ -101,4 +101,4 @@ def _sure(table: pl.DataFrame) -> pl.DataFrame:
     more = pl.col("rate") >= pl.max_horizontal("others", "usual") + LEAST_EXCESS
     sure = rated.filter((pl.col("p_corrected") <= SURE) & more)
     ranked = sure.sort(pl.col("rate") - pl.col("others"), "class", "rule", descending=[True, False, False])
-    return ranked.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())  # type: ignore[arg-type]
+    return ranked.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
