@@ -207,15 +207,16 @@ def table(kind: str, row: Mapping[str, Any]) -> str:
     lines = [f"## `{kind}`", "", "| rule | for | alone in catching |", "|---|---|---|"]
     for rule in purposes:
         purpose, _, reason = purposes[rule].partition(KEPT)
-        only = "; ".join(row["alone"].get(rule, ())) or "–"
+        only = "; ".join(row["alone"].get(rule, ()))
+        kept = f"kept because {reason}" if reason else ""
         escaped = rule.replace("|", "\\|")
-        lines.append(f"| `{escaped}` | {purpose} | {only}{f'. Kept because {reason}' if reason else ''} |")
+        lines.append(f"| `{escaped}` | {purpose} | {'; '.join(filter(None, (only, kept)))} |")
     caught = {name for name, fault in row["faults"].items() if naming(fault)}
-    kept = len(row["kept"])
+    many = len(row["kept"])
     lines += [
         "",
         f"{len(row['candidates'])} candidates, {len(caught)} of {len(row['faults'])} faults caught by rules; "
-        f"{len(purposes)} rules, of which {kept or 'none'} {'is' if kept == 1 else 'are'} kept.",
+        f"{len(purposes)} rules, of which {many or 'none'} {'is' if many == 1 else 'are'} kept.",
     ]
     others: dict[str, list[str]] = {}
     for name, fault in row["faults"].items():

@@ -54,7 +54,7 @@ OWN_RULES = {
     ),
     "crop(0.85, bottom_right)": (
         "cropped",
-        "hands missed at the border; answers in a fixed size; kept because it alone makes the frame smaller",
+        "hands missed at the border; answers in a fixed size; kept because it alone takes a part of the frame away",
     ),
     "pad(0.25, left_right)": (
         "letterboxed",
