@@ -176,7 +176,7 @@ def test_a_flawless_captioner_breaks_nothing_of_our_suite(name: str, with_pool: 
     verdicts = run.verdicts()
     assert verdicts.filter(pl.col("severity") > 0).is_empty()
     judged = verdicts.filter(pl.col("severity").is_not_null())
-    assert judged["rule"].n_unique() == (11 if with_pool else 8)
+    assert judged["rule"].n_unique() == (12 if with_pool else 9)
     notes = caption_notes(run)
     assert [note.partition(",")[0] for note in notes] == ([] if with_pool else ["Nothing was inserted"])
 

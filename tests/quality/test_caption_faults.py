@@ -291,9 +291,9 @@ def test_a_fault_is_caught_and_named(name: str, pool: Path, tmp_path: Path) -> N
 
 
 def test_every_rule_is_needed() -> None:
-    """The suite is the least: each rule sees a fault that no other sees."""
+    """The suite is the least: each rule but identity, which tells chance, sees a fault that no other sees."""
     alone = {fault.rules[0] for fault in FAULTS.values() if len(fault.rules) == 1}
-    for rule in RULES:
+    for rule in set(RULES) - {"identity => objects"}:
         assert any(fnmatchcase(rule, pattern) for pattern in alone), rule
 
 

@@ -59,17 +59,17 @@ FAULTS = {
         f.ears_not_exchanged, ("mirror(h)",), landmarks=("left_ear", "right_ear"), spared=RULES),
     "rotates about another centre": Fault(
         f.rotates_about_another_centre, ("rotation(25)",), spared=others("rotation(25)")),
-    "x and y exchanged": Fault(f.x_and_y_exchanged, ("mirror(h)", "stretch(1, 0.8)", "mirror(both)"),
+    "x and y exchanged": Fault(f.x_and_y_exchanged, ("mirror(h)", "stretch(1.25, 1)", "mirror(both)"),
                                spared=PHOTOMETRIC),
     "answers in its own size": Fault(
-        f.answers_in_its_own_size, ("stretch(1, 0.8)", "resolution(0.2)", LEFT_RIGHT), spared=PHOTOMETRIC),
+        f.answers_in_its_own_size, ("stretch(1.25, 1)", "resolution(0.2)", LEFT_RIGHT), spared=PHOTOMETRIC),
     "on a grid of pixels": Fault(f.on_a_grid_of_pixels, ("resolution(0.2)",), spared=PHOTOMETRIC),
     "wrong when small": Fault(f.wrong_when_small, ("resolution(0.2)",), spared=others("resolution(0.2)")),
     "leans on the middle": Fault(f.leans_on_the_middle, (SHIFT,), spared=PHOTOMETRIC),
     "a letterbox of thirty pixels": Fault(
-        f.letterbox_of_thirty_pixels, (LEFT_RIGHT, TOP_BOTTOM, "stretch(1, 0.8)"), spared=PHOTOMETRIC),
+        f.letterbox_of_thirty_pixels, (LEFT_RIGHT, TOP_BOTTOM, "stretch(1.25, 1)"), spared=PHOTOMETRIC),
     "the aspect ratio is ignored": Fault(
-        f.aspect_ignored, (LEFT_RIGHT, TOP_BOTTOM, "stretch(1, 0.8)"), spared=PHOTOMETRIC),
+        f.aspect_ignored, (LEFT_RIGHT, TOP_BOTTOM, "stretch(1.25, 1)"), spared=PHOTOMETRIC),
     "a border that is not taken off": Fault(f.border_not_taken_off, (LEFT_RIGHT, TOP_BOTTOM), spared=PHOTOMETRIC),
     "always in the same place": Fault(
         f.always_in_the_same_place, ("mirror(both)", "rotation(25)", SHIFT, LEFT_RIGHT, "resolution(0.2)"),
