@@ -10,6 +10,7 @@ from instar.analysis import Run
 from instar.engine import DEFAULT, SOURCE
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
+from instar.report.sentences import Finding
 from instar.report.words import percent, rate_text
 from instar.stats import wilson
 
@@ -112,21 +113,17 @@ def _tables(run: Run, judging: str) -> tuple[list[Table], dict[str, pl.DataFrame
     return [table for table in tables if table.rows], frames
 
 
-def remarks(run: Run, judging: str) -> list[str]:
+def remarks(run: Run, judging: str) -> list[Finding]:
     """What to know of a run as a whole: whether every image has the same class."""
     answers = run.store.predictions(["case", "status", "classes"]).filter(status="ok")
     cases, best = answers["case"].n_unique(), answers["classes"].list.first()
     if cases < FEWEST_CASES or best.n_unique() > 1 or best[0] is None:
         return []
-    return [
+    words = (
         f"The system named the same class, {best[0]}, for all {cases:,} images and every change of them. Unless "
         "they all show that, it does not look at the image: rules that it passes say nothing."
-    ]
-
-
-def _of_run(run: Run, judging: str) -> PanelContent | None:
-    words = remarks(run, judging)
-    return PanelContent("The same answer for every image", " ".join(words)) if words else None
+    )
+    return [Finding(words, accuses=True)]
 
 
 def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | None:
@@ -141,6 +138,4 @@ def _of_runs(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
     return TaskTables(tables, frames) if tables else None
 
 
-PANELS: Mapping[str, Panel] = {
-    "classes": Panel(of_relation=_of_relation, of_run=_of_run, tables=_of_runs, remarks=remarks)
-}
+PANELS: Mapping[str, Panel] = {"classes": Panel(of_relation=_of_relation, tables=_of_runs, remarks=remarks)}

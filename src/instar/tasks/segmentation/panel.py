@@ -12,6 +12,7 @@ from instar.engine import DEFAULT, SOURCE
 from instar.outputs.segmentation import UNKNOWN
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
+from instar.report.sentences import Finding
 from instar.report.words import percent
 from instar.scene import decode_classes
 
@@ -56,7 +57,7 @@ def _table(frame: pl.DataFrame) -> Table:
     )
 
 
-def remarks(run: Run, judging: str) -> list[str]:
+def remarks(run: Run, judging: str) -> list[Finding]:
     """What to know of a run as a whole: whether every image has the same map."""
     sources = run.store.predictions(["case", "follow_up", "status", "cells"]).filter(status="ok", follow_up=SOURCE)
     cases = sources["case"].n_unique()
@@ -68,15 +69,11 @@ def remarks(run: Run, judging: str) -> list[str]:
         return []
     name = run.manifest.header["names"][min(values)] if max(values) != UNKNOWN else "unknown"
     what = f"{name} everywhere" if len(values) == 1 else "the same map"
-    return [
+    words = (
         f"The system answered all {cases:,} images with {what}. Unless they all look like that, it does not look at "
         "the image: rules that it passes say nothing."
-    ]
-
-
-def _of_run(run: Run, judging: str) -> PanelContent | None:
-    words = remarks(run, judging)
-    return PanelContent("The same answer for every image", " ".join(words)) if words else None
+    )
+    return [Finding(words, accuses=True)]
 
 
 def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | None:
@@ -89,6 +86,4 @@ def _tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
     return TaskTables([_table(frame)], {"overlaps": frame}) if frame.height else None
 
 
-PANELS: Mapping[str, Panel] = {
-    "overlaps": Panel(of_relation=_of_relation, of_run=_of_run, tables=_tables, remarks=remarks)
-}
+PANELS: Mapping[str, Panel] = {"overlaps": Panel(of_relation=_of_relation, tables=_tables, remarks=remarks)}
