@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from io import StringIO
 from pathlib import Path
 
 import cv2
 import numpy as np
-from rich.console import Console
 
 import instar
 from instar import Case, Dataset, Image, Run, System
-from instar.report.terminal import show_run
 
 GROUND, RED, BLUE = (128, 128, 128), (196, 60, 60), (60, 70, 190)
 WHITE = (236, 236, 236)
@@ -152,10 +149,3 @@ def violated(run: Run) -> set[str]:
     """The transformations of the violated rules."""
     rates = run.rates()
     return {rule.split(" =>")[0] for rule, count in rates.select("rule", "violated").iter_rows() if count}
-
-
-def shown(run: Run) -> str:
-    """What `instar show` prints."""
-    text = StringIO()
-    show_run(Console(file=text, width=400), run)
-    return text.getvalue()

@@ -18,6 +18,7 @@ from instar.report.sentences import (
     noise_words,
     over_cases_text,
     rate_words,
+    rejected_rule_words,
     rejection_findings,
     rule_words,
     straying_words,
@@ -50,9 +51,9 @@ def findings(
         *(Finding(words, bool(judged["nothing_found"])) for words in unjudged_words(judged)),
         *_failures(run.unjudged(judging)),
         *_whole(run, rates, threshold, p, judging, group),
-        *_violated(run, rates),
+        *violated_rules(run, rates),
         *(Finding(words, True) for words in straying_words(run.straying_parts(threshold, judging=judging), names)),
-        *rejection_findings(run.tests(p or LEVEL, judging=judging), p or LEVEL),
+        *_rejections(run, names, p or LEVEL, judging),
         *_over_cases(run, judging),
         *_noise(run, rates, judging),
         *remarks_on(run, judging),
@@ -83,7 +84,7 @@ def _whole(
     )
 
 
-def _violated(run: Run, rates: pl.DataFrame) -> Iterator[Finding]:
+def violated_rules(run: Run, rates: pl.DataFrame) -> Iterator[Finding]:
     """What is wrong under identity, where that is violated, and under each of the most violated rules."""
     known = run.rules().filter(over="case")
     relations = {one.relation.relation.name: one.relation.relation for one in run.bound_rules()}
@@ -99,6 +100,18 @@ def _violated(run: Run, rates: pl.DataFrame) -> Iterator[Finding]:
     if rest:
         verb = "is" if len(rest) == 1 else "are"
         yield Finding(f"{count_of(len(rest), 'more rule')} {verb} violated: {listed(rest)}.", True)
+
+
+def _rejections(run: Run, names: Mapping[str, str], level: float, judging: str) -> Iterator[Finding]:
+    """What the tests say together, and which rules' reject more often than chance explains."""
+    tests = run.tests(level, judging=judging)
+    yield from rejection_findings(tests, level)
+    purposes = _purposes(run)
+    sure = tests.filter(
+        pl.col("rule").is_not_null() & (pl.col("p_corrected") <= level) & (pl.col("family") != "identity")
+    )
+    for row in sure.sort("share", descending=True, maintain_order=True).head(SHOWN_RULES).iter_rows(named=True):
+        yield Finding(rejected_rule_words(row, names[row["rule"]], purposes[row["rule"]]), True)
 
 
 def _purposes(run: Run) -> Mapping[str, str]:

@@ -81,8 +81,11 @@ def rule_words(row: Row, unit: str, meanings: Mapping[str, str], purpose: str | 
         ways.append(f"{f'{others:,} ' if kinds else ''}by up to {severity_text(row['worst'])} ({unit})")
     elif others and kinds:
         ways.append(f"{others:,} by less")
-    topic = f" This rule is about: {purpose}." if purpose else ""
-    return f"{violating(row)} {row['name']}: {', '.join(ways) or ONE_SIDED}.{topic}"
+    return f"{violating(row)} {row['name']}: {', '.join(ways) or ONE_SIDED}.{_topic(purpose)}"
+
+
+def _topic(purpose: str | None) -> str:
+    return f" This rule is about: {purpose}." if purpose else ""
 
 
 def _extremes(table: pl.DataFrame) -> list[str]:
@@ -225,6 +228,11 @@ def rejection_findings(tests: pl.DataFrame, level: float = LEVEL) -> list[Findin
         )
         for row in noisy.iter_rows(named=True)
     ]
+
+
+def rejected_rule_words(row: Row, name: str, purpose: str | None) -> str:
+    """That a rule's tests reject more often than chance explains, and what such a rule is there to show."""
+    return f"The tests of {name} were {_rejected(row)} ({_corrected(row)}).{_topic(purpose)}"
 
 
 def _rejected(row: Row) -> str:

@@ -13,7 +13,7 @@ from instar.report.sentences import Finding
 from instar.report.words import count_of
 from instar.stats import wilson
 from instar.tasks.meta_ic.language import is_english
-from instar.tasks.meta_ic.relations import RELATIONS
+from instar.tasks.meta_ic.relations import NOT_ENGLISH, RELATIONS
 
 CAPTION_KINDS = ("misclassification", "omission", "silent", "language", "number")
 _ALIKE = 3
@@ -104,7 +104,7 @@ def caption_notes(run: Run, *, judging: str = DEFAULT) -> list[Finding]:
         )
     notes += _wrong_classes(verdicts)
     inserted = verdicts.filter(pl.col("change").str.starts_with("insert("))
-    if inserted.height and inserted["severity"].is_null().all():
+    if inserted.height and inserted["severity"].is_null().all() and NOT_ENGLISH not in inserted["reason"]:
         reason = str(inserted["reason"].drop_nulls().mode().first())
         words = f"Nothing was inserted, so that nobody knows whether captions name what is new: {reason}."
         notes.append(Finding(words))

@@ -1,0 +1,48 @@
+"""What is said of a run in words, and proof that the terminal and the report say all of it."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+
+from typer.testing import CliRunner
+
+import instar
+from instar.cli import app
+from instar.report import Finding, findings
+from instar.report.page import make_report, page
+from tests.missing import module
+
+
+def plain(text: str) -> str:
+    return text.replace("\xa0", " ")
+
+
+def said(run: instar.Run, **how: Any) -> list[Finding]:
+    """The findings of a run, with plain spaces."""
+    return [Finding(plain(each.words), each.accuses) for each in findings(run, **how)]
+
+
+def accusations(run: instar.Run, **how: Any) -> list[str]:
+    """What is said against a system: nothing, if it is flawless."""
+    return [each.words for each in said(run, **how) if each.accuses]
+
+
+def assert_accused(run: instar.Run, words: str, **how: Any) -> None:
+    """One sentence against the system holds these words, a regular expression."""
+    sentences = accusations(run, **how)
+    assert words, "a fault must be said in words"
+    assert any(re.search(words, sentence) for sentence in sentences), "\n".join(sentences)
+
+
+def assert_all_is_shown(run: instar.Run) -> None:
+    """`instar show` prints every finding, and the report's page holds every finding."""
+    module("vl_convert")
+    sentences = [each.words for each in said(run)]
+    shown = CliRunner().invoke(app, ["show", str(run.folder)])
+    assert shown.exit_code == 0, shown.output
+    reported = unescape(page(make_report([run], images=0)))
+    for place, text in {"show": shown.output, "report": reported}.items():
+        missing = [sentence for sentence in sentences if sentence not in plain(text)]
+        assert sentences and not missing, (place, missing)
