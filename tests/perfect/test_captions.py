@@ -21,7 +21,7 @@ from instar.suites import default_suite
 from instar.tasks.meta_ic.analysis import caption_notes, caption_table
 from instar.tasks.meta_ic.language import counted
 from tests.perfect import captioners
-from tests.quality.words import accusations, assert_all_is_shown
+from tests.quality.words import accusations, assert_shown
 
 COLOURS = {
     "dog": (230, 20, 20),
@@ -182,7 +182,7 @@ def test_a_flawless_captioner_breaks_nothing_of_our_suite(name: str, with_pool: 
     notes = caption_notes(run)
     assert [note.words.partition(",")[0] for note in notes] == ([] if with_pool else ["Nothing was inserted"])
     if with_pool and name == "an oracle":
-        assert_all_is_shown(run)
+        assert_shown(run)
 
 
 def test_our_suite_is_the_default() -> None:

@@ -11,7 +11,7 @@ import pytest
 from instar import Labels
 from tests.quality import painted as p
 from tests.quality.test_label_faults import looks_left, right
-from tests.quality.words import accusations, assert_all_is_shown
+from tests.quality.words import accusations, assert_shown
 
 IMAGES = [p.sign(number) for number in range(6)]
 Answer = Callable[[np.ndarray], object]
@@ -83,7 +83,7 @@ def test_nothing_is_held_against_it(name: str, tmp_path: Path) -> None:
     assert not p.violated(run)
     assert accusations(run) == []
     if name == "right":
-        assert_all_is_shown(run)
+        assert_shown(run)
     judged = run.verdicts()["severity"].is_not_null().mean()
     assert judged == (0.5 if name.startswith("silent") else 1.0)
 

@@ -12,7 +12,7 @@ import pytest
 from instar import Segmentation
 from instar.outputs.segmentation import UNKNOWN
 from tests.quality import painted as p
-from tests.quality.words import accusations, assert_accused, assert_all_is_shown
+from tests.quality.words import accusations, assert_accused, assert_shown
 
 NAMES = ("ground", "red", "blue")
 IMAGES = [p.street(number) for number in range(4)]
@@ -96,7 +96,7 @@ def test_nothing_is_held_against_it(name: str, tmp_path: Path) -> None:
     assert run.verdicts()["severity"].is_not_null().all()
     assert accusations(run) == []
     if name == "right":
-        assert_all_is_shown(run)
+        assert_shown(run)
 
 
 def test_nothing_known_twice_is_not_judged(tmp_path: Path) -> None:

@@ -57,8 +57,14 @@ def cells(pixels: Pixels) -> np.ndarray:
 
 def ground(pixels: Pixels) -> Pixels:
     """The grey pixels that are no margin."""
-    flat = pixels.reshape(-1, 3).astype(int)
-    return np.asarray(flat[(np.ptp(flat, axis=1) < 24) & (flat.min(1) > 20) & (flat.max(1) < 225)])
+    low, high = _ends(pixels)
+    return pixels[(high - low < 24) & (low > 20) & (high < 225)].astype(int)
+
+
+def _ends(pixels: Pixels) -> tuple[Pixels, Pixels]:
+    """The least and the largest of each pixel's three values; far faster by columns than along an axis of three."""
+    red, green, blue = np.moveaxis(pixels, 2, 0).astype(np.int16)
+    return np.minimum(np.minimum(red, green), blue), np.maximum(np.maximum(red, green), blue)
 
 
 def light(pixels: Pixels) -> float:
@@ -75,7 +81,8 @@ def bright(pixels: Pixels) -> bool:
 
 def flat(pixels: Pixels) -> bool:
     """Weak colours in the light of day."""
-    return not dark(pixels) and not bright(pixels) and float(np.ptp(pixels.astype(int), axis=2).max()) < 115
+    low, high = _ends(pixels)
+    return float((high - low).max()) < 115 and not dark(pixels) and not bright(pixels)
 
 
 def noisy(pixels: Pixels) -> bool:

@@ -21,7 +21,7 @@ from instar.report.marks import marked_pairs
 from instar.report.panels import tables_of
 from instar.tasks.meta_ic.language import counted, plural
 from tests.perfect.captioners import GREY, Captioner, Seen, counts, oracle, ran, seen, worded, write_pool
-from tests.quality.words import accusations, assert_accused, assert_all_is_shown, said
+from tests.quality.words import accusations, assert_accused, assert_shown_and_reported, said
 
 RULES = [rule.id for rule in instar.suite("captions").rules]
 NEW = "insert(0, most=* => objects*"
@@ -472,7 +472,7 @@ def test_a_fault_is_caught_and_named(name: str, pool: Path, tmp_path: Path) -> N
     if fault.note:
         assert fault.note in " ".join(tables_of([run], "default", 0.05)["captions"].after)
     if name == "repeats a training caption":
-        assert_all_is_shown(run)
+        assert_shown_and_reported(run)
 
 
 def test_every_rule_is_needed() -> None:

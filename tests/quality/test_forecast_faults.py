@@ -21,7 +21,7 @@ from instar.tasks.traj_test.analysis import trajectory_tables
 from tests.perfect.calibration import accused
 from tests.perfect.walker import Walker, dataset, predictor, strolls, system
 from tests.quality import forecast_faults as seeded
-from tests.quality.words import assert_accused, assert_all_is_shown
+from tests.quality.words import assert_accused, assert_shown_and_reported
 
 SCENES = 6
 LEFTWARDS = ("mirror(h)", "rotate90(1)", "rotate90(2)", "rotate90(3)")
@@ -161,7 +161,7 @@ def test_every_fault_is_caught_by_the_suite_of_forecasts(name: str, tmp_path: Pa
     assert any(fault.kind in text for text in words) or not fault.kind
     assert_accused(run, fault.words)
     if name == "three degrees to the left":
-        assert_all_is_shown(run)
+        assert_shown_and_reported(run)
 
 
 def test_every_rule_is_there_for_a_fault() -> None:

@@ -19,7 +19,7 @@ from instar.report.section import make_section
 from instar.report.sentences import headline
 from instar.tasks.hand_pose.panel import PANELS
 from tests.perfect.hands import COUNT, HANDS, TWO_HANDS, Answer, View, advice, ran, violated
-from tests.quality.words import accusations, assert_accused, assert_all_is_shown, said
+from tests.quality.words import accusations, assert_accused, assert_shown_and_reported, said
 
 FINGERS = np.arange(1, 21).reshape(5, 4)
 TIPS = FINGERS[:, 3]
@@ -243,7 +243,7 @@ def test_a_fault_is_caught_and_named(name: str, tmp_path: Path) -> None:
         assert any(words.lower() in each.words.lower() for each in said(run)), words
     assert accusations(run)
     if name == "loses dark hands":
-        assert_all_is_shown(run)
+        assert_shown_and_reported(run)
 
 
 def test_every_rule_of_the_suite_catches_something() -> None:

@@ -14,7 +14,7 @@ import instar
 from instar import Segmentation
 from instar.outputs.segmentation import UNKNOWN
 from tests.quality import painted as p
-from tests.quality.words import accusations, assert_accused, assert_all_is_shown
+from tests.quality.words import accusations, assert_accused, assert_shown_and_reported
 
 IMAGES = [p.street(number) for number in range(4)]
 NAMES = ("ground", "red", "blue")
@@ -258,7 +258,7 @@ def test_the_suite_catches_it(name: str, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_show_and_the_report_say_all_of_it(tmp_path: Path) -> None:
-    assert_all_is_shown(p.run_of(all_ground(), "segmentation", IMAGES, tmp_path / "run"))
+    assert_shown_and_reported(p.run_of(all_ground(), "segmentation", IMAGES, tmp_path / "run"))
 
 
 def test_no_rule_is_for_nothing() -> None:
