@@ -58,7 +58,7 @@ def cells(pixels: Pixels) -> np.ndarray:
 def ground(pixels: Pixels) -> Pixels:
     """The grey pixels that are no margin."""
     low, high = _ends(pixels)
-    return pixels[(high - low < 24) & (low > 20) & (high < 225)].astype(int)
+    return np.asarray(pixels[(high - low < 24) & (low > 20) & (high < 225)].astype(int))
 
 
 def _ends(pixels: Pixels) -> tuple[Pixels, Pixels]:
@@ -139,17 +139,24 @@ def tilted(pixels: Pixels, number: int = 2) -> bool:
 # --- how it is run ---------------------------------------------------------------------------------
 
 
+def system_of(answer: Callable[[Pixels], object], kind: str) -> System:
+    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[object]:
+        return [answer(image.pixels) for image in inputs]
+
+    return System("painted", kind, predict, "0")
+
+
+def inputs_of(images: Sequence[Pixels]) -> list[tuple[str, Image]]:
+    return [(f"{number}.png", Image(pixels)) for number, pixels in enumerate(images)]
+
+
 def run_of(
     answer: Callable[[Pixels], object], kind: str, images: Sequence[Pixels], out: Path, rules: str | None = None
 ) -> Run:
     """A run of a function with the suite of its kind."""
-
-    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[object]:
-        return [answer(image.pixels) for image in inputs]
-
-    cases = [Case(f"{number}.png", input=Image(pixels)) for number, pixels in enumerate(images)]
-    system = System("painted", kind, predict, "0")
-    return instar.run(system, rules or kind, Dataset("painted", "", lambda: iter(cases)), out=out, workers=0)
+    cases = [Case(name, input=image) for name, image in inputs_of(images)]
+    data = Dataset("painted", "", lambda: iter(cases))
+    return instar.run(system_of(answer, kind), rules or kind, data, out=out, workers=0)
 
 
 def violated(run: Run) -> set[str]:

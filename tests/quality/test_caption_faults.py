@@ -20,8 +20,8 @@ import instar
 from instar.report.marks import marked_pairs
 from instar.report.panels import tables_of
 from instar.tasks.meta_ic.language import counted, plural
-from tests.perfect.captioners import GREY, Captioner, Seen, counts, oracle, ran, seen, worded, write_pool
-from tests.quality.words import accusations, assert_accused, assert_shown_and_reported, said
+from tests.perfect.captioners import GREY, Captioner, Seen, counts, data, oracle, ran, seen, worded, write_pool
+from tests.quality.words import accusations, assert_accused, assert_checked, assert_shown_and_reported, said
 
 RULES = [rule.id for rule in instar.suite("captions").rules]
 NEW = "insert(0, most=* => objects*"
@@ -42,6 +42,8 @@ class Fault:
     """Rules that may see it as well, by chance: which objects were inserted, or in which order it was asked."""
     words: str = field(kw_only=True)
     """What must be said of it, as a regular expression; empty where nothing speaks against it."""
+    check: str = field(default="", kw_only=True)
+    """What `instar check` must say of it, where it can see it in a few images."""
 
 
 def light(pixels: np.ndarray) -> float:
@@ -296,6 +298,7 @@ FAULTS = {
         "was inserted and is not named",
         "All 6 images have the same caption",
         words="All 6 images have the same caption",
+        check="have the same answer, an evenly grey one among them",
     ),
     "always silent": Fault(
         silent,
@@ -304,6 +307,7 @@ FAULTS = {
         "was inserted and is not named",
         "captions are empty",
         words="72 of 72 captions are empty",
+        check="have the same answer, an evenly grey one among them",
     ),
     "silent in the dark": Fault(
         silent_in_the_dark,
@@ -433,6 +437,7 @@ FAULTS = {
         INVENTS,
         also=ALL,
         words="something that is there is not named .*names what is new",
+        check="it remembers",
     ),
 }
 
@@ -473,6 +478,12 @@ def test_a_fault_is_caught_and_named(name: str, pool: Path, tmp_path: Path) -> N
         assert fault.note in " ".join(tables_of([run], "default", 0.05)["captions"].after)
     if name == "repeats a training caption":
         assert_shown_and_reported(run)
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.check])
+def test_check_says_it_of_a_few_images(name: str) -> None:
+    inputs = [(case.id, case.input) for case in data(3).cases()]
+    assert_checked(instar.declare(kind="caption")(FAULTS[name].answer), inputs, FAULTS[name].check)
 
 
 def test_every_rule_is_needed() -> None:

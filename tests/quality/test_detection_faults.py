@@ -19,7 +19,7 @@ import instar
 from instar.outputs.detections import Detections
 from instar.tasks.object_relevance.suite import PURPOSES
 from tests.perfect.shapes import BOX, DISC, GROUND, KITE, Look, detector, look, right, shapes_dataset
-from tests.quality.words import assert_accused, assert_shown_and_reported
+from tests.quality.words import assert_accused, assert_checked, assert_shown_and_reported
 
 SUITE = "detections"
 RULES = [rule.id for rule in instar.suite(SUITE).rules]
@@ -238,23 +238,53 @@ class Fault:
     deterministic: bool = True
     words: str = field(kw_only=True)
     """What must be said of it, as a regular expression."""
+    check: str = field(default="", kw_only=True)
+    """What `instar check` must say of it, where it can see it in a few images."""
 
 
 FAULTS = {
-    "x, y, width, height as corners": Fault(xywh, "*", "error", words=r"failed \(error\): .*a box has x1 < x0"),
-    "y before x": Fault(y_before_x, "shift(*", None, words=r"shift\(.*x and y exchanged"),
-    "the letterbox's offset stays": Fault(
-        offset_of_the_letterbox, "pad(*", "lost", words=r"pad\(.*found in the source alone .*letterbox"
+    "x, y, width, height as corners": Fault(
+        xywh,
+        "*",
+        "error",
+        words=r"failed \(error\): .*a box has x1 < x0",
+        check="add x to the width and y to the height",
     ),
-    "aspect ignored": Fault(aspect_ignored, "pad(*", None, words=r"pad\(.*by up to 1 .*another aspect"),
+    "y before x": Fault(y_before_x, "shift(*", None, words=r"shift\(.*x and y exchanged", check=r"look like \(y, x\)"),
+    "the letterbox's offset stays": Fault(
+        offset_of_the_letterbox,
+        "pad(*",
+        "lost",
+        words=r"pad\(.*found in the source alone .*letterbox",
+        check="letterbox.*Take the margins off",
+    ),
+    "aspect ignored": Fault(
+        aspect_ignored,
+        "pad(*",
+        None,
+        words=r"pad\(.*by up to 1 .*another aspect",
+        check="in a squeezed or padded image places are",
+    ),
     "boxes in the model's size": Fault(
-        in_the_models_size, "resolution(*", None, words=r"pad\(.*boxes in the model's size"
+        in_the_models_size,
+        "resolution(*",
+        None,
+        words=r"pad\(.*boxes in the model's size",
+        check="stays at the same coordinates",
     ),
     "boxes as shares of the frame": Fault(
-        shares_of_the_frame, "shift(*", "lost", words=r"shift\(.*found in the source alone"
+        shares_of_the_frame, "shift(*", "lost", words=r"shift\(.*found in the source alone", check="look normalised"
     ),
-    "boxes half as far": Fault(half_as_far, "shift(*", None, words=r"shift\(.*found in the source alone.*by up to 1"),
-    "boxes on a grid": Fault(on_a_grid, "shift(*", None, words=r"shift\(.*boxes on a grid"),
+    "boxes half as far": Fault(
+        half_as_far,
+        "shift(*",
+        None,
+        words=r"shift\(.*found in the source alone.*by up to 1",
+        check="too far left, the more the larger the image is",
+    ),
+    "boxes on a grid": Fault(
+        on_a_grid, "shift(*", None, words=r"shift\(.*boxes on a grid", check="in a rescaled image places are"
+    ),
     "boxes drawn to the middle": Fault(drawn_to_the_middle, "shift(*", None, words=r"shift\(.*drawn to the middle"),
     "boxes 20 % too large when small": Fault(
         too_large_when_small, "resolution(*", None, words=r"resolution\(0.7\): by up to 0\.\d+ .*boxes that grow"
@@ -300,7 +330,11 @@ FAULTS = {
         words="found in the source alone .*less light: .*scores that collapse",
     ),
     "a ghost in the light": Fault(
-        ghost_in_the_light, "gamma(0.5)*", "invented", words="found in the follow-up alone .*more light: .*ghosts"
+        ghost_in_the_light,
+        "gamma(0.5)*",
+        "invented",
+        words="found in the follow-up alone .*more light: .*ghosts",
+        check="1 found in an evenly grey image",
     ),
     "doubled when blurred": Fault(
         doubled_when_blurred, "motion(*", "doubled", words="one object is found several times .*blur"
@@ -332,7 +366,14 @@ FAULTS = {
         "missing",
         words="an object that nothing was done to is not found .*lost when another one is erased",
     ),
-    "answers by chance": Fault(jittery(), "identity*", "lost", deterministic=False, words="identity: .*chance"),
+    "answers by chance": Fault(
+        jittery(),
+        "identity*",
+        "lost",
+        deterministic=False,
+        words="identity: .*chance",
+        check="the same image was answered differently",
+    ),
 }
 
 
@@ -370,6 +411,12 @@ def test_a_fault_is_caught_and_named(name: str, runs: Callable[[str], instar.Run
     bad = [row for row in violated(run).iter_rows(named=True) if fnmatchcase(row["rule"], fault.rule)]
     assert bad, f"{fault.rule} does not see it"
     assert fault.kind in {row["kind"] for row in bad}
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.check])
+def test_check_says_it_of_a_few_images(name: str) -> None:
+    inputs = [(case.id, case.input) for case in shapes_dataset().cases()]
+    assert_checked(detector(FAULTS[name].answer), inputs, FAULTS[name].check)
 
 
 def test_the_right_detector_violates_nothing(runs: Callable[[str], instar.Run]) -> None:

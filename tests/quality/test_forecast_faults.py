@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import polars as pl
@@ -21,7 +22,7 @@ from instar.tasks.traj_test.analysis import trajectory_tables
 from tests.perfect.calibration import accused
 from tests.perfect.walker import Walker, dataset, predictor, strolls, system
 from tests.quality import forecast_faults as seeded
-from tests.quality.words import assert_accused, assert_shown_and_reported
+from tests.quality.words import assert_accused, assert_checked, assert_shown_and_reported
 
 SCENES = 6
 LEFTWARDS = ("mirror(h)", "rotate90(1)", "rotate90(2)", "rotate90(3)")
@@ -43,6 +44,8 @@ class Seeded:
     data: Dataset = _STROLLS
     words: str = field(kw_only=True)
     """What must be said of it, as a regular expression."""
+    check: str = field(default="", kw_only=True)
+    """What `instar check` must say of it, where it can see it in a few images."""
 
 
 _EVERY_WAY, _TREE = "rotate90(1) => wvc", "obstacle(new=tree, size=0.5) => direction(avoid)"
@@ -67,26 +70,55 @@ FORECAST_FAULTS: Mapping[str, Seeded] = {
         seeded.turn_not_mirrored, "mirror(h) => wvc", words=r"mirror\(h\): by up to 1\.\d+ .*left taken for right"
     ),
     "the seed is ignored": Seeded(
-        seeded.seed_ignored, "identity => varies", "the seed is ignored", words="the seed is ignored"
+        seeded.seed_ignored,
+        "identity => varies",
+        "the seed is ignored",
+        words="the seed is ignored",
+        check="whatever the seed",
     ),
     "one future ten times": Seeded(
-        seeded.identical, "identity => varies", "all futures of a run are one", words="all futures of a run are one"
+        seeded.identical,
+        "identity => varies",
+        "all futures of a run are one",
+        words="all futures of a run are one",
+        check="all the same one",
     ),
     "the mean alone": Seeded(
-        seeded.mean_only, "identity => varies", "all futures of a run are one", words="all futures of a run are one"
+        seeded.mean_only,
+        "identity => varies",
+        "all futures of a run are one",
+        words="all futures of a run are one",
+        check="all the same one",
     ),
     "the history is ignored": Seeded(
-        seeded.history_ignored, "turn_past => follows", "past ignored", words="past ignored"
+        seeded.history_ignored,
+        "turn_past => follows",
+        "past ignored",
+        words="past ignored",
+        check="the past is not looked at",
     ),
     "the history is read backwards": Seeded(
-        seeded.first_step_only, "turn_past => follows", "past opposed", words="past opposed"
+        seeded.first_step_only,
+        "turn_past => follows",
+        "past opposed",
+        words="past opposed",
+        check="people walk back where they came from",
     ),
-    "nobody ever goes anywhere": Seeded(seeded.stands, "turn_past => follows", "past ignored", words="past ignored"),
+    "nobody ever goes anywhere": Seeded(
+        seeded.stands, "turn_past => follows", "past ignored", words="past ignored", check="the past is not looked at"
+    ),
     "everybody goes right": Seeded(
-        seeded.to_the_right, _EVERY_WAY, words=r"rotate90\(1\): by up to .*one direction of the frame unlike others"
+        seeded.to_the_right,
+        _EVERY_WAY,
+        words=r"rotate90\(1\): by up to .*one direction of the frame unlike others",
+        check="the past is not looked at",
     ),
     "the map is read transposed": Seeded(
-        seeded.transposed, _TREE, "crossing", words="by up to .*a map that is read transposed"
+        seeded.transposed,
+        _TREE,
+        "crossing",
+        words="by up to .*a map that is read transposed",
+        check="a map read with rows for columns",
     ),
     "obstacles are ignored": Seeded(seeded.BLIND, _TREE, "crossing", words="futures go through an obstacle"),
     "always straight ahead": Seeded(seeded.always_straight, _WALL, "crossing", words="futures go through an obstacle"),
@@ -137,6 +169,7 @@ FORECAST_FAULTS: Mapping[str, Seeded] = {
         "mirror(h) => wvc",
         "1 of 20 futures have positions that are not finite",
         words="1 of 20 futures have positions that are not finite",
+        check="positions that are not finite numbers",
     ),
     "the probability map is a pixel off": Seeded(
         Walker(shift=1), "mirror(h) => hvc", data=dataset(4), words=r"mirror\(h\) => hvc: by up to .*lies beside it"
@@ -162,6 +195,13 @@ def test_every_fault_is_caught_by_the_suite_of_forecasts(name: str, tmp_path: Pa
     assert_accused(run, fault.words)
     if name == "three degrees to the left":
         assert_shown_and_reported(run)
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FORECAST_FAULTS.items() if fault.check])
+def test_check_says_it_of_a_few_images(name: str) -> None:
+    fault = FORECAST_FAULTS[name]
+    inputs = [(case.id, case.input) for case in islice(fault.data.cases(), 3)]
+    assert_checked(predictor(fault.predictor, name), inputs, fault.check)
 
 
 def test_every_rule_is_there_for_a_fault() -> None:

@@ -11,7 +11,7 @@ import pytest
 import instar
 from instar import Labels
 from tests.quality import painted as p
-from tests.quality.words import accusations, assert_accused, assert_shown_and_reported
+from tests.quality.words import accusations, assert_accused, assert_checked, assert_shown_and_reported
 
 IMAGES = [p.sign(number) for number in range(6)]
 NAMES = ("disc", "square", "star")
@@ -85,6 +85,8 @@ class Fault:
     """What must be said of it, as a regular expression."""
     kind: str | None = "class"
     exactly: bool = True
+    check: str = ""
+    """What `instar check` must say of it, where it can see it in a few images."""
 
 
 def fault(make: Callable[[], Answer], *caught: str, words: str, **more: object) -> Fault:
@@ -143,11 +145,28 @@ FAULTS = {
         silent_in_the_light, "gamma(0.5)", kind="lost", words="no class is named any more .*bright images"
     ),
     "speaks only out of focus": fault(
-        only_with_spots, "blur(1)", kind="invented", words=r"blur\(1\): a class is named where none was"
+        only_with_spots,
+        "blur(1)",
+        kind="invented",
+        words=r"blur\(1\): a class is named where none was",
+        check="have the same answer, an evenly grey one among them",
     ),
-    "answers with the image before": fault(lagging, "mirror(h)", exactly=False, words="another class comes first"),
-    "rolls dice": fault(rolling_dice, "identity", exactly=False, words="identity: another class comes first .*chance"),
-    "always the same": fault(lambda: star, kind=None, words="named the same class, star, for all 6 images"),
+    "answers with the image before": fault(
+        lagging, "mirror(h)", exactly=False, words="another class comes first", check="it remembers"
+    ),
+    "rolls dice": fault(
+        rolling_dice,
+        "identity",
+        exactly=False,
+        words="identity: another class comes first .*chance",
+        check="the same image was answered differently",
+    ),
+    "always the same": fault(
+        lambda: star,
+        kind=None,
+        words="named the same class, star, for all 6 images",
+        check="have the same answer, an evenly grey one among them",
+    ),
 }
 
 
@@ -173,6 +192,11 @@ def test_the_suite_catches_it(name: str, runs: Callable[[str], instar.Run]) -> N
     assert_accused(run, seeded.words)
     if "same class" not in seeded.words:
         assert "named the same class" not in " ".join(accusations(run))
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.check])
+def test_check_says_it_of_a_few_images(name: str) -> None:
+    assert_checked(p.system_of(FAULTS[name].make(), "labels"), p.inputs_of(IMAGES[:3]), FAULTS[name].check)
 
 
 def test_no_rule_is_for_nothing() -> None:

@@ -19,7 +19,7 @@ from instar.datasets import Dataset
 from instar.tasks.met_pose.landmarks import landmark_table
 from tests.perfect.scenes import ZONES, Scene, View, one_person, perfect, system_of, three_people
 from tests.quality import faults as f
-from tests.quality.words import accusations, assert_accused, assert_shown, assert_shown_and_reported
+from tests.quality.words import accusations, assert_accused, assert_checked, assert_shown, assert_shown_and_reported
 
 RULES = tuple(rule.id for rule in instar.suite("poses").rules)
 SKIN, CLOTHES = "filtered(colour_wheel(90), skin)", "filtered(colour_wheel(90), clothes)"
@@ -43,6 +43,8 @@ class Fault:
     deterministic: bool = True
     words: str = field(kw_only=True)
     """What must be said of it, as a regular expression."""
+    check: str = field(default="", kw_only=True)
+    """What `instar check` must say of it, where it can see it in a few images."""
 
 
 def others(*caught: str) -> tuple[str, ...]:
@@ -56,6 +58,7 @@ FAULTS = {
         "exchanged",
         spared=others("mirror(h)"),
         words=r"mirror\(h\): left and right change places",
+        check="in mirrored images landmarks keep their side",
     ),
     "exchanges them for any flip": Fault(
         f.exchanges_for_any_flip,
@@ -84,6 +87,7 @@ FAULTS = {
         "exchanged",
         spared=others("mirror(h)"),
         words=r"mirror\(h\): left and right change places",
+        check="in mirrored images landmarks keep their side",
     ),
     "ankles are not exchanged": Fault(
         f.ankles_not_exchanged,
@@ -110,12 +114,14 @@ FAULTS = {
         ("mirror(h)", "stretch(1, 0.8)", "mirror(both)"),
         spared=PHOTOMETRIC,
         words=r"mirror\(h\): by up to 1\.\d+ \(body lengths\)",
+        check=r"look like \(y, x\)",
     ),
     "answers in its own size": Fault(
         f.answers_in_its_own_size,
         ("stretch(1, 0.8)", "resolution(0.2)", LEFT_RIGHT),
         spared=PHOTOMETRIC,
         words="by up to .*coordinates of another size",
+        check="stays at the same coordinates",
     ),
     "on a grid of pixels": Fault(
         f.on_a_grid_of_pixels,
@@ -137,24 +143,28 @@ FAULTS = {
         (LEFT_RIGHT, TOP_BOTTOM, "stretch(1, 0.8)"),
         spared=PHOTOMETRIC,
         words="by up to .*letterbox offsets to the sides",
+        check="in a squeezed or padded image places are",
     ),
     "the aspect ratio is ignored": Fault(
         f.aspect_ignored,
         (LEFT_RIGHT, TOP_BOTTOM, "stretch(1, 0.8)"),
         spared=PHOTOMETRIC,
         words="by up to .*an aspect ratio that is ignored",
+        check="in a squeezed or padded image places are",
     ),
     "a border that is not taken off": Fault(
         f.border_not_taken_off,
         (LEFT_RIGHT, TOP_BOTTOM),
         spared=PHOTOMETRIC,
         words="by up to .*letterbox offsets above and below",
+        check="in a squeezed or padded image places are",
     ),
     "always in the same place": Fault(
         f.always_in_the_same_place,
         ("mirror(both)", "rotation(25)", SHIFT, LEFT_RIGHT, "resolution(0.2)"),
         spared=PHOTOMETRIC,
         words=r"9 rules|mirror\(both\): by up to 1\.\d+",
+        check="stays at the same coordinates",
     ),
     "the mean pose of the frame": Fault(
         f.mean_pose_of_the_frame,
@@ -186,7 +196,11 @@ FAULTS = {
         f.in_one_place_along_a_streak, BLUR, spared=SPATIAL, words=r"motion\(11, 90\): by up to .*blur"
     ),
     "in one place but along a streak": Fault(
-        f.in_one_place_except_along_a_streak, BLUR, spared=SPATIAL, words=r"motion\(11, 0\): by up to .*blur"
+        f.in_one_place_except_along_a_streak,
+        BLUR,
+        spared=SPATIAL,
+        words=r"motion\(11, 0\): by up to .*blur",
+        check="all landmarks of a subject lie in one place",
     ),
     # the stripes are upright, and outlive blur along them
     "nobody without fine texture": Fault(
@@ -350,6 +364,13 @@ def test_what_the_median_hides_is_said_of_several_images(name: str, tmp_path: Pa
     data = Dataset("copies", "", lambda: iter(copies))
     run = instar.run(system_of(scene, fault.answer), rules, data, out=tmp_path / "run", workers=0, zones=ZONES)
     assert_accused(run, fault.words)
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.check])
+def test_check_says_it_of_a_few_images(name: str) -> None:
+    scene = FAULTS[name].scene()
+    inputs = [(case.id, case.input) for case in scene.dataset.cases()]
+    assert_checked(system_of(scene, FAULTS[name].answer), inputs, FAULTS[name].check)
 
 
 def test_show_and_the_report_say_all_of_it(runs: Callable[..., instar.Run]) -> None:

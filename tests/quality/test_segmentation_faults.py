@@ -14,7 +14,7 @@ import instar
 from instar import Segmentation
 from instar.outputs.segmentation import UNKNOWN
 from tests.quality import painted as p
-from tests.quality.words import accusations, assert_accused, assert_shown_and_reported
+from tests.quality.words import accusations, assert_accused, assert_checked, assert_shown_and_reported
 
 IMAGES = [p.street(number) for number in range(4)]
 NAMES = ("ground", "red", "blue")
@@ -125,6 +125,8 @@ class Fault:
     worst: tuple[str, ...] = ()
     kind: str | None = None
     exactly: bool = True
+    check: str = ""
+    """What `instar check` must say of it, where it can see it in a few images."""
 
 
 def fault(make: Callable[[], Answer], *caught: str, words: str, **more: object) -> Fault:
@@ -134,7 +136,11 @@ def fault(make: Callable[[], Answer], *caught: str, words: str, **more: object) 
 SHIFT, CROP, PAD, NARROW = "shift(0.1, y=0.1)", "crop(0.8)", "pad(0.2, sides=top_bottom)", "stretch(1, 0.6)"
 FAULTS = {
     "the map sits to the right": fault(
-        of(off_to_the_right), "mirror(h)", worst=("red", "blue"), words=r"mirror\(h\).*sits beside it"
+        of(off_to_the_right),
+        "mirror(h)",
+        worst=("red", "blue"),
+        words=r"mirror\(h\).*sits beside it",
+        check="sits 6 px too far right",
     ),
     "blind at the right": fault(
         of(blind_at_the_right),
@@ -146,10 +152,18 @@ FAULTS = {
         words=r"shift\(.*has no cell .*regions that are never seen",
     ),
     "a map of the padded square": fault(
-        of(of_the_square), NARROW, exactly=False, words=r"stretch\(.*an aspect that is lost"
+        of(of_the_square),
+        NARROW,
+        exactly=False,
+        words=r"stretch\(.*an aspect that is lost",
+        check="a square with the image in its middle",
     ),
     "a map upside down": fault(
-        of(upside_down), SHIFT, exactly=False, words=r"shift\(.*by up to 0\.\d+ .*classes that hang on their place"
+        of(upside_down),
+        SHIFT,
+        exactly=False,
+        words=r"shift\(.*by up to 0\.\d+ .*classes that hang on their place",
+        check="upside down",
     ),
     "a map with rows for columns": fault(
         of(not_turned_back),
@@ -157,6 +171,7 @@ FAULTS = {
         PAD,
         exactly=False,
         words=r"mirror\(h\).*a map that is not turned with the image",
+        check="Transpose it",
     ),
     "no red off the middle": fault(
         without("red", lambda i: p.middle(i)[0] > 0.55),
@@ -232,12 +247,27 @@ FAULTS = {
         words="a class of the source has no cell .*compression",
     ),
     "answers with the image before": fault(
-        lagging, "identity", exactly=False, words="identity: .*a memory of the image before"
+        lagging, "identity", exactly=False, words="identity: .*a memory of the image before", check="it remembers"
     ),
-    "answers by chance": fault(by_chance, "identity", exactly=False, words="identity: .*chance"),
-    "ground everywhere": fault(all_ground, words="answered all 4 images with ground everywhere"),
+    "answers by chance": fault(
+        by_chance,
+        "identity",
+        exactly=False,
+        words="identity: .*chance",
+        check="the same image was answered differently",
+    ),
+    "ground everywhere": fault(
+        all_ground,
+        words="answered all 4 images with ground everywhere",
+        check="have the same answer, an evenly grey one among them",
+    ),
     "always the same map": fault(
-        the_same_map, "mirror(h)", SHIFT, words="answered all 4 images with the same map", exactly=False
+        the_same_map,
+        "mirror(h)",
+        SHIFT,
+        words="answered all 4 images with the same map",
+        exactly=False,
+        check="have the same answer, an evenly grey one among them",
     ),
 }
 
@@ -259,6 +289,11 @@ def test_the_suite_catches_it(name: str, tmp_path_factory: pytest.TempPathFactor
 
 def test_show_and_the_report_say_all_of_it(tmp_path: Path) -> None:
     assert_shown_and_reported(p.run_of(all_ground(), "segmentation", IMAGES, tmp_path / "run"))
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.check])
+def test_check_says_it_of_a_few_images(name: str) -> None:
+    assert_checked(p.system_of(FAULTS[name].make(), "segmentation"), p.inputs_of(IMAGES[:3]), FAULTS[name].check)
 
 
 def test_no_rule_is_for_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from html import unescape
 from typing import Any
 
@@ -12,6 +13,8 @@ import instar
 from instar.cli import app
 from instar.report import Finding, findings
 from instar.report.page import make_report, page
+from instar.systems import System
+from instar.systems.check import check_system
 from tests.missing import module
 
 
@@ -34,6 +37,12 @@ def assert_accused(run: instar.Run, words: str, **how: Any) -> None:
     sentences = accusations(run, **how)
     assert words, "a fault must be said in words"
     assert any(re.search(words, sentence) for sentence in sentences), "\n".join(sentences)
+
+
+def assert_checked(system: System | Callable[..., object], inputs: Sequence[tuple[str, Any]], words: str) -> None:
+    """`instar check` holds these words, a regular expression, against a system that it asks about a few inputs."""
+    messages = [one.message for one in check_system(instar.system(system), inputs)[0] if one.state != "ok"]
+    assert any(re.search(words, message) for message in messages), "\n".join(messages)
 
 
 def assert_shown(run: instar.Run) -> None:

@@ -70,7 +70,8 @@ def show_run(
     worst: int = 10,
     limit: int | None = None,
 ) -> None:
-    """Violation rates per rule, most violated first, and per family; what was not judged and why; the worst cases."""
+    """What was found, in sentences; violation rates per rule, most violated first, and per family; what was not judged
+    and why; the worst cases."""
     manifest, known = run.manifest, run.rules()
     names = dict(known.select("rule", "name").iter_rows())
     rates = run.rates(threshold, p=p, judging=judging, by=by, group=group)
@@ -79,10 +80,11 @@ def show_run(
     console.print(
         f"[bold]{manifest.system.name}[/] · {', '.join(manifest.suites)} · judging {judging}", highlight=False
     )
-    _rates(console, rates.join(over_cases, on="rule", how="anti"), names, limit)
     for finding in findings(run, threshold=threshold, p=p, judging=judging, group=group):
         style = "bold yellow" if finding.accuses else None
-        console.print(finding.words, style=style, markup=False, highlight=False, soft_wrap=True)
+        wrapped = console.is_terminal  # a file, or a program that reads it, gets each sentence in one line
+        console.print(finding.words, style=style, markup=False, highlight=False, soft_wrap=not wrapped)
+    _rates(console, rates.join(over_cases, on="rule", how="anti"), names, limit)
     _families(console, run.family_rates(threshold, p=p, judging=judging, group=group))
     _unjudged(console, run.unjudged(judging))
     _worst(console, run, run.worst(worst, judging=judging, group=group), names, judging)
