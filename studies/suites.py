@@ -25,13 +25,12 @@ from typing import Any
 
 import instar
 from instar import Suite
+from instar.suites import KEPT
 from studies.cover import alone, smallest
 from studies.faulty import KINDS, Fault
 
 HERE = Path(__file__).parent
 RESULT, PAGE = HERE / "suites.json", HERE.parent / "docs" / "suites.md"
-KEPT = "; kept because "
-"""What stands between a purpose and the reason for which a rule is kept beside the smallest set."""
 
 # fmt: off
 TURNED = ("mirror(v)", "mirror(both)", "rotation(20)", "rotation(25)")

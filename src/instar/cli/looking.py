@@ -99,11 +99,13 @@ def run_json(
 ) -> dict[str, object]:
     """What `show_run` prints, for programs."""
     from instar.analysis.rejections import LEVEL
+    from instar.report import findings
 
     return {
         "run": str(run.folder),
         "system": asdict(run.manifest.system),
         "judging": judging,
+        "findings": [asdict(each) for each in findings(run, threshold=threshold, p=p, judging=judging, group=group)],
         "judged": run.judged(judging, group=group),
         "answers": asdict(run.answers(judging)),
         "any": run.any_rule(threshold, p=p, judging=judging, group=group),

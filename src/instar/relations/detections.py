@@ -182,6 +182,10 @@ RELATIONS = (
     Relation(
         "detections", "detections", detections, unit="1 − IoU of the matched box", threshold=0.5,
         grid=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.0), kinds=("lost", "invented", "class", "doubled"),
+        meanings={
+            "lost": "found in the source alone", "invented": "found in the follow-up alone",
+            "class": "the same place has another class", "doubled": "one object is found several times",
+        },
         measures=MEASURES, parameters=DRAWS, classes="label",
         options=(
             Parameter("confidence", "float", 0.5, low=0, high=1, help="detections below this are not there"),

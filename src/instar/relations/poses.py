@@ -458,6 +458,12 @@ HANDEDNESS = Parameter("handedness", "choice", "auto", choices=("auto", "kept", 
 RELATIONS = (
     Relation(
         "poses", "poses", poses, unit="body lengths", threshold=0.2, grid=GRID, kinds=(*KINDS, "doubled"),
+        meanings={
+            "lost": "found in the source alone", "invented": "found in the follow-up alone",
+            "partly lost": "landmarks of the source are missing in the follow-up",
+            "partly invented": "landmarks of the follow-up are missing in the source",
+            "exchanged": "left and right change places", "doubled": "one is found twice",
+        },
         measures=MEASURES, parameters=(HANDEDNESS, *DRAWS),
         options=(
             Parameter("landmarks", "text", "", help="a part, a group, landmarks, or all; empty: the skeleton's own"),

@@ -107,6 +107,8 @@ class Relation:
     """Over many cases: answers must change with the level; a level by itself is no rule that can be violated."""
     marked: Callable[[Row, Row, Row], MarkedPair] | None = None
     """Marks the words of two answers: of a stored source and a stored follow-up, with the judging's options."""
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    """What kinds mean, as a clause; of those that do not say it themselves."""
     roles: Mapping[str, str] = field(default_factory=dict)
     """What the roles of its marks mean, in the order in which a legend has them."""
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -12,6 +15,7 @@ from instar.analysis.rates import Judged
 from instar.analysis.rejections import LEVEL
 from instar.report.section import Section
 from instar.report.words import (
+    ONE_SIDED,
     SPACE,
     count_of,
     interval,
@@ -24,6 +28,14 @@ from instar.report.words import (
     severity_text,
 )
 from instar.store import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A sentence on a run as a whole, and whether it speaks against the system."""
+
+    words: str
+    accuses: bool = False
 
 
 def headline(section: Section, t: int) -> list[str]:
@@ -45,8 +57,7 @@ def headline(section: Section, t: int) -> list[str]:
     return [
         *unjudged,
         *telling,
-        f"{at}, {_violating(whole)} {rules} "
-        f"({percent(whole['rate'])}, 95{SPACE}% interval {interval(whole['low'], whole['high'])}).",
+        f"{at}, {violating(whole)} {rules} ({rate_words(whole)}).",
         *rejection_words(section.tests),
         *straying_words(section.straying[t], section.names),
         *class_words(section.classes[t], section.names),
@@ -57,9 +68,29 @@ def headline(section: Section, t: int) -> list[str]:
     ]
 
 
-def _violating(row: Row) -> str:
+def violating(row: Mapping[str, Any]) -> str:
     """How many cases violate, up to the verb."""
     return f"{of_total(row['violated'], row['judged'], 'case')} violate{'s' if row['violated'] == 1 else ''}"
+
+
+def rate_words(row: Mapping[str, Any]) -> str:
+    return f"{percent(row['rate'])}, 95{SPACE}% interval {interval(row['low'], row['high'])}"
+
+
+def rule_words(row: Row, unit: str, meanings: Mapping[str, str], purpose: str | None) -> str:
+    """What is wrong under a violated rule: how often, in which way, and what such a rule is there to show."""
+    kinds = [(each["count"], each["kind"], meanings.get(each["kind"])) for each in row["kinds"]]
+    ways = [f"{meaning} ({count:,} {kind})" if meaning else f"{count:,} {kind}" for count, kind, meaning in kinds]
+    others = row["violated"] - sum(count for count, _, _ in kinds)
+    if others and not math.isinf(row["worst"]):
+        ways.append(f"{f'{others:,} ' if kinds else ''}by up to {severity_text(row['worst'])} ({unit})")
+    elif others and kinds:
+        ways.append(f"{others:,} by less")
+    return f"{violating(row)} {row['name']}: {', '.join(ways) or ONE_SIDED}.{_topic(purpose)}"
+
+
+def _topic(purpose: str | None) -> str:
+    return f" This rule is about: {purpose}." if purpose else ""
 
 
 def _extremes(table: pl.DataFrame) -> list[str]:
@@ -70,10 +101,10 @@ def _extremes(table: pl.DataFrame) -> list[str]:
     if not worst["violated"]:
         return ["No rule is violated at this threshold."]
     kept = judged.filter(pl.col("violated") == 0).height
-    most = f"The most violated rule is {worst['name']}: {_violating(worst)} it."
+    most = f"The most violated rule is {worst['name']}: {violating(worst)} it."
     if kept > 1:
         return [most, f"{kept} rules are violated by no case."]
-    return [most, f"The least violated rule is {best['name']}: {_violating(best)} it."]
+    return [most, f"The least violated rule is {best['name']}: {violating(best)} it."]
 
 
 def unjudged_words(judged: Judged) -> list[str]:
@@ -154,16 +185,21 @@ def _noise(section: Section, t: int) -> list[str]:
             "The system is deterministic: it gave the same answer to the unchanged input again in "
             f"{of_total(noise['judged'], noise['judged'], 'case')}."
         ]
-    words = [
-        "The system has noise of its own: its answer to the unchanged input differed in "
-        f"{of_total(noise['noisy'], noise['judged'], 'case')}; 95{SPACE}% of the cases stay within a severity of "
-        f"{severity_text(noise['floor'])}."
-    ]
+    words = [noise_words(noise)]
     if section.memory is not None:
         words.append(memory_words(section.memory))
     if t in section.below_noise:
         words.append("This threshold is not above that noise floor, so rates here say little about the rules.")
     return words
+
+
+def noise_words(noise: Row) -> str:
+    """How far answers to the unchanged input differ, where they do."""
+    return (
+        "The system has noise of its own: its answer to the unchanged input differed in "
+        f"{of_total(noise['noisy'], noise['judged'], 'case')}; 95{SPACE}% of the cases stay within a severity of "
+        f"{severity_text(noise['floor'])}."
+    )
 
 
 SHOWN_RULES = 3
@@ -223,35 +259,51 @@ def class_words(table: pl.DataFrame, names: Mapping[str, str]) -> list[str]:
 
 def rejection_words(tests: pl.DataFrame, level: float = LEVEL) -> list[str]:
     """What a run's statistical tests say together: of all, and of each family where there are several."""
+    return [finding.words for finding in rejection_findings(tests, level)]
+
+
+def rejection_findings(tests: pl.DataFrame, level: float = LEVEL) -> list[Finding]:
+    """The same; more rejections than chance explains speak against the system."""
     together = pl.col("rule").is_null() & pl.col("family").is_null()
     if tests.filter(together).is_empty():
         return []
     whole = tests.filter(together).row(0, named=True)
-    words = []
+    findings = []
     if whole["tests"]:
+        surely = bool((tests["p_corrected"] <= level).any())
         chance = f"{percent(level)} would be chance"
-        words.append(f"Statistical tests: {_rejected(whole)}, {chance} ({_corrected(whole)}).")
+        findings.append(Finding(f"Statistical tests: {_rejected(whole)}, {chance} ({_corrected(whole)}).", surely))
         families = tests.filter(pl.col("rule").is_null() & pl.col("family").is_not_null() & (pl.col("tests") > 0))
         if families.height > 1:
             rows = families.sort("share", descending=True, maintain_order=True).iter_rows(named=True)
             shares = [
                 f"{row['family']} {percent(row['share'])} of {row['tests']:,} ({_corrected(row)})" for row in rows
             ]
-            words.append(f"By family they reject: {', '.join(shares)}.")
+            findings.append(Finding(f"By family they reject: {', '.join(shares)}.", surely))
     if whole["powerless"]:
         least = tests.filter(pl.col("powerless") > 0).select(pl.col("p_least").min()).item()
         every = "The tests" if not whole["tests"] else count_of(whole["powerless"], "further test")
-        words.append(
-            f"{every} cannot reject with so few samples: the least p that is possible is "
-            f"{least:.2g}, above the level of {level:g}. "
-            "It takes more predictions of each input."
+        findings.append(
+            Finding(
+                f"{every} cannot reject with so few samples: the least p that is possible is {least:.2g}, above the "
+                f"level of {level:g}. It takes more predictions of each input."
+            )
         )
     noisy = tests.filter((pl.col("family") == "identity") & (pl.col("p_corrected") <= level))
-    return words + [
-        f"Where nothing was changed the tests reject too: {_rejected(row)} ({p_words(row['p_corrected'])}). The "
-        "system does not answer the same input from one distribution, so that the tests say little about the rules."
+    return findings + [
+        Finding(
+            f"Where nothing was changed the tests reject too: {_rejected(row)} ({p_words(row['p_corrected'])}). The "
+            "system does not answer the same input from one distribution, so that the tests say little about the "
+            "rules.",
+            True,
+        )
         for row in noisy.iter_rows(named=True)
     ]
+
+
+def rejected_rule_words(row: Row, name: str, purpose: str | None) -> str:
+    """That a rule's tests reject more often than chance explains, and what such a rule is there to show."""
+    return f"The tests of {name} were {_rejected(row)} ({_corrected(row)}).{_topic(purpose)}"
 
 
 def _rejected(row: Row) -> str:

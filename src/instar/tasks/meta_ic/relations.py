@@ -151,6 +151,11 @@ RELATIONS: Mapping[str, Relation] = {
         Relation(
             "objects", "caption", objects, unit="classes", threshold=1.0, grid=(1.0, 2.0, 3.0), mapping=False,
             kinds=("misclassification", "omission", "silent", "language"), measures=MEASURES, parameters=(_DRAWS,),
+            meanings={
+                "misclassification": "something is named that is not there",
+                "omission": "something that is there is not named",
+                "silent": "the follow-up's caption is empty", "language": "the follow-up's caption is not English",
+            },
             options=(_READER, _WORDS, _EMPTY), classes="expected", by_class="by_class",
             marked=_marked, roles=_ROLES,
             help="The follow-up's caption names the objects of the source's, and what was inserted.",
@@ -158,6 +163,7 @@ RELATIONS: Mapping[str, Relation] = {
         Relation(
             "numbers", "caption", numbers, unit="classes", threshold=1.0, grid=(1.0, 2.0, 3.0), mapping=False,
             kinds=("number",), measures=MEASURES, parameters=(_DRAWS,),
+            meanings={"number": "one is called many, or many one"},
             options=(
                 _READER, _WORDS, _EMPTY,
                 Parameter(
