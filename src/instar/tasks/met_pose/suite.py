@@ -116,8 +116,8 @@ POSES: Mapping[str, str] = {
     "resolution(0.2)": "small people, coarse grids, and what needs fine detail",
     "shift(0.1, 0.1)": "answers that lean on the middle of the frame; people at its edge",
     "crop(0.9)": "people who are cut, a smaller frame; kept because it alone takes a part of the frame away",
-    "pad(0.25, left_right)": "letterbox offsets to the sides, an aspect ratio that is ignored; kept because nothing else "
-    "brings a border of its own",
+    "pad(0.25, left_right)": "letterbox offsets to the sides, an aspect ratio that is ignored; kept because nothing "
+    "else brings a border of its own",
     "pad(0.25, top_bottom)": "letterbox offsets above and below; kept because an offset may be wrong in one direction",
     "gamma(0.3)": "bright images",
     "gamma(2.5)": "dark images",
