@@ -306,7 +306,7 @@ FAULTS = {
         OMITS,
         "was inserted and is not named",
         "captions are empty",
-        words="72 of 72 captions are empty",
+        words="78 of 78 captions are empty",
         check="have the same answer, an evenly grey one among them",
     ),
     "silent in the dark": Fault(

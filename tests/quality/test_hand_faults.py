@@ -191,10 +191,7 @@ FAULTS = {
         ordered(np.concatenate([[0], FINGERS[:, ::-1].ravel()])), says={"misread": "from the tip to the knuckle"}
     ),
     "aspect lost": Fault(
-        spoilt(aspect_lost),
-        (PAD,),
-        annotated=False,
-        words=r"pad\(.*by up to .*aspect lost on the way to the network's input",
+        spoilt(aspect_lost), (PAD,), annotated=False, words=r"pad\(.*by up to .*aspect lost on the way to the network"
     ),
     "never answers": Fault(
         lambda view: NOBODY, says={"silent": "never answers"}, silent=("unseeing", "robust", "precise")

@@ -128,9 +128,10 @@ def answers_words(answers: Answers, judged: Judged) -> list[str]:
     words = []
     if answers.sources and 2 * answers.empty >= answers.sources:
         if 2 * judged["empty"] < judged["cases"]:
+            kept = ": where nothing is found in either image, these options count the pair as kept"
             words.append(
-                f"The system found nothing in {of_total(answers.empty, answers.sources, 'source image')}: where "
-                "nothing is found in either image, these options count the pair as kept."
+                f"The system found nothing in {of_total(answers.empty, answers.sources, 'source image')}"
+                f"{'' if judged['nothing_found'] else kept}."
             )
         if answers.highest is not None and answers.confidence is not None:
             words.append(_weak_words(answers.highest, answers.confidence, everywhere=answers.silent))

@@ -16,8 +16,8 @@ FORECASTS: Mapping[str, str] = {  # every rule with what it is for
     "identity => varies": "a seed that is ignored; futures that are all one",
     "mirror(h) => wvc": "left taken for right, a bias or a preference to one side",
     "mirror(h) => hvc": "a probability map that is not mirrored with the scene, or lies beside it",
-    "rotate90(1) => wvc": "x taken for y, one direction of the frame unlike others; kept because the predictor that "
-    "comes with Instar strays most under it",
+    "rotate90(1) => wvc": "x taken for y, a map that is read transposed, one direction of the frame unlike others; "
+    "kept because the predictor that comes with Instar strays most under it",
     "rotation(22.5) => wvc": "directions that snap to those of the grid",
     "rescale(2) => wvc": "lengths and speeds in pixels where the scene has another scale",
     "shift(0.15, 0.1) => wvc": "leaning on the middle or the edges of the frame",
