@@ -362,6 +362,13 @@ def flawless_painted(kind: str) -> dict[str, tuple[Ask, Catching]]:
     }
 
 
+ELSEWHERE: Mapping[str, str] = {
+    "test_class_faults": "the class by its name, where one strays more often than the others",
+    "test_class_number_faults": "`instar check`, which sees names that no object has",
+    "test_telling_faults": "a sentence on answers from which nothing can be told: silence, low scores, one for all",
+    "test_whole_body_faults": "the hands by name, although the body alone is judged",
+}
+"""Tables of faults that another means than a rule tells, and which."""
 KINDS: Mapping[str, Kind] = {
     "poses": Kind(pose_faults, flawless_poses),
     "hands": Kind(hand_table, flawless_hands),

@@ -27,7 +27,7 @@ import instar
 from instar import Suite
 from instar.suites import KEPT
 from studies.cover import alone, smallest
-from studies.faulty import KINDS, Fault
+from studies.faulty import ELSEWHERE, KINDS, Fault
 
 HERE = Path(__file__).parent
 RESULT, PAGE = HERE / "suites.json", HERE.parent / "docs" / "suites.md"
@@ -231,7 +231,9 @@ def table(kind: str, row: Mapping[str, Any]) -> str:
 
 
 def page(result: Mapping[str, Any]) -> str:
-    return "\n".join([INTRODUCTION, *(table(kind, result[kind]) for kind in KINDS)])
+    others = [f"* `tests/quality/{name}.py`: {means}" for name, means in ELSEWHERE.items()]
+    told = "\n".join(["## Faults that no rule has to catch", "", *others]) + "\n"
+    return "\n".join([INTRODUCTION, *(table(kind, result[kind]) for kind in KINDS), told])
 
 
 def written(result: Mapping[str, Any]) -> str:
