@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from instar import __version__
-from instar.cli import checking, exchange, judging, listing, looking, models, running
+from instar.cli import checking, exchange, judging, listing, looking, models, repairing, running
 from instar.registry import BrokenPlugin, find, names
 
 TASKS = "Tasks"
@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     MORE: {
         "preview": checking.preview, "select": looking.select, "slices": looking.slices,
         "export": exchange.export_inputs, "import": exchange.import_outputs, "numerics": checking.numerics,
+        "repair-run": repairing.repair_run,
     },
 }
 # fmt: on

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, cast
@@ -41,6 +42,11 @@ def with_source(needs: frozenset[str], case: Case | None, kind: str) -> frozense
     need = output_kind(kind).need
     annotated = case is not None and _meets(need, case.truth)
     return needs | {"source"} if need in needs and not annotated else needs
+
+
+def lost_needs(needs: frozenset[str], providers: Collection[str], case: Case) -> frozenset[str]:
+    """Of needs that the run folder does not hold, those that somebody provided for the case: it must have held them."""
+    return frozenset(need for need in needs & set(providers) if need != "pool" and not _meets(need, case.truth))
 
 
 def _meets(need: str | None, output: object) -> bool:
