@@ -10,6 +10,7 @@ from typing import Literal, cast
 import numpy as np
 
 from instar.case import Case, Input
+from instar.files import path_of, path_text
 from instar.outputs import Output, output_kind, output_kinds
 from instar.outputs.detections import Detections
 from instar.outputs.zones import Zones
@@ -65,8 +66,9 @@ class Provider:
 def provider(need: str, name: str) -> Provider:
     """Who provides a need, by name; raises ValueError where it cannot."""
     if need == "pool":
-        pool = read_pool(name)
-        return Provider(str(Path(name).resolve()), pool.fingerprint, pool)
+        folder = path_of(name)
+        pool = read_pool(folder)
+        return Provider(path_text(str(Path(folder).resolve())), pool.fingerprint, pool)
     if need == Zones.need and name in ("masks", "boxes"):
         return Provider(name, f"dataset-{name}", name)  # type: ignore[arg-type]
     kinds = [kind.kind for kind in output_kinds().values() if kind.need == need]

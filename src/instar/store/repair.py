@@ -98,6 +98,8 @@ def _verdicts(store: Store) -> list[Repair]:
                 held = f"the options of the judging {judging}; judge by them again"
                 repairs.append(_aside(store, folder / "judging.json", "it cannot be read", held))
                 continue
+            if not info.instar:  # what was wrong with it is known
+                continue
             held = f"verdicts of the judging {judging}; it is judged anew when it is next looked at"
             parts = {part.first: part for part in parts_in(folder)}
             paths = {
