@@ -54,7 +54,7 @@ class Keeper:
         self.provided: dict[str, set[str]] = {}
         for case, need in store.needs().select("case", "need").iter_rows():
             self.provided.setdefault(case, set()).add(need)
-        self.users = {need: self._users(need) for need in plan.needs & manifest.providers.keys()}
+        self.users = {need: self._users(need) for need in (plan.needs & manifest.providers.keys()) - {"pool"}}
         self.oldest: float | None = None
         self.sources: dict[str, Row] = {}
         self.notes: list[str] = list(dataset.notes)
@@ -96,7 +96,7 @@ class Keeper:
         """Needs that follow-ups of the case were made with, and that the run folder does not hold any more."""
         known = self.provided.get(case.id, ())
         absent = frozenset(need for need, users in self.users.items() if case.id in users and need not in known)
-        return lost_needs(absent, self.manifest.providers, case) if absent else absent
+        return lost_needs(absent, case)
 
     def resumed(self, task: CaseTask) -> CaseTask:
         """The task with what is known by now of its needs and its source output."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, cast
@@ -45,9 +44,10 @@ def with_source(needs: frozenset[str], case: Case | None, kind: str) -> frozense
     return needs | {"source"} if need in needs and not annotated else needs
 
 
-def lost_needs(needs: frozenset[str], providers: Collection[str], case: Case) -> frozenset[str]:
-    """Of needs that the run folder does not hold, those that somebody provided for the case: it must have held them."""
-    return frozenset(need for need in needs & set(providers) if need != "pool" and not _meets(need, case.truth))
+def lost_needs(needs: frozenset[str], case: Case) -> frozenset[str]:
+    """Of needs that follow-ups of a case were made with, and that the run folder does not hold, those that it must have
+    held: what is annotated is stored with the case."""
+    return frozenset(need for need in needs if not _meets(need, case.truth))
 
 
 def _meets(need: str | None, output: object) -> bool:

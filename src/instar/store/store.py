@@ -356,6 +356,11 @@ class Store:
             return JudgingInfo.from_dict(values) if isinstance(values, dict) else None
         return None
 
+    def holds_verdicts(self, judging: str, info: JudgingInfo) -> bool:
+        """Whether all parts of a judging are there: whoever deletes one has it judged anew."""
+        numbers = {part.first for part in self._parts(self.verdict_table(judging))}
+        return numbers.issuperset(range(*info.parts))
+
     def write_judging_info(self, judging: str, info: JudgingInfo) -> None:
         self._refuse_gone()
         place_file(self.folder / self.verdict_table(judging) / "judging.json", info.to_json())
