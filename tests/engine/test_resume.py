@@ -26,11 +26,11 @@ from tests.store.test_whole import flip, part_of
 from tests.toys import rectangles, scene, steady, write_scenes
 
 ZONES = "tests.engine.test_resume:counted_zones"
-asked: Counter[int] = Counter()
+zone_calls: Counter[int] = Counter()
 
 
 def counted_zones(pixels: np.ndarray) -> Zones:
-    asked[int(pixels.sum())] += 1
+    zone_calls[int(pixels.sum())] += 1
     return painted(pixels)
 
 
@@ -50,7 +50,7 @@ def content(done: instar.Run) -> set[str]:
 def test_a_need_that_was_stored_before_a_kill_is_not_asked_for_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked.clear()
+    zone_calls.clear()
     photos, out = write_scenes(tmp_path / "photos", 2), tmp_path / "run"
 
     def killed(*_: object) -> None:
@@ -63,7 +63,7 @@ def test_a_need_that_was_stored_before_a_kill_is_not_asked_for_again(
     assert Store(out).needs().height == 1 and Store(out).predictions().is_empty()
     run(photos, out, "filtered(gamma(0.5), red)", zones=ZONES)
     assert Store(out).needs()["case"].sort().to_list() == ["000.png", "001.png"]
-    assert list(asked.values()) == [1, 1]
+    assert list(zone_calls.values()) == [1, 1]
 
 
 def test_a_case_that_was_read_before_and_cannot_be_now_keeps_its_one_row(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_damage_costs_what_the_file_held_and_the_next_run_makes_it_again(tmp_pat
     photos, out, rules = write_scenes(tmp_path / "photos", 3), tmp_path / "run", "filtered(gamma(0.5), red)+mirror(h)"
     for limit in (1, 2, 3):
         whole = content(run(photos, out, rules, zones=ZONES, limit=limit))
-    asked.clear()
+    zone_calls.clear()
     flip(part_of(out / damage) if damage != "blobs" else min((out / damage).glob("*/*")))
     with pytest.raises(Damaged, match="instar repair-run"):
         everything(photos, out, rules)
@@ -131,7 +131,7 @@ def test_damage_costs_what_the_file_held_and_the_next_run_makes_it_again(tmp_pat
     assert content(mended) == whole
     assert mended.outcome is not None
     assert mended.outcome.fresh == (3 if damage == "predictions" else 0)
-    assert sum(asked.values()) == (damage in ("needs", "blobs")), "what was not lost is not asked for again"
+    assert sum(zone_calls.values()) == (damage in ("needs", "blobs")), "what was not lost is not asked for again"
     assert Store(out).needs().height == 3 and Store(out).cases().height == 3
     pair = mended.verdicts().filter(rule="filtered(gamma(0.5), red) => poses").row(0, named=True)
     load_pair(mended, pair)

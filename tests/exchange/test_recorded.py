@@ -570,7 +570,7 @@ def test_what_a_recorded_run_lost_is_imported_again(tmp_path: Path, table: str) 
     whole = content(run)
     flip(max((run / table).glob("*.parquet")))
     (lost,) = repair(Store(run))
-    assert "import the same tables again" in lost.held
+    assert "import the same tables again" in lost.content
     imported(more, run)
     assert content(run) == whole
 

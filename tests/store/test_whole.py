@@ -138,7 +138,7 @@ def test_repair_sets_damage_aside_says_what_is_lost_and_forgets_what_stood_on_it
     assert set(repairs) == {str(path.relative_to(tmp_path)) for path in damaged}
     for one in repairs.values():
         assert one.aside is not None and (tmp_path / one.aside).is_file()
-    assert repairs[str(damaged[0].relative_to(tmp_path))].held == "1 predictions; the next run makes them again"
+    assert repairs[str(damaged[0].relative_to(tmp_path))].content == "1 predictions; the next run makes them again"
     assert store.predictions()["case"].sort().to_list() == ["c1", "c2"], "c9 named a content that is gone"
     assert store.needs().is_empty(), "it named a blob that is gone"
     info = store.judging_info("default")

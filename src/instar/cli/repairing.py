@@ -27,6 +27,6 @@ def repair_run(run: RunArgument, as_json: Json = False) -> None:
     console = new_console()
     for one in repairs:
         where = f"it is now {one.aside}" if one.aside else "it is not there"
-        print_notes(console, f"{one.file}: {one.fault}; {where}. It held {one.held}.")
+        print_notes(console, f"{one.file}: {one.fault}; {where}. It held {one.content}.")
     done = f"{len(repairs):,} damaged, and set aside" if repairs else "every file is whole"
     print_notes(console, f"{run}: {done}", style="dim")

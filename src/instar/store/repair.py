@@ -12,7 +12,7 @@ from instar.store.store import Store
 from instar.store.tables import APART
 
 ASIDE = "damaged"
-_HELD = {
+_CONTENTS = {
     "apart": ("contents that predictions share", "the next run makes these predictions again"),
     "cases": ("rows of cases", "the next run reads these inputs again"),
     "needs": ("needs of cases", "the next run provides them again"),
@@ -23,12 +23,12 @@ _RECORDED = "import the same tables again, as they were imported before"
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """A file that was set aside: where it was and where it is, what is wrong with it, what it held."""
+    """A file that was set aside: where it was and where it is, what is wrong with it, what it had."""
 
     file: str
     aside: str | None
     fault: str
-    held: str
+    content: str
 
 
 def repair(store: Store) -> list[Repair]:
@@ -39,27 +39,27 @@ def repair(store: Store) -> list[Repair]:
     with store.lock():
         recorded = store.manifest().recorded is not None
         repairs = []
-        for table, (what, remedy) in _HELD.items():
+        for table, (what, remedy) in _CONTENTS.items():
             for part in live_parts(parts_in(store.folder / table)):
                 if why := fault_of(part):
                     rows = rows_in(part)
                     count = "an unknown number of" if rows is None else f"{rows:,}"
-                    held = f"{count} {what}; {_RECORDED if recorded else remedy}"
-                    repairs.append(_aside(store, part.path, why, held))
+                    content = f"{count} {what}; {_RECORDED if recorded else remedy}"
+                    repairs.append(_aside(store, part.path, why, content))
         repairs += _blobs(store)
         _forget_unfounded(store)
     return [*repairs, *_verdicts(store)]
 
 
-def _aside(store: Store, path: Path, why: str, held: str) -> Repair:
+def _aside(store: Store, path: Path, why: str, content: str) -> Repair:
     """Move a file into a folder that nobody reads; one that is gone already is only told of."""
     name = path.relative_to(store.folder)
     if not path.exists():
-        return Repair(str(name), None, why, held)
+        return Repair(str(name), None, why, content)
     place = store.folder / ASIDE / "-".join(name.parts)
     place.parent.mkdir(exist_ok=True)
     path.replace(place)
-    return Repair(str(name), str(place.relative_to(store.folder)), why, held)
+    return Repair(str(name), str(place.relative_to(store.folder)), why, content)
 
 
 def _blobs(store: Store) -> list[Repair]:
@@ -72,8 +72,10 @@ def _blobs(store: Store) -> list[Repair]:
             store.blob(str(name))
         except Damaged as damage:
             lost.append(str(name))
-            held = f"{', '.join(rows['need'].unique().sort())} of {rows.height:,} cases; the next run provides it again"
-            repairs.append(_aside(store, damage.path, damage.why, held))
+            content = (
+                f"{', '.join(rows['need'].unique().sort())} of {rows.height:,} cases; the next run provides it again"
+            )
+            repairs.append(_aside(store, damage.path, damage.why, content))
     if lost:
         store.merge("needs", keep=pl.col("hash").is_null() | ~pl.col("hash").is_in(lost))
     return repairs
@@ -95,19 +97,19 @@ def _verdicts(store: Store) -> list[Repair]:
             folder = store.folder / store.verdict_table(judging)
             info = store.judging_info(judging)
             if info is None:
-                held = f"the options of the judging {judging}; judge by them again"
-                repairs.append(_aside(store, folder / "judging.json", "it cannot be read", held))
+                content = f"the options of the judging {judging}; judge by them again"
+                repairs.append(_aside(store, folder / "judging.json", "it cannot be read", content))
                 continue
             if not info.instar:  # what was wrong with it is known
                 continue
-            held = f"verdicts of the judging {judging}; it is judged anew when it is next looked at"
+            content = f"verdicts of the judging {judging}; it is judged anew when it is next looked at"
             parts = {part.first: part for part in parts_in(folder)}
             paths = {
                 number: parts[number].path if number in parts else folder / f"part {number}"
                 for number in range(*info.parts)
             }
             whys = {number: fault_of(parts[number]) if number in parts else "it is gone" for number in paths}
-            faults = [_aside(store, paths[number], why, held) for number, why in whys.items() if why]
+            faults = [_aside(store, paths[number], why, content) for number, why in whys.items() if why]
             if faults:
                 store.write_judging_info(judging, replace(info, predictions=(), cases=(), instar=""))
             repairs += faults
