@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections import Counter
@@ -214,6 +215,22 @@ def test_an_id_that_is_no_text_names_the_same_case_when_the_run_goes_on(tmp_path
         ("gone", "{}"),
     ]
     assert "lens<U+D800>" in done.described().columns
+
+
+def test_a_dataset_whose_names_are_no_text_is_run_and_goes_on(tmp_path: Path) -> None:
+    write_scenes(tmp_path / "photos", 1)
+    size = {"width": 160, "height": 120}
+    images = [{"id": 1, "file_name": "photos/000.png", **size}, {"id": 2, "file_name": "photos/\ud83d.png", **size}]
+    box = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 1, 50, 50], "area": 2500, "iscrowd": 0}
+    coco = {"images": images, "annotations": [box], "categories": [{"id": 1, "name": "dog\ud83d"}]}
+    (tmp_path / "coco.json").write_text(json.dumps(coco))
+    for rules, fresh in (("gamma(0.5)", 2), ("gamma(0.5)+gamma(2)", 1)):
+        done = run(tmp_path / "coco.json", tmp_path / "run", rules, rectangles)
+        assert done.outcome is not None and done.outcome.fresh == fresh
+    assert done.cases().select("case", "status", "truth_labels").rows() == [
+        ("photos/000.png", "ok", ["dog<U+D83D>"]),
+        ("photos/<U+D83D>.png", "error", []),
+    ]
 
 
 # --- attributes ------------------------------------------------------------------------------------

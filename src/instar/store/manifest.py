@@ -31,9 +31,10 @@ def unsealed(content: bytes) -> object:
     """The values in a sealed file. Raises ValueError where it is no JSON, or says something else than was written."""
     values = json.loads(content.decode("utf-8"))
     checksum = values.pop("checksum", None) if isinstance(values, dict) else None
-    if checksum not in (None, _checksum(storable(json.dumps(values, ensure_ascii=False)))):
+    text = storable(json.dumps(values, ensure_ascii=False))
+    if checksum not in (None, _checksum(text)):
         raise ValueError("its content does not fit its checksum")
-    return values
+    return json.loads(text)  # JSON that somebody else wrote may spell what is no text
 
 
 def _checksum(text: str) -> str:

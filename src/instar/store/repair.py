@@ -72,9 +72,8 @@ def _blobs(store: Store) -> list[Repair]:
             store.blob(str(name))
         except Damaged as damage:
             lost.append(str(name))
-            content = (
-                f"{', '.join(rows['need'].unique().sort())} of {rows.height:,} cases; the next run provides it again"
-            )
+            names = ", ".join(rows["need"].unique().sort())
+            content = f"{names} of {rows.height:,} cases; the next run provides it again"
             repairs.append(_aside(store, damage.path, damage.why, content))
     if lost:
         store.merge("needs", keep=pl.col("hash").is_null() | ~pl.col("hash").is_in(lost))
