@@ -27,7 +27,7 @@ from instar.image import read_image
 from instar.outputs.forecast import Forecast
 from instar.report import draw_pairs, load_pair, write_report
 from instar.scene import Scene, decode_classes
-from instar.store import KEY, Busy, Store, SystemInfo, repair
+from instar.store import KEY, Busy, Manifest, Store, SystemInfo, repair
 from instar.suites import suite
 from instar.viewer.pictures import Pictures
 from tests.engine.test_scenes import on_files, system
@@ -544,16 +544,19 @@ def test_a_killed_import_claims_nothing_and_is_completed_by_giving_it_again(
     run, more = grown(tmp_path)
     before, append, write = Store(run).manifest(), Store.append, Store.write_manifest
 
-    def killed(store: Store, *values: Any) -> None:
-        if store.folder.name == "run" and (moment == "before the manifest") is (len(values) == 1):
+    def appended(store: Store, table: str, frame: pl.DataFrame) -> None:
+        if store.folder == run and table == "predictions" and moment == "before the predictions":
             raise KeyboardInterrupt
-        (write if len(values) == 1 else append)(store, *values)
+        append(store, table, frame)
+
+    def written(store: Store, manifest: Manifest) -> None:
+        if store.folder == run and moment == "before the manifest":
+            raise KeyboardInterrupt
+        write(store, manifest)
 
     with monkeypatch.context() as broken:
-        if moment == "before the manifest":
-            broken.setattr(Store, "write_manifest", killed)
-        else:
-            broken.setattr(Store, "append", lambda store, *values: values[0] != "predictions" or killed(store, *values))
+        broken.setattr(Store, "append", appended)
+        broken.setattr(Store, "write_manifest", written)
         with pytest.raises(KeyboardInterrupt):
             imported(more, run)
     assert Store(run).manifest() == before, "it does not speak of what may not be there"

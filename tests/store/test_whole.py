@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -62,7 +63,7 @@ def test_a_bit_that_changed_is_an_error_that_names_the_file_and_what_to_do(
     store = a_run(tmp_path)
     path = part_of(tmp_path / table)
     flip(path, place)
-    reads = {
+    reads: dict[str, Callable[[], object]] = {
         "predictions": store.predictions,
         "cases": store.cases,
         "apart": lambda: store.read("apart", {}),
@@ -211,11 +212,12 @@ def test_a_folder_that_goes_while_it_is_written_stops_the_writer(tmp_path: Path,
             a_run(tmp_path / "run")
             with Store(tmp_path / "run").lock(), pytest.raises(Busy), Store(tmp_path / "run").lock():
                 pass
-        for write in (
+        writes: list[Callable[[], object]] = [
             lambda: store.append_apart({"x": b""}),
             lambda: store.write_manifest(manifest_of()),
             lambda: store.put_blob("ab", b""),
-        ):
+        ]
+        for write in writes:
             with pytest.raises(Gone, match="moved, deleted or replaced while it was written to"):
                 write()
     assert (tmp_path / "run").exists() is (how == "replaced")
