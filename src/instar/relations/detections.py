@@ -89,7 +89,9 @@ class _Scene:
         expected = _cut(carried, frame)
         share = np.divide(_areas(_cut(seen, frame)), _areas(seen), out=np.zeros(len(seen)), where=_areas(seen) > 0)
         overlap = boxes_iou(expected, _cut(after.boxes.astype(np.float64), frame))
-        same = np.array([[a == b for b in after.labels] for a in before.labels], bool).reshape(overlap.shape)
+        numbered = {label: number for number, label in enumerate(dict.fromkeys(before.labels + after.labels))}
+        classes = [np.array([numbered[label] for label in each.labels], np.int64) for each in (before, after)]
+        same = classes[0][:, None] == classes[1]
         partner = _partners(overlap, same, before.scores >= confidence, after.scores >= confidence)
         return cls(numbers, before, after, confidence, float(options["share"]), share, overlap, same, partner)
 

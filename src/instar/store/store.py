@@ -24,6 +24,7 @@ from instar.store.manifest import FORMAT, JudgingInfo, Manifest
 from instar.store.tables import APART, CASE, NEED, PREDICTION, VERDICT, rows_frame
 from instar.transforms import Change
 
+GROUP_BYTES = 8 << 20
 _PART = re.compile(r"(\d{10})-(\d{10})\.parquet")
 
 
@@ -118,9 +119,10 @@ class Store:
     def _write_part(self, table: str, first: int, last: int, frame: pl.DataFrame | pl.LazyFrame) -> None:
         """A part of a frame; a lazy one is streamed, so that merging needs no more memory than a part."""
         write = frame.sink_parquet if isinstance(frame, pl.LazyFrame) else frame.write_parquet
+        rows = _group_rows(frame)
         place_file(
             self.folder / table / f"{first:010d}-{last:010d}.parquet",
-            lambda temporary: write(temporary, compression="zstd", compression_level=1),
+            lambda temporary: write(temporary, compression="zstd", compression_level=1, row_group_size=rows),
         )
 
     def merge(self, table: str, *, keep: pl.Expr | None = None, at_most: int = 200_000) -> None:
@@ -215,6 +217,12 @@ class Store:
     def apart(kind: str) -> tuple[str, ...]:
         """The columns of a kind's predictions whose content is stored once, by its hash."""
         return (*Change.apart, *output_kind(kind).apart)
+
+    def apart_bytes(self) -> int:
+        """How large a content that is kept apart is on average; they are compressed, and so as large in memory."""
+        parts = [path for _, _, path in self._live("apart")]
+        count = sum(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item() for path in parts)
+        return sum(path.stat().st_size for path in parts) // max(1, count)
 
     def append_apart(self, contents: Mapping[str, bytes]) -> None:
         self.append("apart", pl.DataFrame({"hash": list(contents), "content": list(contents.values())}, schema=APART))
@@ -317,6 +325,13 @@ class Store:
 
     def verdicts(self, judging: str) -> pl.DataFrame:
         return pl.concat([*self.verdict_parts(judging)] or [pl.DataFrame(schema=VERDICT)], how="diagonal")
+
+
+def _group_rows(frame: pl.DataFrame | pl.LazyFrame) -> int:
+    """How many rows a reader decodes at a time: some megabytes, as the first rows tell, so that a few cases of a large
+    part cost no more than themselves."""
+    first = frame.head(100).collect() if isinstance(frame, pl.LazyFrame) else frame
+    return max(64, min(8192, GROUP_BYTES * len(first) // max(1, first.estimated_size())))
 
 
 def _small_runs(parts: list[tuple[int, int, Path]], at_most: int) -> list[list[tuple[int, int, Path]]]:

@@ -13,6 +13,7 @@ import xxhash
 
 from instar.case import Input
 from instar.outputs import Output, output_kind
+from instar.outputs.limits import within_limits
 from instar.spelling import Parameter
 
 Predict = Callable[[Sequence[Any], Sequence[int]], Sequence[object]]
@@ -59,7 +60,7 @@ class System:
         checked: list[Output | Exception] = []
         for answer, input in zip(answers, inputs, strict=True):
             try:
-                checked.append(kind.accept(answer, input))
+                checked.append(within_limits(kind.accept(answer, input)))
             except (TypeError, ValueError) as error:
                 checked.append(error)
         return checked
