@@ -29,8 +29,10 @@ from instar.datasets.objects import Left, Thing, truth_of
 from instar.outputs.caption import Caption
 from instar.outputs.detections import Detections
 from instar.outputs.poses import Poses
+from instar.reading import too_many_pixels
 from instar.skeleton import Skeleton, skeleton, skeletons
 from instar.spelling import Parameter
+from instar.warp import Size
 
 Entry = Mapping[str, Any]
 Floats = npt.NDArray[np.float32]
@@ -46,7 +48,8 @@ _FROM_TIPS = np.r_[0, 4:0:-1, 8:4:-1, 12:8:-1, 16:12:-1, 20:16:-1]
 class _Picture:
     id: str
     path: str
-    size: tuple[int, int]
+    size: Size | None
+    """None where the file says none that an image could have."""
     licence: str = ""
     people: list[Floats] = field(default_factory=list)
     things: list[Thing] = field(default_factory=list)
@@ -87,6 +90,11 @@ def _open(name: str, *, path: str, images: str | None, truth: str, masks: bool, 
     else:
         notes.append("no keypoints, boxes or captions in it: its cases have no truth")
         cases = partial(_with_captions, ordered)  # of which there are none
+    if sizeless := [picture.id for picture in ordered if picture.size is None]:
+        notes.append(
+            f"{counted(len(sizeless), 'picture')} whose width and height are no size of an image, so that no masks can "
+            f"be drawn: {shortened(sizeless)}"
+        )
     crowds = sum(picture.crowds for picture in ordered)
     if crowds:
         notes.append(f"{counted(crowds, 'crowd region')} left out of the truth; attribute crowds counts them")
@@ -127,8 +135,8 @@ def _pictures(content: Entry, path: str) -> dict[object, _Picture]:
     pictures: dict[object, _Picture] = {}
     for number, entry in enumerate(_entries(content, "images", path), 1):
         try:
-            file_name, size = entry["file_name"], (int(entry["width"]), int(entry["height"]))
-            if not isinstance(file_name, str) or not file_name or min(size) < 1:
+            file_name, size = entry["file_name"], _size(entry["width"], entry["height"])
+            if not isinstance(file_name, str) or not file_name:
                 raise ValueError
             key = entry["id"]
             hash(key)
@@ -144,6 +152,15 @@ def _pictures(content: Entry, path: str) -> dict[object, _Picture]:
     if not pictures:
         raise ValueError(f"{path}: its list of images is empty")
     return pictures
+
+
+def _size(width: object, height: object) -> Size | None:
+    """Only masks are drawn by it: an image that has another size than is written here is read all the same."""
+    try:
+        size = int(str(width)), int(str(height))
+    except ValueError:
+        return None
+    return size if min(size) > 0 and not too_many_pixels(*size) else None
 
 
 def _licences(content: Entry) -> dict[int | str, str]:
@@ -234,7 +251,7 @@ def _read_people(
             continue
         try:
             marks = np.array(entry["keypoints"], dtype=np.float32).reshape(-1, 3)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             marks = np.zeros((0, 3), np.float32)
         if marks.shape[0] != len(bones.landmarks):
             left(f"without {len(bones.landmarks)} × (x, y, v) keypoints", entry.get("id", "?"))
@@ -270,15 +287,15 @@ def _read_things(
             x, y, width, height = (float(value) for value in entry["bbox"])
             if not all(abs(value) < FAR for value in (x, y, width, height)) or width < 0 or height < 0:
                 raise ValueError
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             left("whose bbox is not x, y, width, height", entry.get("id", "?"))
             continue
         if not width or not height:
             left("whose bbox has no area", entry.get("id", "?"))
             continue
         try:
-            shape = _shape(entry.get("segmentation"), picture.size) if masks else None
-        except (TypeError, ValueError):
+            shape = _shape(entry.get("segmentation"), picture.size) if masks and picture.size else None
+        except (TypeError, ValueError, OverflowError):
             left("whose segmentation is neither polygons nor runs that fit the image", entry.get("id", "?"))
             continue
         name, label = str(entry.get("id", number)), str(category.get("name", entry["category_id"]))

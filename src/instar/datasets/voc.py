@@ -17,6 +17,7 @@ from instar.datasets.folder import FOLDER
 from instar.datasets.objects import Left, Thing, truth_of, within
 from instar.image import picture_size
 from instar.outputs.detections import Detections
+from instar.reading import file_bytes, file_text
 from instar.spelling import Parameter, nearest
 
 _ANNOTATIONS = "Annotations"
@@ -112,7 +113,7 @@ def _split(root: Path, split: str, pictures: dict[str, _Picture], notes: list[st
             f"{root}: there is no ImageSets/…/{split}.txt for split={split}{nearest(split, lists)}; "
             f"there are {shortened(sorted(lists), 8) or 'no such lists'}, and all"
         )
-    lines = file.read_text("utf-8-sig", errors="replace").splitlines()
+    lines = file_text(file, errors="replace").splitlines()
     words = [nfc(line.split()[0]) for line in lines if line.strip()]
     last = {key.rpartition("/")[2]: key for key in pictures}
     keys = {word: word if word in pictures else last.get(word.rpartition("/")[2]) for word in words}
@@ -144,7 +145,7 @@ def _parsed(data: bytes) -> Element:
 
 def _read(file: Path, picture: _Picture, left: Left, difficult: bool) -> int:
     """Fills in a picture's objects, and returns how many boxes begin before the first pixel."""
-    tree = _parsed(file.read_bytes())
+    tree = _parsed(file_bytes(file))
     size = _size(tree, picture.path)
     things, early = [], 0
     for number, entry in enumerate(tree.iter("object"), 1):

@@ -221,7 +221,7 @@ class Store:
     def apart_bytes(self) -> int:
         """How large a content that is kept apart is on average; they are compressed, and so as large in memory."""
         parts = [path for _, _, path in self._live("apart")]
-        count = sum(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item() for path in parts)
+        count: int = sum(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item() for path in parts)
         return sum(path.stat().st_size for path in parts) // max(1, count)
 
     def append_apart(self, contents: Mapping[str, bytes]) -> None:
@@ -331,7 +331,7 @@ def _group_rows(frame: pl.DataFrame | pl.LazyFrame) -> int:
     """How many rows a reader decodes at a time: some megabytes, as the first rows tell, so that a few cases of a large
     part cost no more than themselves."""
     first = frame.head(100).collect() if isinstance(frame, pl.LazyFrame) else frame
-    return max(64, min(8192, GROUP_BYTES * len(first) // max(1, first.estimated_size())))
+    return max(64, min(8192, GROUP_BYTES * len(first) // max(1, int(first.estimated_size()))))
 
 
 def _small_runs(parts: list[tuple[int, int, Path]], at_most: int) -> list[list[tuple[int, int, Path]]]:
