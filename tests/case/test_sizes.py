@@ -113,7 +113,7 @@ def test_the_header_says_what_the_decoder_makes(ending: str) -> None:
 def test_what_says_no_size_is_not_decoded(start: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cv2, "imdecode", None)
     assert header_of(start).size is None
-    with pytest.raises(Unreadable, match="^a: "):
+    with pytest.raises(Unreadable, match=r"^a: "):
         decode_image(start, "a")
 
 
@@ -134,7 +134,7 @@ def test_a_limit_that_is_no_number_is_an_error_before_the_run(
 ) -> None:
     photos = write_scenes(tmp_path, 1)
     monkeypatch.setenv(MAX_PIXELS, text)
-    with pytest.raises(ValueError, match="INSTAR_MAX_PIXELS is '.*'; it takes a whole number from 1"):
+    with pytest.raises(ValueError, match=r"INSTAR_MAX_PIXELS is '.*'; it takes a whole number from 1"):
         instar.dataset(photos)
 
 
