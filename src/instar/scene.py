@@ -28,6 +28,9 @@ Floats = npt.NDArray[np.float64]
 BACKGROUND = "background"
 """The name of class 0: nothing is known of the cell, or it lies outside the map."""
 
+MOST_CELLS = 1 << 28
+"""Of a class map that is stored in a run."""
+
 _PAST = (31, 90, 210)
 _COLOURS: Mapping[str, tuple[int, int, int]] = {
     BACKGROUND: (238, 238, 238),
@@ -259,9 +262,12 @@ class Track:
 
 
 def decode_classes(data: bytes) -> Classes:
-    """A class map from an encoded image of one channel with eight bits, whose values are class numbers."""
+    """A class map from an encoded image of one channel with eight bits, whose values are class numbers.
+
+    What a run has stored is read whatever the limit on inputs is now, up to one of its own.
+    """
     size = encoded_size(data)
-    if size and (reason := too_many_pixels(*size)):
+    if size and size[0] * size[1] > MOST_CELLS and (reason := too_many_pixels(*size)):
         raise ValueError(reason)
     cells = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED) if size else None
     if cells is None:
@@ -286,6 +292,9 @@ def _class_map(path: str) -> tuple[Classes, str]:
 @lru_cache(maxsize=32)
 def _decoded_map(path: str, *changed: int) -> tuple[Classes, str]:
     data = image_bytes(path)
+    size = encoded_size(data)
+    if size and (reason := too_many_pixels(*size)):
+        raise Unreadable(f"{path}: {reason}")
     try:
         with quiet_opencv:
             classes = decode_classes(data)

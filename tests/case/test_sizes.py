@@ -85,8 +85,15 @@ def test_an_image_that_claims_too_much_is_refused_before_it_is_decoded(
     message = "^bomb: 16,383 × 16,383 pixels; at most 100,000,000 are allowed .*INSTAR_MAX_PIXELS"
     with pytest.raises(Unreadable, match=message):
         decode_image(BOMBS[what], "bomb")
-    with pytest.raises(ValueError, match="at most 100,000,000 are allowed"):
-        decode_classes(BOMBS[what])
+
+
+def test_stored_maps_are_read_whatever_the_limit_is_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run made with a higher limit can be judged without it; what no run stores is refused."""
+    stored = cv2.imencode(".png", np.zeros((9, 9), np.uint8))[1].tobytes()
+    monkeypatch.setenv(MAX_PIXELS, "80")
+    assert decode_classes(stored).shape == (9, 9)
+    with pytest.raises(ValueError, match="40,000 × 40,000 pixels; at most 80 are allowed"):
+        decode_classes(png(40_000))
 
 
 def test_the_smallest_bomb_has_38_bytes() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from instar.outputs.output import Output
+from instar.scene import MOST_CELLS
 
 LIMITS: Mapping[str, int] = {
     "subjects": 3_000,
@@ -14,7 +15,7 @@ LIMITS: Mapping[str, int] = {
     "characters in the caption": 20_000,
     "classes": 50_000,
     "characters in a name": 1_000,
-    "cells in the class map": 1 << 28,
+    "cells in the class map": MOST_CELLS,
     "cells in the probability map": 1 << 24,
     "futures": 2_000,
     "positions in all futures": 1_000_000,

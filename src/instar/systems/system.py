@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import xxhash
@@ -84,6 +85,8 @@ def fingerprint_of(*parts: object) -> str:
 
 
 def hash_file(path: str) -> str:
+    if Path(path).exists() and not Path(path).is_file():
+        raise ValueError(f"{path}: not a regular file")  # a pipe would be waited for
     with open(path, "rb") as file:  # noqa: PTH123  (a path or a package resource's name)
         return hashlib.file_digest(file, xxhash.xxh3_128).hexdigest()
 
