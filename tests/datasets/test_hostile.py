@@ -166,12 +166,14 @@ def test_a_size_in_cocos_json_that_no_image_has(what: str, tmp_path: Path) -> No
     "annotation",
     [
         {"bbox": [0, 0, 10**400, 9]},
+        {"category_id": [1]},
+        {"image_id": {}},
         {"segmentation": [[10**400, 0, 9, 0, 9, 9]]},
         {"segmentation": {"size": [120, 160], "counts": [10**30, 5]}},
         {"segmentation": {"size": [120, 160], "counts": [2**63 - 1, 2**63 - 1, 19_202]}},
         {"segmentation": {"size": [120, 160], "counts": "o" * 200 + "0"}},
     ],
-    ids=["a box", "an outline", "a run", "runs whose sum overflows", "compressed runs"],
+    ids=["a box", "a class", "an image", "an outline", "a run", "runs whose sum overflows", "compressed runs"],
 )
 def test_absurd_numbers_of_an_annotation_are_left_out_with_the_reason(
     annotation: dict[str, object], tmp_path: Path
@@ -179,6 +181,27 @@ def test_absurd_numbers_of_an_annotation_are_left_out_with_the_reason(
     opened = coco(tmp_path, (160, 120), **annotation)
     assert [len(case.truth) for case in opened.cases()] == [0, 0]  # type: ignore[arg-type]
     assert any("2 annotations left out" in note for note in opened.notes)
+
+
+def test_boxes_of_voc_that_no_image_holds_are_left_out(tmp_path: Path) -> None:
+    """As 32-bit numbers they would be infinite, and end the run at the first case that has one."""
+    root = voc(tmp_path)
+    file = root / "Annotations" / "000.xml"
+    vast = file.read_text().replace("<xmax>9<", "<xmax>1e300<").replace("<width>160<", "<width>1e301<")
+    file.write_text(vast)
+    opened = dataset(root)
+    assert [len(case.truth) for case in opened.cases()] == [0, 1]  # type: ignore[arg-type]
+    assert any("whose bndbox is not xmin, ymin, xmax, ymax" in note for note in opened.notes)
+
+
+def test_landmarks_that_no_image_holds_are_absent(tmp_path: Path) -> None:
+    """A crop around them would have corners that no table holds."""
+    write_scenes(tmp_path, 1)
+    marks = [[20.0 + n, 20.0 + n, 1] for n in range(20)] + [[1e30, 1e30, 1]]
+    (tmp_path / "000.json").write_text(json.dumps({"hand_pts": marks, "is_left": 1}))
+    os.mkfifo(tmp_path / "pipe.json")
+    (case,) = dataset(f'panoptic("{tmp_path}", crop=2.2)').cases()
+    assert read_input(case)[0].size == (42, 42)
 
 
 def test_masks_that_no_memory_holds_are_not_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

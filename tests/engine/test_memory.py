@@ -113,6 +113,18 @@ def test_a_thousand_boxes_are_compared_without_a_gigabyte() -> None:
     assert peak < 6 * overlap.nbytes
 
 
+def test_crowds_of_objects_are_matched_where_they_count(tmp_path: Path) -> None:
+    """A detector may say all that it thought of, with its scores; thousands that it is sure of are not matched."""
+    boxes = np.tile([0, 0, 9, 9], (4_000, 1)) + np.arange(4_000)[:, None]
+    first_counts = np.where(np.arange(4_000) == 0, 0.9, 0.01)
+    sure, unsure = (Detections.from_xyxy(boxes, ["dust"] * 4_000, scores) for scores in (np.ones(4_000), first_counts))
+    store = stored_run(tmp_path, [[unsure, unsure], [sure, sure]])
+    judge(store)
+    verdicts = store.verdicts("default").sort("case")
+    assert verdicts["severity"].to_list() == [0.0, None]
+    assert verdicts["reason"][1] == "4,000 and 4,000 objects that count are too many to match"
+
+
 def test_objects_of_many_classes_are_judged(tmp_path: Path) -> None:
     """Classes are compared by number: names that are equal but for a NUL at the end stay different."""
     boxes = [[0, 0, 10, 10], [20, 20, 40, 40]]

@@ -22,7 +22,7 @@ from tests.toys import rectangles, write_scenes
 BOX = [0, 0, 1, 1]
 ABSURD: dict[str, Callable[[], Output]] = {
     "200,000 subjects": lambda: Poses.from_array(np.zeros((200_000, 17, 2), np.float32), skeleton="coco-17"),
-    "3,001 objects": lambda: Detections.from_xyxy([BOX] * 3_001, ["dog"] * 3_001),
+    "30,001 objects": lambda: Detections.from_xyxy([BOX] * 30_001, ["dog"] * 30_001),
     "1,001 characters in a name": lambda: Detections.from_xyxy([BOX], ["d" * 1_001]),
     "1,000,000 characters in the caption": lambda: Caption.from_text("a" * 1_000_000),
     "50,001 classes": lambda: Labels.from_scores([str(n) for n in range(50_001)]),
@@ -43,7 +43,7 @@ def test_what_nobody_can_mean_is_refused_with_the_limit(what: str) -> None:
 
 LARGE: dict[str, Callable[[], Output]] = {
     "a stadium of faces": lambda: Poses.from_array(np.zeros((500, 478, 2), np.float32), skeleton="face-mesh-478"),
-    "a detector without a floor": lambda: Detections.from_xyxy([BOX] * 1_000, ["dog"] * 1_000),
+    "a detector without a floor": lambda: Detections.from_xyxy([BOX] * 25_200, ["dog"] * 25_200, np.zeros(25_200)),
     "every class of ImageNet-21k": lambda: Labels.from_scores([f"n{n}" for n in range(21_841)]),
     "a class for every pixel": lambda: Segmentation.from_classes(np.zeros((1500, 2000), np.uint8), ["road"]),
     "a talkative captioner": lambda: Caption.from_text("a dog on a bench " * 500),
@@ -70,7 +70,7 @@ def test_one_absurd_answer_costs_its_own_row_and_no_more(tmp_path: Path) -> None
     rows = one.predictions()
     refused = rows.filter(rows["status"] != "ok")
     assert 0 < refused.height < rows.height
-    assert all("has 200,000 objects, and at most 3,000 are allowed" in text for text in refused["message"])
+    assert all("has 200,000 objects, and at most 30,000 are allowed" in text for text in refused["message"])
     assert one.verdicts().height >= 3  # judged: every pair has a verdict, or the reason why it has none
 
 

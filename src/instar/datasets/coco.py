@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from instar.case import Case
 from instar.datasets.dataset import (
+    FAR,
     PATH,
     Dataset,
     DatasetFamily,
@@ -37,9 +38,6 @@ from instar.warp import Size
 Entry = Mapping[str, Any]
 Floats = npt.NDArray[np.float32]
 
-FAR = 1e9
-"""No pixel is so far away, whatever a file says."""
-
 _FROM_TIPS = np.r_[0, 4:0:-1, 8:4:-1, 12:8:-1, 16:12:-1, 20:16:-1]
 """The Rendered Handpose Dataset lists each finger from its tip; so do COCO-style files of it, whatever its names."""
 
@@ -60,7 +58,7 @@ class _Picture:
 
 def _open(name: str, *, path: str, images: str | None, truth: str, masks: bool, skeleton: str | None) -> Dataset:
     content = _content(Path(path))
-    categories = {each.get("id"): each for each in _entries(content, "categories", path)}
+    categories = {_key(each.get("id")): each for each in _entries(content, "categories", path)}
     annotations = _entries(content, "annotations", path)
     kind = truth if truth != "auto" else _kind(categories, annotations)
     pictures = _pictures(content, path)
@@ -163,6 +161,11 @@ def _size(width: object, height: object) -> Size | None:
     return size if min(size) > 0 and not too_many_pixels(*size) else None
 
 
+def _key(value: object) -> float | str | None:
+    """A number or a text that entries are called by; None for anything else."""
+    return value if isinstance(value, int | float | str) else None
+
+
 def _licences(content: Entry) -> dict[int | str, str]:
     """Names and addresses of licences, by the number that images have; what is not told is left out."""
     listed = content.get("licenses")
@@ -209,8 +212,7 @@ def _bones(categories: Mapping[object, Entry], annotations: list[Entry], name: s
 
 
 def _picture_of(entry: Entry, pictures: dict[object, _Picture], left: Left) -> _Picture | None:
-    key = entry.get("image_id")
-    picture = pictures.get(key) if isinstance(key, int | str) else None
+    picture = pictures.get(_key(entry.get("image_id")))
     if picture is None:
         left("of images that are not listed", entry.get("id", "?"))
     elif entry.get("iscrowd"):
@@ -221,7 +223,7 @@ def _picture_of(entry: Entry, pictures: dict[object, _Picture], left: Left) -> _
 
 def _read_captions(annotations: list[Entry], pictures: Mapping[object, _Picture], left: Left) -> None:
     for entry in annotations:
-        picture, text = pictures.get(entry.get("image_id")), entry.get("caption")
+        picture, text = pictures.get(_key(entry.get("image_id"))), entry.get("caption")
         if picture is None:
             left("of a picture that is not listed", entry.get("id", "?"))
         elif not isinstance(text, str) or not text.strip():
@@ -259,7 +261,7 @@ def _read_people(
             continue
         if order is not None:
             marks = marks[order]
-        marks[~(marks[:, 2] > 0) | ~np.isfinite(marks).all(1)] = np.nan
+        marks[~(marks[:, 2] > 0) | ~(np.abs(marks) < FAR).all(1)] = np.nan
         if np.isnan(marks[:, 0]).all():
             picture.unmarked += 1
             continue
@@ -279,7 +281,7 @@ def _read_things(
         picture = _picture_of(entry, pictures, left)
         if picture is None:
             continue
-        category = categories.get(entry.get("category_id"))
+        category = categories.get(_key(entry.get("category_id")))
         if category is None:
             left("of categories that are not listed", entry.get("id", "?"))
             continue

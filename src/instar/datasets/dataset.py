@@ -72,6 +72,8 @@ class DatasetFamily:
     recognises: Callable[[Place], bool] = field(default=lambda place: False)
 
 
+FAR = 1e9
+"""No pixel is so far away, whatever a file says."""
 PATH = Parameter("path", "text", help="where it lies")
 
 
@@ -132,9 +134,9 @@ def utf8_text(path: str | Path, what: str) -> str:
 
 def json_of(file: Path) -> Any:
     """What a JSON file says; a damaged one raises ValueError."""
-    existing(file, "file", Path.is_file)
+    content = file_bytes(existing(file, "file"))
     try:
-        return json.loads(file_bytes(file))
+        return json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{file}: not JSON, or damaged ({error})") from None
 

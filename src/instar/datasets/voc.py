@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, counted, existing, missing, nfc, shortened
+from instar.datasets.dataset import FAR, PATH, Dataset, DatasetFamily, counted, existing, missing, nfc, shortened
 from instar.datasets.folder import FOLDER
 from instar.datasets.objects import Left, Thing, truth_of, within
 from instar.image import picture_size
@@ -153,7 +153,7 @@ def _read(file: Path, picture: _Picture, left: Left, difficult: bool) -> int:
         label = (entry.findtext("name") or "").strip()
         try:
             x0, y0, x1, y1 = (float(entry.findtext(f"bndbox/{edge}") or "") for edge in _EDGES)
-            if not all(map(math.isfinite, (x0, y0, x1, y1))):
+            if not all(abs(edge) < FAR for edge in (x0, y0, x1, y1)):
                 raise ValueError
         except ValueError:
             left("whose bndbox is not xmin, ymin, xmax, ymax", place)
@@ -178,7 +178,7 @@ def _read(file: Path, picture: _Picture, left: Left, difficult: bool) -> int:
 def _size(tree: Element, path: str) -> tuple[float, float]:
     try:
         width, height = (float(tree.findtext(f"size/{side}") or "") for side in ("width", "height"))
-        if min(width, height) >= 1:
+        if min(width, height) >= 1 and max(width, height) < FAR:
             return width, height
     except ValueError:
         pass

@@ -10,7 +10,7 @@ from instar.scene import MOST_CELLS
 LIMITS: Mapping[str, int] = {
     "subjects": 3_000,
     "landmarks of all subjects": 1_000_000,
-    "objects": 3_000,
+    "objects": 30_000,
     "pixels in all masks": 1 << 31,
     "characters in the caption": 20_000,
     "classes": 50_000,

@@ -24,6 +24,8 @@ MEASURES = {
     "follow_up_score": pl.Float64,
 }
 # fmt: on
+MOST_PAIRS = 9_000_000
+"""Of objects that count in two answers, each with each: a few hundred megabytes, and seconds."""
 SAME_PLACE = 0.5
 """The least overlap of what is taken for one object under two classes, or for one object found twice."""
 
@@ -41,6 +43,9 @@ def detections(evidence: Evidence) -> pl.DataFrame:
         source = sources[row["source"]]
         source_objects = Detections.from_row(source, evidence.header)
         follow_up_objects = Detections.from_row(row, evidence.header)
+        if reason := _too_many(source_objects, follow_up_objects, evidence.options):
+            rows.append({"row": number, **_BLANK, "target": "whole", "severity": None, "reason": reason})
+            continue
         scene = _Scene.of(source, row, source_objects, follow_up_objects, evidence.options)
         verdicts = scene.object_verdicts() + scene.whole_verdicts()
         rows += [{"row": number, **verdict} for verdict in verdicts or [_peace(source_objects, follow_up_objects)]]
@@ -52,6 +57,15 @@ def detections(evidence: Evidence) -> pl.DataFrame:
             reason=pl.when(empty).then(None).otherwise(pl.col("reason")),
         )
     return judged
+
+
+def _too_many(source: Detections, follow_up: Detections, options: Row) -> str:
+    """Why two answers cannot be compared; empty where they can."""
+    least = float(options["confidence"]) - float(options["margin"])
+    counts = [int((each.scores >= least).sum()) for each in (source, follow_up)]
+    if counts[0] * counts[1] <= MOST_PAIRS:
+        return ""
+    return f"{counts[0]:,} and {counts[1]:,} objects that count are too many to match"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
