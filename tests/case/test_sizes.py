@@ -103,14 +103,11 @@ def test_the_smallest_bomb_has_38_bytes() -> None:
 ENDINGS = (".jpg", ".png", ".webp", ".bmp", ".tiff", ".ppm", ".pgm", ".pbm", ".jp2", ".ras", ".pam", ".gif", ".avif")
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", [ending for ending in ENDINGS if cv2.haveImageWriter(f"a{ending}")])
 def test_the_header_says_what_the_decoder_makes(ending: str) -> None:
     """Of every kind of image that is written here, the size is known before it is decoded."""
     pixels = np.random.default_rng(0).integers(0, 255, (48, 64, 3), np.uint8)
-    try:
-        done, data = cv2.imencode(ending, pixels[..., :1] if ending in (".pgm", ".pbm") else pixels)
-    except cv2.error:
-        pytest.skip(f"this OpenCV writes no {ending}")
+    done, data = cv2.imencode(ending, pixels[..., :1] if ending in (".pgm", ".pbm") else pixels)
     assert done
     assert encoded_size(data.tobytes()) == (64, 48)
     assert decode_image(data.tobytes(), "a").size == (64, 48)
@@ -211,10 +208,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
 
 
 def test_a_file_of_unknown_length_is_read_to_its_end() -> None:
-    status = Path("/proc/self/status")
-    if not status.exists():
-        pytest.skip("this system has no /proc")
-    assert "Pid:" in file_text(status)  # its length is 0
+    assert "Pid:" in file_text("/proc/self/status")  # whose length is 0
 
 
 def test_the_beginning_of_a_file_is_enough_for_some(tmp_path: Path) -> None:

@@ -76,7 +76,9 @@ PIPES: dict[str, tuple[Callable[[Path], Path], str, str]] = {
 
 @pytest.mark.parametrize("kind", ["pipe", "socket", "folder"])
 @pytest.mark.parametrize("what", PIPES)
-def test_what_is_no_file_costs_no_more_than_itself(what: str, kind: str, tmp_path: Path) -> None:
+def test_what_is_no_file_costs_no_more_than_itself(
+    what: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make, name, spelling = PIPES[what]
     root = make(tmp_path / "set")
     place = root / name
@@ -86,10 +88,9 @@ def test_what_is_no_file_costs_no_more_than_itself(what: str, kind: str, tmp_pat
     elif kind == "folder":
         place.mkdir()
     else:
-        if len(str(place)) > 100:
-            pytest.skip("the path is too long for a socket")
+        monkeypatch.chdir(place.parent)  # the whole path is too long for a socket
         with socket.socket(socket.AF_UNIX) as end:
-            end.bind(str(place))
+            end.bind(place.name)
     opened = dataset(spelling.format(root))
     reasons = []
     for case in opened.cases():

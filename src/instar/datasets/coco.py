@@ -161,7 +161,7 @@ def _size(width: object, height: object) -> Size | None:
     return size if min(size) > 0 and not too_many_pixels(*size) else None
 
 
-def _key(value: object) -> float | str | None:
+def _key(value: object) -> object:
     """A number or a text that entries are called by; None for anything else."""
     return value if isinstance(value, int | float | str) else None
 
