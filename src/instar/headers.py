@@ -27,12 +27,7 @@ def header_of(data: bytes) -> Header:
         if begins.match(data):
             try:
                 return read(data)
-            except (
-                struct.error,
-                IndexError,
-                ValueError,
-                OverflowError,
-            ):  # it ends, or is damaged, before it says its size
+            except (struct.error, IndexError, ValueError, OverflowError):  # before it says its size
                 return Header(lack="its header is damaged")
     return Header()
 
