@@ -144,3 +144,21 @@ def test_the_registry_names_every_suite_and_relation_once() -> None:
     for group in ("suites", "relations", "panels", "systems"):
         brought = [name for task in tasks().values() for name in getattr(task, group)]
         assert len(brought) == len(set(brought)) and set(brought) <= set(names(group))
+
+
+def test_datasets_read_files_through_the_one_reader() -> None:
+    """It refuses what is no regular file, or too large; a bare `open` waits for a pipe for ever."""
+    families = {"FOLDER", "COCO", "family"}  # which open datasets, not files
+    calls = [
+        (path, node.lineno, ast.unparse(node.func).split("."))
+        for path, tree in parsed().items()
+        if path.parts[0] == "datasets" or path.name in ("image.py", "scene.py", "video.py")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+    ]
+    wrong = [
+        f"{path}:{line}: {'.'.join(names)}"
+        for path, line, names in calls
+        if names[-1] in ("open", "read_bytes", "read_text") and names[0] not in families
+    ]
+    assert not wrong, "\n".join(wrong)

@@ -11,6 +11,7 @@ import polars as pl
 
 from instar.case import Case
 from instar.datasets.dataset import Dataset, DatasetFamily, counted, existing, nfc, shortened
+from instar.reading import Unreadable, file_bytes
 from instar.spelling import Parameter
 
 _ATTRIBUTES = Parameter(
@@ -51,8 +52,8 @@ def _rows(file: Path) -> Rows:
     """By case; what is empty is left out. A column is of numbers or of truth values where all its lines are."""
     existing(file, "table of attributes", Path.is_file)
     try:
-        table = pl.read_csv(file, schema_overrides={"case": pl.String}, infer_schema_length=None)
-    except (pl.exceptions.PolarsError, OSError) as error:
+        table = pl.read_csv(file_bytes(file), schema_overrides={"case": pl.String}, infer_schema_length=None)
+    except (pl.exceptions.PolarsError, Unreadable) as error:
         raise ValueError(f"{file}: not a table in CSV ({str(error).splitlines()[0][:200]})") from None
     if len(table.columns) > _MOST_COLUMNS:
         raise ValueError(

@@ -12,8 +12,8 @@ from instar.case import blank_input
 from instar.engine.plan import SOURCE
 from instar.exchange.inputs import KnownInputs
 from instar.exchange.raw import CHUNK, RawRows, spelled_key
-from instar.image import MOST_PIXELS
 from instar.outputs import output_kind
+from instar.reading import too_many_pixels
 from instar.store import KEY, Schema, Store, rows_frame
 from instar.transforms import Change, NotApplicable, transformation
 from instar.warp import Size
@@ -148,9 +148,8 @@ def _change_of(name: str, size: Size, takes: str) -> Change | str:
         return Change.none(size)
     if wanted.needs or wanted.random:
         return f"it needs {' and '.join(sorted(wanted.needs))}" if wanted.needs else "it is random"
-    width, height = size
-    if width * height > MOST_PIXELS:
-        return f"{width:,} × {height:,} pixels are too many to try it on"
+    if reason := too_many_pixels(*size):
+        return f"the input has {reason}"
     try:
         return wanted(blank_input(takes, size))[1]
     except NotApplicable as error:

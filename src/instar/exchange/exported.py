@@ -20,6 +20,7 @@ import xxhash
 
 from instar.engine.plan import Key
 from instar.files import place_file
+from instar.reading import image_bytes
 from instar.scene import decode_classes
 from instar.store import DatasetInfo, ProviderInfo, Row
 from instar.store.manifest import Header
@@ -198,7 +199,7 @@ def safe_name(name: str) -> str:
 def _read_mask(path: Path) -> npt.NDArray[np.bool_]:
     """The changed cells."""
     try:
-        return decode_classes(path.read_bytes()) > 0
+        return decode_classes(image_bytes(path)) > 0
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: {error}; export again") from None
 

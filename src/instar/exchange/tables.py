@@ -15,6 +15,7 @@ import xxhash
 from instar.engine.plan import SOURCE
 from instar.json_values import as_number, as_numbers, as_text, as_texts, as_whole, depth, one_of, short
 from instar.outputs import Output, json_columns, output_kind, output_kinds
+from instar.outputs.limits import TooMuch, within_limits
 from instar.pool import plain_label
 from instar.spelling import nearest
 from instar.store import KEY, Row
@@ -285,7 +286,11 @@ class Reader:
             if lacking:
                 raise ValueError(_lacking_text(lacking, prefix))
             frame = (values["width"], values["height"]) if not prefix and {"width", "height"} <= values.keys() else None
-            row["output"] = self._of_the_run(output_kind(self.kind).from_json(fields, frame))
+            output = output_kind(self.kind).from_json(fields, frame)
+            try:
+                row["output"] = self._of_the_run(within_limits(output))
+            except TooMuch as error:
+                return {**row, "status": "error", "message": str(error)}
         elif not lacking and any(fields[field] not in ("", None) for field in needed):
             raise ValueError(f"its {prefix}status is {status}, and it has an output too")
         return row

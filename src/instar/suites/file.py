@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from instar.outputs import output_kinds
+from instar.reading import Unreadable, file_text
 from instar.relations import Rule, relations, rule
 from instar.spelling import Parameter, nearest
 from instar.suites.suite import Suite, joined
@@ -43,9 +44,9 @@ def read_suite(path: Path, find: Callable[[str], Suite]) -> Suite:
 
 def _loaded(path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(path.read_text("utf-8-sig"))
-    except OSError as error:
-        raise FileNotFoundError(f"suite {path}: {error.strerror or error}") from None
+        return tomllib.loads(file_text(path))
+    except Unreadable as error:
+        raise FileNotFoundError(f"suite {error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"suite {path}: not valid TOML: {error}") from None
 

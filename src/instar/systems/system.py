@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import xxhash
 
 from instar.case import Input
 from instar.outputs import Output, output_kind
+from instar.outputs.limits import within_limits
 from instar.spelling import Parameter
 
 Predict = Callable[[Sequence[Any], Sequence[int]], Sequence[object]]
@@ -59,7 +61,7 @@ class System:
         checked: list[Output | Exception] = []
         for answer, input in zip(answers, inputs, strict=True):
             try:
-                checked.append(kind.accept(answer, input))
+                checked.append(within_limits(kind.accept(answer, input)))
             except (TypeError, ValueError) as error:
                 checked.append(error)
         return checked
@@ -83,6 +85,8 @@ def fingerprint_of(*parts: object) -> str:
 
 
 def hash_file(path: str) -> str:
+    if Path(path).exists() and not Path(path).is_file():
+        raise ValueError(f"{path}: not a regular file")  # a pipe would be waited for
     with open(path, "rb") as file:  # noqa: PTH123  (a path or a package resource's name)
         return hashlib.file_digest(file, xxhash.xxh3_128).hexdigest()
 

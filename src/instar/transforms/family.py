@@ -12,6 +12,7 @@ import xxhash
 
 from instar.case import Input
 from instar.image import Image
+from instar.reading import too_many_pixels
 from instar.spelling import REQUIRED, Call, Kind, Parameter, Value, bind, spell
 from instar.transforms.change import Change
 from instar.warp import Resampling, Warp
@@ -63,6 +64,8 @@ class TransformationFamily:
             raise NotApplicable(f"{self.name} needs {' and '.join(missing)}, which this case does not have")
         if self.form == "spatial":
             warp: Warp = self.function(source.size, **values)
+            if reason := too_many_pixels(*warp.target):  # said before the memory for them is taken
+                raise NotApplicable(f"the follow-up would have {reason}")
             return _kept(source.warped(warp, self.resampling)), Change(warp)
         if self.form == "photometric":
             assert isinstance(source, Image)

@@ -11,6 +11,7 @@ import typer
 
 from instar.cli.options import DatasetArgument, Json, Judging, RunArgument, SystemArgument, Threshold
 from instar.cli.printing import new_console, print_json
+from instar.reading import file_text
 
 if TYPE_CHECKING:
     from instar.tasks.object_relevance.repair import Chosen
@@ -202,7 +203,7 @@ def repair(
 
 
 def _names(classes: Path | None) -> list[str] | None:
-    return None if classes is None else classes.read_text("utf-8-sig").strip().splitlines()
+    return None if classes is None else file_text(classes).strip().splitlines()
 
 
 def _print_mutants(chosen: Chosen, end: str) -> None:
