@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -39,8 +39,9 @@ from instar.engine.messages import (
     WorkerInfo,
 )
 from instar.engine.plan import Key
+from instar.engine.versions import Changed, SystemFailed, refuse_changed, refuse_other
 from instar.engine.worker import Worker
-from instar.store import KEY, ProviderInfo, SystemInfo
+from instar.store import KEY
 from instar.systems import AnotherVersion
 from instar.systems.child import end_guarded, ending, guarded, last_words, scratch
 from instar.transforms import NotApplicable
@@ -60,21 +61,6 @@ QUEUED_SECONDS = 0.5  # a worker has its next cases at hand while the coordinato
 QUEUED_MOST = 64
 END_SECONDS = 5.0
 """How long workers may take to close their systems when all is done; a program has two seconds of it."""
-
-
-class SystemFailed(RuntimeError):
-    """The system under test (or a provider) could not be loaded."""
-
-
-class Changed(SystemFailed):
-    """The system (or a provider) became another version while the run was under way. What it was before is stored."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(
-            f"{what}. Answers of two versions do not belong in one run, and none of the new version's were stored: "
-            "put the earlier version back and start again, which goes on with what is missing, or give another folder "
-            "(`out`)"
-        )
 
 
 class Interrupted(Exception):
@@ -226,29 +212,6 @@ def _garbled(garbage: Garbage) -> str:
         f"said {garbage} where Instar hears its answers; the system writes to, or closes, descriptors of the process "
         "that are not its own"
     )
-
-
-def refuse_other(first: WorkerInfo, other: WorkerInfo) -> None:
-    """Raise Changed where a worker loaded something else than the first one of the run."""
-    refuse_changed(first.system.name, first.files, other.files)
-    pairs: list[tuple[SystemInfo | ProviderInfo, SystemInfo | ProviderInfo]] = [(first.system, other.system)]
-    pairs += [(who, other.providers[need]) for need, who in first.providers.items()]
-    for before, now in pairs:
-        if before != now:
-            raise Changed(
-                f"{before.name} is not what the run was begun with (fingerprint {before.fingerprint}, now "
-                f"{now.fingerprint}): a worker that was started later loaded another configuration or version of it"
-            )
-
-
-def refuse_changed(name: str, before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Raise Changed where a file that two workers loaded was not the same for both."""
-    for path, digest in now.items():
-        if before.get(path, digest) != digest:
-            raise Changed(
-                f"{path} changed while the run was under way: a worker that was started later loaded {name} with "
-                "another content of it than the first one"
-            )
 
 
 def execute(
@@ -428,7 +391,8 @@ class _Coordinator:
     def _note(self, process: _Process, message: Message) -> None:
         name = self.info.system.name
         if isinstance(message, Failed):
-            raise Changed(f"{name}: {message.reason}") if message.changed else SystemFailed(message.reason)
+            failed = SystemFailed(f"{name} loaded in one worker, but not in another: {message.reason}")
+            raise Changed(f"{name}: {message.reason}") if message.changed else failed
         if isinstance(message, Ready):
             refuse_other(self.info, message.info)
             process.ready, process.batch, self.load_failures = True, message.info.batch, 0

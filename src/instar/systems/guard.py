@@ -139,7 +139,7 @@ def _reaped(program: int) -> int | None:
 def _killed(program: int, status: int | None) -> int:
     """Kill what is there until nothing is left; how the program ended."""
     deadline = time.monotonic() + PATIENCE
-    while alive := _descendants() if LINUX else [program] * (status is None):
+    while alive := _descendants() or [program] * (status is None):
         for pid in alive:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -154,7 +154,9 @@ def _killed(program: int, status: int | None) -> int:
 
 
 def _descendants() -> list[int]:
-    """Everything below this process that is not dead yet."""
+    """Everything below this process, as far as the system says it."""
+    if not os.path.isdir("/proc/self"):  # noqa: PTH112
+        return []
     parents = {}
     for name in os.listdir("/proc"):  # noqa: PTH208  (pathlib takes longer to import than all of this takes)
         if name.isdigit():

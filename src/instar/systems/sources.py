@@ -7,6 +7,7 @@ length Python takes an old `.pyc`. What the file holds now is then not what answ
 
 from __future__ import annotations
 
+import os
 import site
 import sys
 import sysconfig
@@ -68,17 +69,16 @@ def imports_noted() -> Iterator[None]:
 
 
 @cache
-def _installed() -> tuple[Path, ...]:
+def _installed() -> tuple[str, ...]:
     """Where Python, installed packages and Instar are. To compile them each time would take long."""
     places = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     places += [*site.getsitepackages(), site.getusersitepackages(), str(Path(__file__).parents[1])]
-    return tuple(Path(place).resolve() for place in places)
+    return tuple(f"{path}{os.sep}" for place in places for path in (place, os.path.realpath(place)))
 
 
 def _is_own(path: str) -> bool:
     """Whether a module is the user's own: neither Python's, nor installed, nor Instar's."""
-    whole = Path(path).resolve()
-    return not any(whole.is_relative_to(place) for place in _installed())
+    return not path.startswith(_installed()) and not os.path.realpath(path).startswith(_installed())
 
 
 def _hash(content: bytes) -> str:
@@ -93,11 +93,12 @@ def code_hashes(function: object, module_name: str) -> list[str]:
     inner = unwrap(inner) if callable(inner) else inner
     code = getattr(inner, "__code__", None)
     names = dict.fromkeys((module_name, str(getattr(inner, "__module__", None) or "")))
-    modules = [module for name in names if (module := sys.modules.get(name)) is not None]
-    return list(dict.fromkeys(_module_hash(module, code) for module in modules))
+    modules = [sys.modules[name] for name in names if name in sys.modules]
+    hashes = [_module_hash(module, code) for module in modules] or [_module_hash(None, code)]
+    return list(dict.fromkeys(hashes))
 
 
-def _module_hash(module: ModuleType, code: CodeType | None) -> str:
+def _module_hash(module: ModuleType | None, code: CodeType | None) -> str:
     """That of its file as it was imported; of the code itself where there is no file, or the file is another by now."""
     loader = getattr(getattr(module, "__spec__", None), "loader", None)
     if isinstance(loader, _Loader):

@@ -38,8 +38,10 @@ def end_copy(owner: int) -> None:
     It would go on with our work, and answer everything a second time.
     """
     if os.getpid() != owner:
-        os.write(2, b"Instar ended a process that the system forked: it came back from the system instead of exiting\n")
-        os._exit(1)
+        try:
+            os.write(2, b"Instar ended a process that the system forked: it came back instead of exiting\n")
+        finally:  # also where nobody can hear it any more
+            os._exit(1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
