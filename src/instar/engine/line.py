@@ -17,8 +17,8 @@ from instar.systems.system import end_copy
 _HEADER = struct.Struct("<4sQQ")
 _MARK = b"ins1"
 _MOST_BYTES = 4 << 30
-_SMALL = 1 << 14
-"""Up to here one copy costs less than one more call of the system."""
+_SMALL = 1 << 18
+"""Up to here one copy costs less than waking the other side for a header alone."""
 
 
 class Garbage(ValueError):
