@@ -1,7 +1,7 @@
 """Who predicts what, where, and what is left to do; and how verdicts come of it."""
 
 from instar.engine.cases import case_row, read_case
-from instar.engine.coordinator import SystemFailed, default_workers
+from instar.engine.coordinator import default_workers
 from instar.engine.follow_up import NoFollowUp, make_follow_up
 from instar.engine.judge import check_options, chunks, evidence, judge
 from instar.engine.judging import DEFAULT, Judging, judging_id, stored_judging
@@ -12,6 +12,7 @@ from instar.engine.order import Order
 from instar.engine.plan import SOURCE, Key, Plan, bound_rules, make_plan
 from instar.engine.predict import Estimate, estimate, predict
 from instar.engine.progress import Outcome, Progress
+from instar.engine.versions import SystemFailed
 from instar.engine.zones import with_right_zones
 
 # fmt: off

@@ -109,7 +109,9 @@ def _refuse_other(folder: Path, manifest: Manifest, info: WorkerInfo, suite: Sui
     for need, who in info.providers.items():
         before = manifest.providers.get(need)
         if before is not None and before.fingerprint != who.fingerprint:
-            raise Conflict(f"{folder} has its {need} from {before.name}, not from {who.name}; {go_on}.")
+            other = who.name if before.name != who.name else f"what is there now (fingerprint {who.fingerprint})"
+            earlier = before.name if before.name != who.name else f"{before.name} (fingerprint {before.fingerprint})"
+            raise Conflict(f"{folder} has its {need} from {earlier}, not from {other}; {go_on}.")
     if dict(suite.options) != manifest.options and suite.options:
         raise Conflict(
             f"{folder} is judged with {manifest.options or 'the defaults'}, suite {suite.name} "

@@ -64,7 +64,16 @@ def predict(
         keeper = Keeper(store, manifest, plan, dataset, limit, on_progress)
         interrupted = False
         try:
-            execute(keeper.tasks(), keeper, setup=setup, workers=workers, timeout=timeout, ready=processes, here=here)
+            execute(
+                keeper.tasks(),
+                keeper,
+                setup=setup,
+                workers=workers,
+                timeout=timeout,
+                info=info,
+                ready=processes,
+                here=here,
+            )
         except Interrupted:
             interrupted = True
         finally:
@@ -123,7 +132,7 @@ def estimate(
         begun = time.perf_counter()
         order = Order(plan, info.system.kind)
         tasks = (CaseTask(case, order(case.id), 0) for case in chosen)
-        execute(tasks, statuses, setup=setup, workers=1, timeout=timeout, ready=[first])
+        execute(tasks, statuses, setup=setup, workers=1, timeout=timeout, info=info, ready=[first])
         spent = time.perf_counter() - begun
     rows = len(cases) * len(keys)
     timed = sum(count for status, count in statuses.counts.items() if status != "unreadable")
