@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,6 @@ from instar.case import Case
 from instar.engine import provider
 from instar.engine.needs import with_source
 from instar.outputs.poses import Poses
-from instar.store import Store
 
 HAND = Poses.from_array(np.zeros((1, 21, 2)), skeleton="hand-21")
 
@@ -37,10 +34,10 @@ def test_the_source_stands_in_for_what_is_not_annotated(kind: str, truth: Poses 
     assert ("source" in with_source(needs, Case("a", path="a.png", truth=truth), kind)) is stands_in
 
 
-def test_a_relation_about_the_systems_own_objects_takes_no_detector(tmp_path: Path) -> None:
-    suite, store = instar.suite("object-relevance"), Store(tmp_path / "run")
+def test_a_relation_about_the_systems_own_objects_takes_no_detector() -> None:
+    suite = instar.suite("object-relevance")
     with pytest.raises(
         ValueError, match=r"presence is about annotated objects or what the system itself .*leave out `objects`"
     ):
-        providers_of(suite, store, objects="efficientdet-lite0")
-    assert "objects" not in providers_of(suite, store, objects="none", zones="none")
+        providers_of(suite, {}, objects="efficientdet-lite0")
+    assert "objects" not in providers_of(suite, {}, objects="none", zones="none")

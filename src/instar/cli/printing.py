@@ -6,13 +6,14 @@ import json
 import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as Bar
 
+    from instar.api import Run
     from instar.engine import Progress
 
 
@@ -41,6 +42,17 @@ def print_notes(console: Console, *notes: str, style: str = "yellow") -> None:
     """Lines as they are: no markup, no colours of their own."""
     for note in notes:
         console.print(note, style=style, markup=False, highlight=False)
+
+
+def print_unloaded(runs: Sequence[Run]) -> None:
+    """Say once which code runs name that is not loaded, and so which follow-ups cannot be drawn."""
+    names = sorted({name for run in runs for name in run.unloaded()})
+    if names:
+        print(
+            f"instar: follow-ups that {', '.join(names)} made are not drawn: a run folder names this code, and it was "
+            "not loaded; --trust loads it",
+            file=sys.stderr,
+        )
 
 
 class Display:

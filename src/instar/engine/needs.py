@@ -13,7 +13,8 @@ from instar.outputs import Output, output_kind, output_kinds
 from instar.outputs.detections import Detections
 from instar.outputs.zones import Zones
 from instar.pool import Pool, read_pool
-from instar.systems import System, system
+from instar.registry import NotLoaded
+from instar.systems import System, system, systems
 from instar.transforms import NotApplicable
 
 Need = Output | Pool
@@ -72,6 +73,17 @@ def provider(need: str, name: str) -> Provider:
             f"{name} answers with {loaded.kind}; who provides {need} is a system that answers with {' or '.join(kinds)}"
         )
     return Provider(loaded.name, loaded.fingerprint, loaded)
+
+
+def stored_provider(need: str, name: str) -> str:
+    """The provider that a file names, if it may work unasked: a pool, annotations, or a system that comes with Instar
+    or an installed package, as it is. Programs, services, files and functions are named by the user."""
+    if need == "pool" or name in ("masks", "boxes") or name in systems():
+        return name
+    raise NotLoaded(
+        f"{need} came from {name}, which is not loaded or started because a file names it; "
+        f"name it again as `{need}`, or give `trust`"
+    )
 
 
 def is_stored(who: Provider, value: Need | NotApplicable, case: Case) -> bool:

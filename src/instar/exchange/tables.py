@@ -19,7 +19,7 @@ from instar.pool import plain_label
 from instar.spelling import nearest
 from instar.store import KEY, Row
 from instar.store.manifest import Header
-from instar.transforms import transformation
+from instar.transforms import named_transformation
 from instar.warp import Warp
 
 STATUSES = ("ok", "error", "timeout", "crashed", "not applicable")
@@ -263,7 +263,7 @@ class Reader:
     def _id(self, text: str) -> str:
         if text not in self.ids:
             try:
-                self.ids[text] = transformation(text).id
+                self.ids[text] = named_transformation(text).id
             except (KeyError, ValueError, TypeError) as error:
                 raise ValueError(
                     f"follow_up: {error} What was made elsewhere, and Instar has no name for, is spelled "

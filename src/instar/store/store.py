@@ -144,12 +144,18 @@ class Store:
 
     def put_blob(self, content_hash: str, data: bytes) -> None:
         """Store bytes once, by the hash of their content."""
-        path = self.folder / "blobs" / content_hash[:2] / content_hash
+        path = self._blob_path(content_hash)
         if not path.exists():
             place_file(path, data)
 
     def blob(self, content_hash: str) -> bytes:
-        return (self.folder / "blobs" / content_hash[:2] / content_hash).read_bytes()
+        return self._blob_path(content_hash).read_bytes()
+
+    def _blob_path(self, content_hash: str) -> Path:
+        """A hash from a table is no path: `../..` leads nowhere."""
+        if not re.fullmatch("[0-9a-f]+", content_hash):
+            raise ValueError(f"{self.folder} holds no blob {content_hash!r}: that is no hash of its content")
+        return self.folder / "blobs" / content_hash[:2] / content_hash
 
     # -- reading
 

@@ -6,7 +6,7 @@ import polars as pl
 
 from instar.analysis import Run
 from instar.engine import DEFAULT, SOURCE
-from instar.relations import rule
+from instar.relations import named_rule
 from instar.stats import wilson
 from instar.tasks.meta_ic.language import is_english
 from instar.tasks.meta_ic.relations import RELATIONS
@@ -18,7 +18,7 @@ _ALIKE = 3
 
 def caption_rules(run: Run) -> pl.DataFrame:
     """The rules of a run that are about captions: `rule`, `change` and `relation`."""
-    change = pl.col("rule").map_elements(lambda text: rule(text).left, pl.String).alias("change")
+    change = pl.col("rule").map_elements(lambda text: named_rule(text).left, pl.String).alias("change")
     return run.rules().filter(pl.col("relation").is_in(list(RELATIONS))).select("rule", change, "relation")
 
 

@@ -16,7 +16,7 @@ from instar.analysis import Run
 from instar.engine import DEFAULT, stored_judging
 from instar.files import place_file
 from instar.pool import plain_label
-from instar.relations import MarkedPair, Row, Segment, rule
+from instar.relations import MarkedPair, Row, Segment, named_rule
 from instar.report.marks import marked_pairs
 from instar.report.picture import encoded
 from instar.report.rebuild import CannotDraw, load_pair
@@ -136,7 +136,7 @@ def _violated_pairs(run: Run, threshold: float | None, judging: str) -> list[Row
     violated = (
         run.verdicts(judging)
         .filter((pl.col("severity") > 0) & (pl.col("severity") >= limit))
-        .with_columns(change=pl.col("rule").map_elements(lambda one: rule(one).left, pl.String))
+        .with_columns(change=pl.col("rule").map_elements(lambda one: named_rule(one).left, pl.String))
     )
     worst = violated.sort("severity", descending=True, maintain_order=True)
     pairs = worst.unique(["case", "change", "target"], keep="first", maintain_order=True)
