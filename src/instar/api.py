@@ -283,14 +283,14 @@ def preview(
     named = providers_of(whole, {}, zones=zones, objects=objects, pool=pool)
     providers = {need: provider(need, name) for need, name in named.items() if need in wanted}
     needs: dict[str, Need | NotApplicable] = {}
-    for transformation in chosen:
-        for need in transformation.needs - needs.keys():
+    for changed in chosen:
+        for need in changed.needs - needs.keys():
             needs[need] = provided(need, providers.get(need), case, source)
         try:
-            follow_up, _ = make_follow_up(seed, case.id, source, transformation, 0, needs)
-            tiles.append((_shown(follow_up), transformation.id))
+            follow_up, _ = make_follow_up(seed, case.id, source, changed, 0, needs)
+            tiles.append((_shown(follow_up), changed.id))
         except NotApplicable as error:
-            missing.append((transformation.id, str(error)))
+            missing.append((changed.id, str(error)))
     return contact_sheet(tiles), missing
 
 

@@ -205,7 +205,7 @@ def test_who_trusts_a_folder_has_its_code_loaded(tmp_path: Path, monkeypatch: py
     refused = typed("draw", tmp_path / "run", "--out", tmp_path / "none")
     assert "not drawn" in refused.stdout and not list((tmp_path / "none").glob("*.png"))
     with pytest.raises(
-        NotLoaded, match="made by tests.cli.test_trust:darker.* name its rules in `suite`, or give `trust`"
+        NotLoaded, match=r"made by tests.cli.test_trust:darker.* name its rules in `suite`, or give `trust`"
     ):
         instar.run("tests.engine.zones:forgetful", "mirror(h)", photos, out=tmp_path / "run", workers=0)
     trusted = typed("draw", tmp_path / "run", "--out", tmp_path / "pics", "--trust")
@@ -255,6 +255,6 @@ def test_an_export_reads_and_writes_nothing_elsewhere(received: Path, here: Path
         file.write_text(json.dumps(record))
     lines = (here / "answers.jsonl").read_text().splitlines()[:2]
     (received / "answers.jsonl").write_text("\n".join(lines))
-    with pytest.raises(ValueError, match="no hash of its content|lies elsewhere"):
+    with pytest.raises(ValueError, match=r"no hash of its content|lies elsewhere"):
         import_outputs(received / "answers.jsonl", out=received / "imported", export=received / "export")
     assert not list(received.rglob("planted")) and not list(received.parent.rglob("planted"))

@@ -242,6 +242,7 @@ def draw(
     """
     from instar.api import open_run
     from instar.report import draw_pairs
+    from instar.report.words import one_line
 
     opened = open_run(run, trust=trust)
     chosen = opened.worst(worst, judging=judging, rule=rule, case=case)
@@ -249,7 +250,7 @@ def draw(
         print("There is nothing to draw: no pair has a severity above 0.")
         return
     for path, label in draw_pairs(opened, chosen, out, judging=judging, dataset=dataset):
-        print(f"{path}  {label}" if path else f"not drawn: {label}")
+        print(f"{path}  {one_line(label)}" if path else f"not drawn: {one_line(label)}")
     print_unloaded([opened])
 
 

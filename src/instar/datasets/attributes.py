@@ -11,6 +11,7 @@ import polars as pl
 
 from instar.case import Case
 from instar.datasets.dataset import Dataset, DatasetFamily, counted, existing, nfc, shortened
+from instar.json_values import refuse_columns
 from instar.spelling import Parameter
 
 _ATTRIBUTES = Parameter(
@@ -52,6 +53,7 @@ def _rows(file: Path) -> Rows:
         table = pl.read_csv(file, schema_overrides={"case": pl.String}, infer_schema_length=None)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise ValueError(f"{file}: not a table in CSV ({str(error).splitlines()[0]})") from None
+    refuse_columns(str(file), table.width)
     if "case" not in table.columns or len(table.columns) < 2:
         raise ValueError(
             f"{file}: a table of attributes has a column 'case' and others; its first line names "

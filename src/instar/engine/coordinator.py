@@ -37,6 +37,7 @@ from instar.engine.messages import (
 from instar.engine.plan import Key
 from instar.engine.worker import Worker, pickled, received
 from instar.store import KEY
+from instar.systems.secrets import without_secrets
 from instar.transforms import NotApplicable
 
 LOAD_SECONDS = 600.0
@@ -163,7 +164,7 @@ class _Process:
             size = self.log.seek(0, os.SEEK_END)
             self.log.seek(max(0, size - 2000))
             lines = self.log.read().decode("utf-8", "replace").strip().splitlines()
-            words = " / ".join(line.strip() for line in lines[-3:] if line.strip())[-400:]
+            words = without_secrets(" / ".join(line.strip() for line in lines[-3:] if line.strip()))[-400:]
         return f"({how}){': ' * bool(words)}{words}"
 
 

@@ -15,6 +15,7 @@ from instar.outputs.zones import Zones
 from instar.pool import Pool, read_pool
 from instar.registry import NotLoaded
 from instar.systems import System, system, systems
+from instar.systems.secrets import without_secrets
 from instar.transforms import NotApplicable
 
 Need = Output | Pool
@@ -117,10 +118,12 @@ def provided(
     try:
         if isinstance(who.source, System):
             provision = who.source.answer([source], [0])[0]
-            return NotApplicable(f"{who.name}: {provision}") if isinstance(provision, Exception) else _sure(provision)
+            if isinstance(provision, Exception):
+                return NotApplicable(without_secrets(f"{who.name}: {provision}"))
+            return _sure(provision)
         return _zones_of_truth(case, source, who.source)
     except Exception as error:
-        return NotApplicable(f"{who.name} failed: {type(error).__name__}: {error}")
+        return NotApplicable(without_secrets(f"{who.name} failed: {type(error).__name__}: {error}"))
 
 
 def _sure(answer: Output) -> Output:

@@ -19,6 +19,7 @@ from pathlib import Path
 import polars as pl
 
 from instar.files import UNFINISHED, place_file
+from instar.json_values import whole_number
 from instar.outputs import Output, Row, Schema, output_kind
 from instar.store.manifest import FORMAT, JudgingInfo, Manifest
 from instar.store.tables import APART, CASE, NEED, PREDICTION, VERDICT, rows_frame
@@ -57,13 +58,13 @@ class Store:
     def manifest(self) -> Manifest:
         """What the run is: versions, fingerprints, rules, seeds, machine."""
         try:
-            values = json.loads(self._manifest_path.read_text("utf-8"))
+            values = json.loads(self._manifest_path.read_text("utf-8"), parse_int=whole_number)
         except FileNotFoundError:
             raise NoRun(
                 f"{self.folder} holds no run (there is no manifest.json in it); "
                 "`instar run SYSTEM SUITE DATASET --out FOLDER` makes one"
             ) from None
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        except ValueError as error:
             raise NoRun(f"{self._manifest_path} is damaged ({error}); restore it, or start a new run") from None
         if not isinstance(values, dict) or values.get("format") != FORMAT:
             written = values if isinstance(values, dict) else {}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -20,6 +18,7 @@ from instar.relations import MarkedPair, Row, Segment, named_rule
 from instar.report.marks import marked_pairs
 from instar.report.picture import encoded
 from instar.report.rebuild import CannotDraw, load_pair
+from instar.report.tables import write_csv
 from instar.tasks.meta_ic.comparison import class_of, vocabulary_of
 from instar.tasks.meta_ic.language import counted, read_caption
 from instar.tasks.meta_ic.relations import RELATIONS
@@ -58,11 +57,7 @@ class _Export:
             self.annotations.append({"id": len(self.annotations), "image_id": number, "caption": caption})
 
     def write(self, folder: Path, description: str) -> None:
-        table = io.StringIO()
-        writer = csv.DictWriter(table, COLUMNS, restval="")
-        writer.writeheader()
-        writer.writerows(self.lines)
-        place_file(folder / "pairs.csv", table.getvalue().encode("utf-8-sig"))
+        write_csv(folder / "pairs.csv", COLUMNS, self.lines)
         content = {"info": {"description": description}, "images": self.images, "annotations": self.annotations}
         place_file(folder / "captions.json", json.dumps(content, ensure_ascii=False, indent=1).encode())
 
