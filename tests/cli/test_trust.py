@@ -225,6 +225,16 @@ def test_a_provider_that_a_folder_names_is_named_again(tmp_path: Path) -> None:
         assert instar.run("tests.toys:rectangles", rules, photos, out=out, workers=0, **more).outcome.fresh == 0  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("field", ["seed", "thresholds"])
+def test_a_number_of_400_digits_in_a_manifest_is_damage(received: Path, field: str) -> None:
+    path = received / "run/manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest[field] = 10**400 if field == "seed" else {"*": 10**400}
+    path.write_text(json.dumps(manifest))
+    refused = typed("show", received / "run")
+    assert refused.code == 2 and "manifest.json is damaged (a number has 401 digits" in refused.stderr
+
+
 # --- files elsewhere
 
 

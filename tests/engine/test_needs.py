@@ -9,8 +9,9 @@ import instar
 from instar.api import providers_of
 from instar.case import Case
 from instar.engine import provider
-from instar.engine.needs import with_source
+from instar.engine.needs import stored_provider, with_source
 from instar.outputs.poses import Poses
+from instar.registry import NotLoaded
 
 HAND = Poses.from_array(np.zeros((1, 21, 2)), skeleton="hand-21")
 
@@ -32,6 +33,18 @@ def test_a_provider_answers_with_a_kind_that_meets_the_need() -> None:
 def test_the_source_stands_in_for_what_is_not_annotated(kind: str, truth: Poses | None, stands_in: bool) -> None:
     needs = frozenset({"landmarks"})
     assert ("source" in with_source(needs, Case("a", path="a.png", truth=truth), kind)) is stands_in
+
+
+@pytest.mark.parametrize(
+    "name",
+    ['process("touch x")', 'http("service.toml")', 'onnx-classifier("weights.onnx")', "my.module:zones", "no-such"],
+)
+def test_a_file_starts_no_provider(name: str) -> None:
+    """Whoever continues a run names again what has to be started, loaded or sent the images."""
+    with pytest.raises(NotLoaded, match=r"zones came from .*; name it again as `zones`, or give `trust`"):
+        stored_provider("zones", name)
+    assert stored_provider("zones", "selfie-multiclass") == "selfie-multiclass", "it comes with Instar"
+    assert stored_provider("zones", "boxes") == "boxes" and stored_provider("pool", "cut/out") == "cut/out"
 
 
 def test_a_relation_about_the_systems_own_objects_takes_no_detector() -> None:
