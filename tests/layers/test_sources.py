@@ -162,3 +162,29 @@ def test_datasets_read_files_through_the_one_reader() -> None:
         if names[-1] in ("open", "read_bytes", "read_text") and names[0] not in families
     ]
     assert not wrong, "\n".join(wrong)
+
+
+LOADING = {"rule", "transformation", "suite", "system", "dataset", "loaded_object"}
+"""Functions that import the code that a text names: the text must be the user's."""
+DOORS = {
+    *("__init__.py", "api.py", "cli", "suites", "transforms", "relations", "systems", "datasets"),
+    *("engine/worker.py", "engine/needs.py"),  # which are sent what was named or trusted
+    "analysis/run.py",  # whose `open_run` loads what is trusted
+    *("tasks/object_relevance/commands.py", "tasks/object_relevance/repair", "tasks/meta_ic/commands.py"),
+    "tasks/meta_ic/captioner.py",
+}
+"""Where users' own words are read. All else reads files, with `named_rule`, `named_transformation`, `named_suite`."""
+
+
+def test_only_the_users_own_words_load_code() -> None:
+    """A run folder is somebody else's text: what opens it must not be able to import what it names."""
+    wrong = [
+        f"{path}:{node.lineno}: {name.name}"
+        for path, tree in parsed().items()
+        if path.as_posix() not in DOORS and not any(parent.as_posix() in DOORS for parent in path.parents)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("instar")
+        for name in node.names
+        if name.name in LOADING
+    ]
+    assert not wrong, "\n".join(wrong)

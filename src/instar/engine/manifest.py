@@ -20,7 +20,7 @@ from instar.engine.plan import SOURCE
 from instar.relations import Rule
 from instar.store import DatasetInfo, Machine, Manifest, Store
 from instar.suites import Suite
-from instar.transforms import transformation
+from instar.transforms import named_transformation
 
 T = TypeVar("T")
 # fmt: off
@@ -122,7 +122,7 @@ def _refuse_other(folder: Path, manifest: Manifest, info: WorkerInfo, suite: Sui
 def _forget_unprovided(store: Store, added: frozenset[str]) -> None:
     """Pairs that were not applicable for want of a provider are open again once there is one."""
     names = {key for key in store.predictions(["follow_up"])["follow_up"].unique() if key != SOURCE}
-    waiting = [name for name in names if transformation(name).needs & added]
+    waiting = [name for name in names if named_transformation(name).needs & added]
     store.merge("predictions", keep=~(pl.col("follow_up").is_in(waiting) & (pl.col("status") == "not applicable")))
 
 

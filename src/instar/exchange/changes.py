@@ -15,7 +15,7 @@ from instar.exchange.raw import CHUNK, RawRows, spelled_key
 from instar.outputs import output_kind
 from instar.reading import too_many_pixels
 from instar.store import KEY, Schema, Store, rows_frame
-from instar.transforms import Change, NotApplicable, transformation
+from instar.transforms import Change, NotApplicable, named_transformation
 from instar.warp import Size
 
 _FINE = pl.col("status") == "ok"
@@ -143,7 +143,9 @@ def _change_without_input(kind: str, name: str, size: Size) -> Change | str | No
 @lru_cache(maxsize=4096)
 def _change_of(name: str, size: Size, takes: str) -> Change | str:
     """What a transformation does to any input of a size; or why that is not known without the input."""
-    wanted = transformation(name)
+    wanted = named_transformation(name)
+    if wanted.unloaded:
+        return f"{' and '.join(sorted(wanted.unloaded))}, which makes it, is not loaded because a file names it"
     if wanted.photometric or [step.family.name for step in wanted.steps] == ["recorded"]:
         return Change.none(size)
     if wanted.needs or wanted.random:

@@ -12,6 +12,7 @@ import fcntl
 import io
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -200,6 +201,9 @@ class Store:
                 part.path.unlink(missing_ok=True)
 
     def blob_path(self, content_hash: str) -> Path:
+        """A hash from a table is no path: `../..` leads nowhere."""
+        if not re.fullmatch("[0-9a-f]+", content_hash):
+            raise ValueError(f"{self.folder} holds no blob {content_hash!r}: that is no hash of its content")
         return self.folder / "blobs" / content_hash[:2] / content_hash
 
     def put_blob(self, content_hash: str, data: bytes) -> None:
@@ -285,7 +289,7 @@ class Store:
 
     def apart_bytes(self) -> int:
         """How large a content that is kept apart is on average; they are compressed, and so as large in memory."""
-        parts = [path for _, _, path in self._live("apart")]
+        parts = [part.path for part in self._live("apart")]
         count: int = sum(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item() for path in parts)
         return sum(path.stat().st_size for path in parts) // max(1, count)
 

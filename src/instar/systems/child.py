@@ -17,6 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, ClassVar
 
+from instar.systems.secrets import without_secrets
+
 _MOST_BYTES = 256 << 20
 """The longest line that is read: a program that never ends its line must not fill the memory."""
 _GRACE = 2.0
@@ -67,7 +69,7 @@ def last_words(log: BinaryIO) -> str:
     descriptor = log.fileno()
     size = os.fstat(descriptor).st_size
     lines = os.pread(descriptor, 2000, max(0, size - 2000)).decode("utf-8", "replace").splitlines()
-    words = " / ".join([line.strip() for line in lines if line.strip()][-3:])[-400:]
+    words = without_secrets(" / ".join([line.strip() for line in lines if line.strip()][-3:]))[-400:]
     return f": {words}" if words else ""
 
 
