@@ -1,9 +1,9 @@
 """Runs that are disturbed at random end in exactly the undisturbed result, or are refused with a reason.
 
-Every entry of the ledger is a run of its own with one to three disturbances: it is killed, its disk is full, one of its
-files is damaged, its images or its system's code change, its worker dies, two of them write at once, its folder is taken
-away. After that whatever was changed is put back, what was damaged is repaired as the refusal says, and the run goes on to
-its end. Its tables must then be those of a run that nothing happened to.
+Every entry of the ledger is a run of its own with one or two disturbances: it is killed, its disk is full, one of its
+files is damaged, its images or its system's code change, its worker dies, two of them write at once, its folder is
+taken away. After that whatever was changed is put back, what was damaged is repaired as the refusal says, and the run
+goes on to its end. Its tables must then be those of a run that nothing happened to.
 
     python -m studies.ledger --entries 1000 --seed 1 --out studies/ledger.json
 """
