@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from instar.files import storable
 from instar.image import Crop, Image, Unreadable, decode_image, file_bytes
 from instar.scene import Scene, Track
 from instar.shapes import Shape
@@ -104,6 +105,8 @@ class Case:
     def __post_init__(self) -> None:
         if not self.id:
             raise ValueError("a case needs an id that is not empty")
+        # an id is a key of tables, texts and seeds: it must be the same before and after it was stored
+        object.__setattr__(self, "id", storable(self.id))
         if self.path is None and self.input is None:
             raise ValueError(f"case {self.id!r} has neither a path nor an input")
         if self.crop is not None and (self.input is not None or self.track is not None):

@@ -1,35 +1,104 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and texts that a file can hold."""
 
 from __future__ import annotations
 
 import os
+import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-UNFINISHED = ".*.part"
-"""What the files of killed writers are called, as a glob pattern."""
+_UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.part")
+_LONE = re.compile("[\ud800-\udfff]")
+_URI = "file://"
+_SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
 
 
-def place_file(path: Path, content: bytes | Callable[[Path], object]) -> Path:
+def place_file(
+    path: Path, content: bytes | Callable[[Path], object], *, name: Callable[[Path], str] | None = None
+) -> Path:
     """Write beside, make durable, rename into place; the folder is made where it is missing.
 
     Instead of its bytes a file may be given by a function that writes it where it is told to. The unfinished file has
-    a name of its own: two writers of one file do not meet, and no name gets longer than file systems allow.
+    a name of its own: two writers of one file do not meet, and no name gets longer than file systems allow. `name` says
+    by the finished file what it is called instead. Where it cannot be written, the OSError names the file.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{uuid.uuid4().hex}.part")
     try:
-        if isinstance(content, bytes):
-            temporary.write_bytes(content)
-        else:
-            content(temporary)
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{uuid.uuid4().hex}.part")
+        try:
+            if isinstance(content, bytes):
+                temporary.write_bytes(content)
+            else:
+                content(temporary)
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            path = path if name is None else path.with_name(name(temporary))
+            temporary.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
+    except Exception as error:
+        number = _system_error(error)
+        if number is None:
+            raise
+        raise OSError(
+            number,
+            f"it was not written: {os.strerror(number)}. What was written before is whole; free some space or mend the "
+            "folder, and the same command goes on from there",
+            str(path),
+        ) from error
     return path
+
+
+def _system_error(error: Exception) -> int | None:
+    """The number of the system's error behind an exception; polars says it in words alone."""
+    if isinstance(error, OSError):
+        return error.errno
+    number = _SYSTEM_ERROR.search(str(error))
+    return int(number[1]) if number else None
+
+
+def clear_unfinished(folders: Iterable[Path]) -> None:
+    """Delete what killed writers of `place_file` left in these folders, by its name; nothing below them."""
+    for folder in folders:
+        for path in folder.iterdir() if folder.is_dir() else ():
+            if _UNFINISHED.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+                path.unlink(missing_ok=True)
+
+
+def storable(text: str) -> str:
+    r"""A text as a file can hold it: what is half of a pair in Unicode, and no character, is spelled out.
+
+    The spelling is the same in plain text and inside JSON.
+
+    >>> storable("caf\udce9")
+    'caf<U+DCE9>'
+    """
+    return text if text.isascii() else _LONE.sub(lambda half: f"<U+{ord(half[0]):04X}>", text)
+
+
+def path_text(path: str) -> str:
+    r"""A path as a text that `path_of` makes the same path of. One that is no text (a name in Latin-1) is a URI.
+
+    >>> path_text("photos/ä.jpg"), path_text("photos/caf\udce9.jpg")
+    ('photos/ä.jpg', 'file://photos/caf%E9.jpg')
+    """
+    if storable(path) == path and not path.startswith(_URI):
+        return path
+    try:
+        return _URI + quote_from_bytes(os.fsencode(path))
+    except UnicodeEncodeError:  # no file can be called that, so nobody will look for it
+        return storable(path)
+
+
+def path_of(text: str) -> str:
+    r"""The path that `path_text` wrote down.
+
+    >>> path_of("file://photos/caf%E9.jpg") == "photos/caf\udce9.jpg"
+    True
+    """
+    return os.fsdecode(unquote_to_bytes(text.removeprefix(_URI))) if text.startswith(_URI) else text

@@ -24,6 +24,7 @@ import numpy.typing as npt
 import xxhash
 
 from instar.case import case_id
+from instar.files import place_file, storable
 from instar.image import Image, Unreadable, png_chunks
 from instar.json_values import PNG
 from instar.spelling import nearest
@@ -32,6 +33,8 @@ from instar.warp import Size, Warp
 Pixels = npt.NDArray[np.uint8]
 
 LISTING = "pool.jsonl"
+UNFINISHED = "pool.unfinished"
+"""A file that is there while a pool is made: a killed maker's pool must not pass as whole."""
 _TEXTS, _SIZES = ("file", "label", "licence", "source"), ("width", "height", "area")
 VISIBLE = 26
 """The alpha from which a pixel belongs to the object: a tenth."""
@@ -159,6 +162,8 @@ def read_pool(folder: str | Path) -> Pool:
     if not root.is_dir():
         names = [entry.name for entry in root.parent.iterdir()] if root.parent.is_dir() else []
         raise FileNotFoundError(f"there is no folder {str(root)!r} with objects to insert{nearest(root.name, names)}")
+    if (root / UNFINISHED).exists():
+        raise ValueError(f"{root}: {_NOT_WHOLE}")
     listed = _listing(root / LISTING)
     files = dict(_files(root))
     items, skipped, parts = [], [], []
@@ -362,10 +367,29 @@ _recent = _Recent()
 # --- writing ---------------------------------------------------------------------------------------
 
 
+_NOT_WHOLE = (
+    f"its making was stopped, or goes on (there is a file {UNFINISHED}), so that objects are missing; delete the "
+    "folder and make the pool again"
+)
+
+
 def check_new(folder: Path) -> None:
     """Raises FileExistsError unless a folder is new or empty."""
+    if (folder / UNFINISHED).exists():
+        raise FileExistsError(f"{folder} holds a pool that is not whole: {_NOT_WHOLE}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise FileExistsError(f"{folder} is there already; give a folder that is new or empty")
+
+
+def begin_pool(folder: Path) -> None:
+    """Make the folder of a pool, which is none until its listing is written."""
+    check_new(folder)
+    place_file(folder / UNFINISHED, b"")
+
+
+def abandon_pool(folder: Path) -> None:
+    """Nothing was written after all: the folder is empty again."""
+    (folder / UNFINISHED).unlink(missing_ok=True)
 
 
 def write_item(folder: Path, item: Item) -> ListingLine:
@@ -393,15 +417,16 @@ def _safe(text: str) -> str:
 
 
 def write_listing(folder: Path, lines: Iterable[ListingLine]) -> None:
-    """Write `pool.jsonl`, one line per item."""
+    """Write `pool.jsonl`, one line per item. The pool is whole then."""
     contents = ({key: value for key, value in asdict(line).items() if value not in ("", None)} for line in lines)
-    (folder / LISTING).write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in contents), "utf-8")
+    text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in contents)
+    place_file(folder / LISTING, storable(text).encode("utf-8"))
+    (folder / UNFINISHED).unlink(missing_ok=True)
 
 
 def write_pool(folder: str | Path, items: Iterable[Item]) -> Pool:
     """Write items into a folder that is new or empty, and read it back as a pool."""
     root = Path(folder)
-    check_new(root)
-    root.mkdir(parents=True, exist_ok=True)
+    begin_pool(root)
     write_listing(root, [write_item(root, item) for item in items])
     return read_pool(root)

@@ -297,6 +297,20 @@ def fisher(a: int, b: int, c: int, d: int) -> float:
     return float(fisher_exact(np.array([[a, b], [c, d]])).pvalue)
 
 
+def fisher_excess(
+    hits: npt.ArrayLike, trials: npt.ArrayLike, other_hits: npt.ArrayLike, other_trials: npt.ArrayLike
+) -> Floats:
+    """How likely so many of all hits or more fall to the first of two groups by chance: Fisher's test, one-sided.
+
+    >>> fisher_excess([3, 0], 3, [0, 3], 3).round(3).tolist()
+    [0.05, 1.0]
+    """
+    from scipy.stats import hypergeom
+
+    some, every, rest, others = (np.asarray(each) for each in (hits, trials, other_hits, other_trials))
+    return np.asarray(hypergeom.sf(some - 1, every + others, some + rest, every), np.float64)
+
+
 def binomial_excess(hits: npt.ArrayLike, trials: npt.ArrayLike, share: float) -> Floats:
     """How likely so many hits or more are by chance, where each of the trials is a hit with this probability.
 

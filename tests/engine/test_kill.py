@@ -200,10 +200,10 @@ def test_a_full_disk_is_said_and_what_was_committed_stays(tmp_path: Path, monkey
     instar.run("tests.toys:steady", "gamma(0.5)", photos, out=out, workers=0, limit=3)
     before = committed(out)
 
-    def full(path: Path, content: bytes | Callable[[Path], object]) -> Path:
+    def full(path: Path, content: bytes | Callable[[Path], object], **more: Any) -> Path:
         if "predictions" in str(path):
             raise OSError(28, "No space left on device")
-        return place_file(path, content)
+        return place_file(path, content, **more)
 
     monkeypatch.setattr("instar.store.store.place_file", full)
     with pytest.raises(OSError, match="No space left"):

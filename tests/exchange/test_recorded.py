@@ -27,11 +27,12 @@ from instar.image import read_image
 from instar.outputs.forecast import Forecast
 from instar.report import draw_pairs, load_pair, write_report
 from instar.scene import Scene, decode_classes
-from instar.store import KEY, Busy, Store, SystemInfo
+from instar.store import KEY, Busy, Manifest, Store, SystemInfo, repair
 from instar.suites import suite
 from instar.viewer.pictures import Pictures
 from tests.engine.test_scenes import on_files, system
 from tests.missing import shared
+from tests.store.test_whole import flip
 from tests.toys import rectangles, scene, shaky, write_scenes
 
 POINTS = np.linspace([20.0, 30.0], [90.0, 80.0], 17)
@@ -516,6 +517,76 @@ def test_an_import_that_broke_off_leaves_the_run_as_it_was_and_can_be_done_again
     run = instar.open_run(tmp_path / "run")
     assert run.predictions().height == 4 and run.cases()["case"].sort().to_list() == ["a", "b"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "t", "u"]
+
+
+def grown(tmp_path: Path) -> tuple[Path, Path]:
+    """A recorded run, and a table with more cases and another follow-up for it."""
+    imported(jsonl(tmp_path / "t", *PAIR), tmp_path / "run")
+    more = jsonl(tmp_path / "u", found("b", "source", LEFT, weather="wet"), found("b", "gamma(2)", LEFT))
+    return tmp_path / "run", more
+
+
+def content(run: Path) -> tuple[Any, ...]:
+    """All that a recorded run says, whenever it was written."""
+    one = instar.open_run(run)
+    manifest = one.manifest
+    rows = (one.predictions(), one.cases(), one.verdicts())
+    return (manifest.rules, manifest.recorded, manifest.system, *(frame.sort(pl.all()).rows() for frame in rows))
+
+
+@pytest.mark.parametrize("moment", ["before the predictions", "before the manifest"])
+def test_a_killed_import_claims_nothing_and_is_completed_by_giving_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    (tmp_path / "undisturbed").mkdir()
+    whole, more = grown(tmp_path / "undisturbed")
+    imported(more, whole)
+    run, more = grown(tmp_path)
+    before, append, write = Store(run).manifest(), Store.append, Store.write_manifest
+
+    def appended(store: Store, table: str, frame: pl.DataFrame) -> None:
+        if store.folder == run and table == "predictions" and moment == "before the predictions":
+            raise KeyboardInterrupt
+        append(store, table, frame)
+
+    def written(store: Store, manifest: Manifest) -> None:
+        if store.folder == run and moment == "before the manifest":
+            raise KeyboardInterrupt
+        write(store, manifest)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Store, "append", appended)
+        broken.setattr(Store, "write_manifest", written)
+        with pytest.raises(KeyboardInterrupt):
+            imported(more, run)
+    assert Store(run).manifest() == before, "it does not speak of what may not be there"
+    imported(more, run)
+    assert content(run) == content(whole)
+    with pytest.raises(ValueError, match="holds source of case 'b' already"):
+        imported(more, run)
+
+
+@pytest.mark.parametrize("table", ["predictions", "cases"])
+def test_what_a_recorded_run_lost_is_imported_again(tmp_path: Path, table: str) -> None:
+    run, more = grown(tmp_path)
+    imported(more, run)
+    whole = content(run)
+    flip(max((run / table).glob("*.parquet")))
+    (lost,) = repair(Store(run))
+    assert "import the same tables again" in lost.content
+    imported(more, run)
+    assert content(run) == whole
+
+
+def test_a_folder_of_the_users_beside_the_run_is_left_alone(tmp_path: Path) -> None:
+    """An import prepares its run in a hidden folder beside it."""
+    users = tmp_path / ".run.import" / "cases" / "mine.txt"
+    users.parent.mkdir(parents=True)
+    (tmp_path / ".run.import" / "notes.txt").touch()
+    users.touch()
+    with pytest.raises(Conflict, match=r"\.run\.import is where an import prepares its run, and it holds notes\.txt"):
+        imported(jsonl(tmp_path / "t", *PAIR), tmp_path / "run")
+    assert users.exists()
 
 
 def test_other_outputs_do_not_go_into_a_run(tmp_path: Path) -> None:

@@ -132,9 +132,9 @@ def violated(run: instar.Run) -> set[str]:
 
 def advice(run: instar.Run) -> dict[str, str]:
     """What is said, by its ground, all sentences of one ground together."""
-    from instar.tasks.hand_pose.analysis import hand_frames
+    from instar.tasks.hand_pose.analysis import hand_advice
 
     spoken: dict[str, str] = {}
-    for ground, says, because in hand_frames(run)["advice"].iter_rows():
+    for ground, says, because in hand_advice(run).iter_rows():
         spoken[ground] = f"{spoken.get(ground, '')} {says} {because}".strip()
     return spoken

@@ -21,6 +21,7 @@ from instar.suites import default_suite
 from instar.tasks.meta_ic.analysis import caption_notes, caption_table
 from instar.tasks.meta_ic.language import counted
 from tests.perfect import captioners
+from tests.quality.words import accusations, assert_shown
 
 COLOURS = {
     "dog": (230, 20, 20),
@@ -176,9 +177,12 @@ def test_a_flawless_captioner_breaks_nothing_of_our_suite(name: str, with_pool: 
     verdicts = run.verdicts()
     assert verdicts.filter(pl.col("severity") > 0).is_empty()
     judged = verdicts.filter(pl.col("severity").is_not_null())
-    assert judged["rule"].n_unique() == (11 if with_pool else 8)
+    assert judged["rule"].n_unique() == (12 if with_pool else 9)
+    assert accusations(run) == []
     notes = caption_notes(run)
-    assert [note.partition(",")[0] for note in notes] == ([] if with_pool else ["Nothing was inserted"])
+    assert [note.words.partition(",")[0] for note in notes] == ([] if with_pool else ["Nothing was inserted"])
+    if with_pool and name == "an oracle":
+        assert_shown(run)
 
 
 def test_our_suite_is_the_default() -> None:

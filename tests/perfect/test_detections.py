@@ -12,6 +12,7 @@ import pytest
 import instar
 from instar.outputs.detections import Detections
 from tests.perfect.shapes import DISC, Look, detector, right, shapes_dataset
+from tests.quality.words import accusations
 
 SUITE = "detections"
 
@@ -94,6 +95,7 @@ def test_a_flawless_detector_is_not_accused(name: str, annotated: bool, tmp_path
     limit = pl.col("rule").replace_strict(run.thresholds(), return_dtype=pl.Float64)
     bad = run.verdicts().filter((pl.col("severity") > 0) & (pl.col("severity") >= limit))
     assert bad.select("rule", "case", "target", "kind", "severity").rows() == []
+    assert accusations(run) == []
     assert run.rates()["judged"].sum() > 0
     assert run.verdicts().filter(pl.col("status") == "error").is_empty()
 

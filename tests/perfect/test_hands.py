@@ -13,6 +13,7 @@ from instar.skeleton import skeleton
 from instar.suites import default_suite
 from tests.perfect.hands import HANDS, TWO_HANDS, Answer, View, advice, ran
 from tests.perfect.test_hand_pose import data, seeing
+from tests.quality.words import accusations, assert_shown
 
 
 def within_the_frame(view: View) -> Poses:
@@ -70,6 +71,9 @@ def test_nothing_is_said_against_it(name: str, annotated: bool, tmp_path: Path) 
     assert rates["judged"].min() == len(HANDS), "and every rule was asked"
     assert rates.filter(rates["violated"] > 0)["rule"].to_list() == []
     assert advice(run).keys() <= HARMLESS
+    assert accusations(run) == []
+    if annotated and name == "exact":
+        assert_shown(run)
 
 
 def test_one_that_leaves_covered_landmarks_out(tmp_path: Path) -> None:

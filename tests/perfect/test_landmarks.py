@@ -9,6 +9,7 @@ import pytest
 
 from instar import Poses, declare
 from tests.perfect.figures import PLACE, perfect, points_of, pose, run_of
+from tests.quality.words import accusations
 
 
 def jitter(scale: np.ndarray | float, seed: int) -> np.ndarray:
@@ -58,3 +59,4 @@ def test_no_landmark_of_a_flawless_system_is_accused(name: str, tmp_path: Path) 
     rules = ("identity", "mirror(h)", "gamma(2)", "rotation(3)", "discs(3, radius=4)")
     run = run_of(FLAWLESS[name], tmp_path, rules=rules)
     assert run.straying_parts().is_empty()
+    assert accusations(run) == []

@@ -15,6 +15,7 @@ import instar
 from instar import Poses
 from instar.relations.relation import NOTHING_FOUND
 from tests.perfect.scenes import ZONES, Scene, View, crowd, one_person, system_of, three_people, wide_person
+from tests.quality.words import accusations, assert_accused
 
 
 def _dice(view: View) -> np.random.Generator:
@@ -132,7 +133,9 @@ def _run(habit: Habit, folder: Path) -> instar.Run:
 @pytest.mark.parametrize("name", FLAWLESS)
 def test_a_flawless_system_is_not_accused(name: str, tmp_path: Path) -> None:
     habit = FLAWLESS[name]
-    verdicts = _run(habit, tmp_path / "run").verdicts()
+    run = _run(habit, tmp_path / "run")
+    verdicts = run.verdicts()
+    assert accusations(run) == []
     bad = verdicts.filter(pl.col("severity") >= 0.2)
     assert bad.is_empty(), bad.select("rule", "target", "severity", "kind", "source_score", "follow_up_score").rows()
     subjects = verdicts.filter(pl.col("target") != "whole")
@@ -145,6 +148,7 @@ def test_a_system_that_never_finds_anybody_is_not_called_clean(tmp_path: Path) -
     assert verdicts["severity"].null_count() == len(verdicts) == len(instar.suite("poses").rules)
     assert set(verdicts["reason"]) == {NOTHING_FOUND}
     assert set(run.rates()["rate"]) == {None}
+    assert_accused(run, "found nothing in 1 of 1 source image, so that nothing could be judged")
 
 
 def test_one_whose_scores_are_all_low_is_not_called_clean_either_and_its_scores_are_told(tmp_path: Path) -> None:

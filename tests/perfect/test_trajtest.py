@@ -19,6 +19,7 @@ from instar.systems import System
 from instar.tasks.traj_test.analysis import trajectory_tables
 from tests.perfect.calibration import LEVEL, accused
 from tests.perfect.walker import STEPS, Stroller, Walker, dataset, predictor, strolls, system
+from tests.quality.words import accusations, assert_shown
 
 EXACT = 1e-6
 RESAMPLED = 0.2
@@ -187,6 +188,10 @@ def test_a_flawless_predictor_is_not_accused(name: str, tmp_path: Path) -> None:
     suite = instar.suite("forecasts + rescale(0.8) => wvc + crop(0.8) => wvc")
     run = instar.run(flawless.system, suite, strolls(8), out=tmp_path / "run", workers=0)
     assert set(accused(run, share=0)) == set(flawless.tells)
+    against = [words for words in accusations(run) if "at least one rule" not in words]
+    assert len(against) == len(flawless.tells) and all("go through an obstacle" in words for words in against), against
+    if name == "one future, for sure":
+        assert_shown(run)
     tests = run.verdicts().filter(pl.col("rule").str.ends_with("=> wvc"))
     p = tests["p"].drop_nulls()
     assert tests["severity"].null_count() < len(tests) / 4, "what is not judged accuses nobody either"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -262,3 +263,21 @@ def test_the_cutouts_at_hand() -> None:
     pool = read_pool(shared("data/cutouts"))
     assert len(pool.labels) == len(pool) == 58
     assert not pool.skipped
+
+
+def test_a_pool_whose_maker_was_killed_does_not_pass_as_whole(tmp_path: Path) -> None:
+    ring = cut_out()
+    ring[8, 8] = 0
+
+    def items() -> Iterator[Item]:
+        yield Item.from_pixels("dog", ring)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_pool(tmp_path / "pool", items())
+    assert list((tmp_path / "pool").rglob("*.png")), "there is something that looks like a pool"
+    with pytest.raises(ValueError, match=r"its making was stopped.*delete the folder and make the pool again"):
+        read_pool(tmp_path / "pool")
+    with pytest.raises(FileExistsError, match="a pool that is not whole"):
+        write_pool(tmp_path / "pool", [Item.from_pixels("dog", ring)])
+    assert len(write_pool(tmp_path / "other", [Item.from_pixels("dog", ring)])) == 1

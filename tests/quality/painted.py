@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from io import StringIO
 from pathlib import Path
 
 import cv2
 import numpy as np
-from rich.console import Console
 
 import instar
 from instar import Case, Dataset, Image, Run, System
-from instar.report.terminal import show_run
 
 GROUND, RED, BLUE = (128, 128, 128), (196, 60, 60), (60, 70, 190)
 WHITE = (236, 236, 236)
@@ -60,8 +57,14 @@ def cells(pixels: Pixels) -> np.ndarray:
 
 def ground(pixels: Pixels) -> Pixels:
     """The grey pixels that are no margin."""
-    flat = pixels.reshape(-1, 3).astype(int)
-    return np.asarray(flat[(np.ptp(flat, axis=1) < 24) & (flat.min(1) > 20) & (flat.max(1) < 225)])
+    low, high = _ends(pixels)
+    return np.asarray(pixels[(high - low < 24) & (low > 20) & (high < 225)].astype(int))
+
+
+def _ends(pixels: Pixels) -> tuple[Pixels, Pixels]:
+    """The least and the largest of each pixel's three values; far faster by columns than along an axis of three."""
+    red, green, blue = np.moveaxis(pixels, 2, 0).astype(np.int16)
+    return np.minimum(np.minimum(red, green), blue), np.maximum(np.maximum(red, green), blue)
 
 
 def light(pixels: Pixels) -> float:
@@ -78,7 +81,8 @@ def bright(pixels: Pixels) -> bool:
 
 def flat(pixels: Pixels) -> bool:
     """Weak colours in the light of day."""
-    return not dark(pixels) and not bright(pixels) and float(np.ptp(pixels.astype(int), axis=2).max()) < 115
+    low, high = _ends(pixels)
+    return float((high - low).max()) < 115 and not dark(pixels) and not bright(pixels)
 
 
 def noisy(pixels: Pixels) -> bool:
@@ -135,27 +139,27 @@ def tilted(pixels: Pixels, number: int = 2) -> bool:
 # --- how it is run ---------------------------------------------------------------------------------
 
 
+def system_of(answer: Callable[[Pixels], object], kind: str) -> System:
+    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[object]:
+        return [answer(image.pixels) for image in inputs]
+
+    return System("painted", kind, predict, "0")
+
+
+def inputs_of(images: Sequence[Pixels]) -> list[tuple[str, Image]]:
+    return [(f"{number}.png", Image(pixels)) for number, pixels in enumerate(images)]
+
+
 def run_of(
     answer: Callable[[Pixels], object], kind: str, images: Sequence[Pixels], out: Path, rules: str | None = None
 ) -> Run:
     """A run of a function with the suite of its kind."""
-
-    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[object]:
-        return [answer(image.pixels) for image in inputs]
-
-    cases = [Case(f"{number}.png", input=Image(pixels)) for number, pixels in enumerate(images)]
-    system = System("painted", kind, predict, "0")
-    return instar.run(system, rules or kind, Dataset("painted", "", lambda: iter(cases)), out=out, workers=0)
+    cases = [Case(name, input=image) for name, image in inputs_of(images)]
+    data = Dataset("painted", "", lambda: iter(cases))
+    return instar.run(system_of(answer, kind), rules or kind, data, out=out, workers=0)
 
 
 def violated(run: Run) -> set[str]:
     """The transformations of the violated rules."""
     rates = run.rates()
     return {rule.split(" =>")[0] for rule, count in rates.select("rule", "violated").iter_rows() if count}
-
-
-def shown(run: Run) -> str:
-    """What `instar show` prints."""
-    text = StringIO()
-    show_run(Console(file=text, width=400), run)
-    return text.getvalue()

@@ -35,6 +35,17 @@ def test_there_are_enough_of_them(table: str) -> None:
     assert len(different) >= LEAST[table], counts
 
 
+NO_FAULT = {"nothing", "in another order", "a crowd in another order", "hands always exchanged", "in another language"}
+"""Rows of the tables of faults that nothing is, or can be, said against."""
+
+
+def test_every_fault_is_said_in_words() -> None:
+    for path in sorted((TESTS / "quality").glob("test_*_faults.py")):
+        rows = getattr(import_module(f"tests.quality.{path.stem}"), "FAULTS", {})
+        silent = {name for name, row in rows.items() if not (getattr(row, "words", True) or getattr(row, "says", None))}
+        assert silent <= NO_FAULT, path
+
+
 @pytest.mark.parametrize("table", LEAST)
 def test_every_one_says_what_it_is(table: str) -> None:
     assert all(len(name) > 3 for names in entries(table).values() for name in names)

@@ -6,7 +6,7 @@ A faulty detector is the right one of `tests.perfect.shapes`, spoilt: it sees no
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 
@@ -19,6 +19,7 @@ import instar
 from instar.outputs.detections import Detections
 from instar.tasks.object_relevance.suite import PURPOSES
 from tests.perfect.shapes import BOX, DISC, GROUND, KITE, Look, detector, look, right, shapes_dataset
+from tests.quality.words import assert_accused, assert_checked, assert_shown_and_reported
 
 SUITE = "detections"
 RULES = [rule.id for rule in instar.suite(SUITE).rules]
@@ -235,40 +236,144 @@ class Fault:
     rule: str
     kind: str | None
     deterministic: bool = True
+    words: str = field(kw_only=True)
+    """What must be said of it, as a regular expression."""
+    check: str = field(default="", kw_only=True)
+    """What `instar check` must say of it, where it can see it in a few images."""
 
 
 FAULTS = {
-    "x, y, width, height as corners": Fault(xywh, "*", "error"),
-    "y before x": Fault(y_before_x, "shift(*", None),
-    "the letterbox's offset stays": Fault(offset_of_the_letterbox, "pad(*", "lost"),
-    "aspect ignored": Fault(aspect_ignored, "pad(*", None),
-    "boxes in the model's size": Fault(in_the_models_size, "resolution(*", None),
-    "boxes as shares of the frame": Fault(shares_of_the_frame, "shift(*", "lost"),
-    "boxes half as far": Fault(half_as_far, "shift(*", None),
-    "boxes on a grid": Fault(on_a_grid, "shift(*", None),
-    "boxes drawn to the middle": Fault(drawn_to_the_middle, "shift(*", None),
-    "boxes 20 % too large when small": Fault(too_large_when_small, "resolution(*", None),
-    "misses at the border": Fault(misses_at_the_border, "pad(*", "invented"),
-    "misses small ones": Fault(misses_small_ones, "resolution(*", "lost"),
-    "misses what fills the frame": Fault(misses_what_fills_the_frame, "crop(*", "lost"),
-    "misses on the left": Fault(misses_on_the_left, "mirror(h)*", "lost"),
-    "misses below": Fault(misses_below, "shift(*", "lost"),
-    "three at most": Fault(three_at_most, "mirror(h)*", "lost"),
-    "nothing in small images": Fault(nothing_in_small_images, "resolution(*", "lost"),
-    "nothing in wide images": Fault(nothing_in_wide_images, "pad(*", "lost"),
-    "nothing when compressed": Fault(nothing_when_compressed, "jpeg(*", "lost"),
-    "nothing in noise": Fault(nothing_in_noise, "noise(*", "lost"),
-    "misses in the light": Fault(misses_in_the_light, "gamma(0.5)*", "lost"),
-    "unsure in the dark": Fault(unsure_in_the_dark, "brightness(*", "lost"),
-    "a ghost in the light": Fault(ghost_in_the_light, "gamma(0.5)*", "invented"),
-    "doubled when blurred": Fault(doubled_when_blurred, "motion(*", "doubled"),
-    "another class in the dark": Fault(other_class_in_the_dark, "brightness(*", "class"),
-    "class by colour": Fault(class_by_colour, "greyscale*", "class"),
-    "class by the order": Fault(class_by_the_order, "mirror(h)*", "class"),
-    "finds what was erased": Fault(Remembering(), "erase(1, only=*gone)", "persists"),
-    "finds a shape because of its neighbours": Fault(by_its_neighbour, "erase(1, only=*gone)", "persists"),
-    "loses the others": Fault(gives_up_without_one, "erase(1, only=*others)", "missing"),
-    "answers by chance": Fault(jittery(), "identity*", "lost", deterministic=False),
+    "x, y, width, height as corners": Fault(
+        xywh,
+        "*",
+        "error",
+        words=r"failed \(error\): .*a box has x1 < x0",
+        check="add x to the width and y to the height",
+    ),
+    "y before x": Fault(y_before_x, "shift(*", None, words=r"shift\(.*x and y exchanged", check=r"look like \(y, x\)"),
+    "the letterbox's offset stays": Fault(
+        offset_of_the_letterbox,
+        "pad(*",
+        "lost",
+        words=r"pad\(.*found in the source alone .*letterbox",
+        check="letterbox.*Take the margins off",
+    ),
+    "aspect ignored": Fault(
+        aspect_ignored,
+        "pad(*",
+        None,
+        words=r"pad\(.*by up to 1 .*another aspect",
+        check="in a squeezed or padded image places are",
+    ),
+    "boxes in the model's size": Fault(
+        in_the_models_size,
+        "resolution(*",
+        None,
+        words=r"pad\(.*boxes in the model's size",
+        check="stays at the same coordinates",
+    ),
+    "boxes as shares of the frame": Fault(
+        shares_of_the_frame, "shift(*", "lost", words=r"shift\(.*found in the source alone", check="look normalised"
+    ),
+    "boxes half as far": Fault(
+        half_as_far,
+        "shift(*",
+        None,
+        words=r"shift\(.*found in the source alone.*by up to 1",
+        check="too far left, the more the larger the image is",
+    ),
+    "boxes on a grid": Fault(
+        on_a_grid, "shift(*", None, words=r"shift\(.*boxes on a grid", check="in a rescaled image places are"
+    ),
+    "boxes drawn to the middle": Fault(drawn_to_the_middle, "shift(*", None, words=r"shift\(.*drawn to the middle"),
+    "boxes 20 % too large when small": Fault(
+        too_large_when_small, "resolution(*", None, words=r"resolution\(0.7\): by up to 0\.\d+ .*boxes that grow"
+    ),
+    "misses at the border": Fault(
+        misses_at_the_border, "pad(*", "invented", words=r"pad\(.*found in the follow-up alone .*misses at the border"
+    ),
+    "misses small ones": Fault(
+        misses_small_ones, "resolution(*", "lost", words="found in the source alone .*smaller objects"
+    ),
+    "misses what fills the frame": Fault(
+        misses_what_fills_the_frame, "crop(*", "lost", words="found in the source alone .*objects that fill more of it"
+    ),
+    "misses on the left": Fault(
+        misses_on_the_left, "mirror(h)*", "lost", words="found in the source alone .*misses on one side"
+    ),
+    "misses below": Fault(misses_below, "shift(*", "lost", words="found in the source alone .*misses in a part of it"),
+    "three at most": Fault(
+        three_at_most, "mirror(h)*", "lost", words="found in the source alone .*a limited number of answers"
+    ),
+    "nothing in small images": Fault(
+        nothing_in_small_images,
+        "resolution(*",
+        "lost",
+        words="found in the source alone .*sizes that the model does not take",
+    ),
+    "nothing in wide images": Fault(
+        nothing_in_wide_images, "pad(*", "lost", words="found in the source alone .*another aspect"
+    ),
+    "nothing when compressed": Fault(
+        nothing_when_compressed, "jpeg(*", "lost", words="found in the source alone .*compression"
+    ),
+    "nothing in noise": Fault(
+        nothing_in_noise, "noise(*", "lost", words="found in the source alone .*noise of a sensor"
+    ),
+    "misses in the light": Fault(
+        misses_in_the_light, "gamma(0.5)*", "lost", words="found in the source alone .*more light"
+    ),
+    "unsure in the dark": Fault(
+        unsure_in_the_dark,
+        "brightness(*",
+        "lost",
+        words="found in the source alone .*less light: .*scores that collapse",
+    ),
+    "a ghost in the light": Fault(
+        ghost_in_the_light,
+        "gamma(0.5)*",
+        "invented",
+        words="found in the follow-up alone .*more light: .*ghosts",
+        check="1 found in an evenly grey image",
+    ),
+    "doubled when blurred": Fault(
+        doubled_when_blurred, "motion(*", "doubled", words="one object is found several times .*blur"
+    ),
+    "another class in the dark": Fault(
+        other_class_in_the_dark, "brightness(*", "class", words="the same place has another class .*less light"
+    ),
+    "class by colour": Fault(
+        class_by_colour, "greyscale*", "class", words="the same place has another class .*classes that are colours"
+    ),
+    "class by the order": Fault(
+        class_by_the_order, "mirror(h)*", "class", words="the same place has another class .*classes by their order"
+    ),
+    "finds what was erased": Fault(
+        Remembering(),
+        "erase(1, only=*gone)",
+        "persists",
+        words="an erased object is still found .*because of what is around it",
+    ),
+    "finds a shape because of its neighbours": Fault(
+        by_its_neighbour,
+        "erase(1, only=*gone)",
+        "persists",
+        words="an erased object is still found .*because of what is around it",
+    ),
+    "loses the others": Fault(
+        gives_up_without_one,
+        "erase(1, only=*others)",
+        "missing",
+        words="an object that nothing was done to is not found .*lost when another one is erased",
+    ),
+    "answers by chance": Fault(
+        jittery(),
+        "identity*",
+        "lost",
+        deterministic=False,
+        words="identity: .*chance",
+        check="the same image was answered differently",
+    ),
 }
 
 
@@ -297,6 +402,7 @@ def violated(run: instar.Run) -> pl.DataFrame:
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_caught_and_named(name: str, runs: Callable[[str], instar.Run]) -> None:
     fault, run = FAULTS[name], runs(name)
+    assert_accused(run, fault.words)
     if fault.kind == "error":
         refused = run.verdicts().filter(status="error")
         assert refused.height and "a box has x1 < x0" in refused["reason"][0]
@@ -307,11 +413,22 @@ def test_a_fault_is_caught_and_named(name: str, runs: Callable[[str], instar.Run
     assert fault.kind in {row["kind"] for row in bad}
 
 
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.check])
+def test_check_says_it_of_a_few_images(name: str) -> None:
+    inputs = [(case.id, case.input) for case in shapes_dataset().cases()]
+    assert_checked(detector(FAULTS[name].answer), inputs, FAULTS[name].check)
+
+
 def test_the_right_detector_violates_nothing(runs: Callable[[str], instar.Run]) -> None:
     run = runs("right")
     assert violated(run).is_empty()
     judged = run.rates().select("rule", "judged")
     assert judged["judged"].min() == 3, "every rule says something about every image"
+
+
+@pytest.mark.parametrize("name", ["right", "finds what was erased"])
+def test_show_and_the_report_say_all_of_it(name: str, runs: Callable[[str], instar.Run]) -> None:
+    assert_shown_and_reported(runs(name))
 
 
 def test_every_rule_of_the_suite_is_there_for_a_fault() -> None:

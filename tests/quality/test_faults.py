@@ -7,6 +7,7 @@ violated and all other rules of the suite must not; and the perfect system, judg
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 import instar
+from instar.report.findings import violated_rules
 from tests.perfect.scenes import (
     ZONES,
     Scene,
@@ -64,6 +66,8 @@ class Fault:
     asked: tuple[Asked, ...]
     scene: Callable[[], Scene] = one_person
     deterministic: bool = True
+    words: str = field(kw_only=True)
+    """What must be said of it, as a regular expression over the rules' sentences; empty where nothing is wrong."""
 
 
 def lost(*caught: str, **more: object) -> Asked:
@@ -73,41 +77,75 @@ def lost(*caught: str, **more: object) -> Asked:
 HANDS, BODY = {"landmarks": "hands"}, {"landmarks": "body"}
 BOTH_HANDS = ("0/left_hand", "0/right_hand")
 FAULTS = {
-    "never exchanges left and right": Fault(f.never_exchanges, (Asked(("mirror(h)", "mirror(v)"), kind="exchanged"),)),
-    "exchanges them for any flip": Fault(f.exchanges_for_any_flip, (Asked(("mirror(both)",), kind="exchanged"),)),
+    "never exchanges left and right": Fault(
+        f.never_exchanges,
+        (Asked(("mirror(h)", "mirror(v)"), kind="exchanged"),),
+        words=r"mirror\(h\): left and right change places",
+    ),
+    "exchanges them for any flip": Fault(
+        f.exchanges_for_any_flip,
+        (Asked(("mirror(both)",), kind="exchanged"),),
+        words=r"mirror\(both\): left and right change places",
+    ),
     "names them by the picture": Fault(
-        f.names_by_the_picture, (Asked(("mirror(v)", "mirror(both)"), kind="exchanged"),)
+        f.names_by_the_picture,
+        (Asked(("mirror(v)", "mirror(both)"), kind="exchanged"),),
+        words=r"mirror\(v\): left and right change places",
     ),
     "hands exchanged in the dark": Fault(
         f.hands_exchanged_in_the_dark,
         (Asked(DARK, judging=HANDS, kind="exchanged", targets=BOTH_HANDS), Asked((), judging=BODY)),
         holistic_person,
+        words=r"gamma\(1.5\): left and right change places",
     ),
     # an error that is always the same is beyond metamorphic testing
-    "hands always exchanged": Fault(f.hands_exchanged, (Asked((), judging=HANDS),), holistic_person),
+    "hands always exchanged": Fault(f.hands_exchanged, (Asked((), judging=HANDS),), holistic_person, words=""),
     # the right hand in a mirror is the left hand of the source
     "no right hand in a mirror": Fault(
         f.no_right_hand_in_a_mirror,
         (lost("mirror(h)", "mirror(v)", judging=HANDS, targets=("0/left_hand",)), Asked((), judging=BODY)),
         holistic_person,
+        words=r"mirror\(h\): found in the source alone",
     ),
     "rotates about another centre": Fault(
-        f.rotates_about_another_centre, (Asked(("rotation(*)",), 4, PIXELS), Asked(("rotation(*)",), 0.05))
+        f.rotates_about_another_centre,
+        (Asked(("rotation(*)",), 4, PIXELS), Asked(("rotation(*)",), 0.05)),
+        words=r"rotation\(25\): by up to 24\.5",
     ),
-    "rotates in unit coordinates": Fault(f.rotates_in_unit_coordinates, (Asked(("rotation(*)",), 2, PIXELS),)),
+    "rotates in unit coordinates": Fault(
+        f.rotates_in_unit_coordinates, (Asked(("rotation(*)",), 2, PIXELS),), words=r"rotation\(25\): by up to 14\.9"
+    ),
     # (1/scale − 1)·√½ px by scaling, 1 px by a mirror, √2·sin(θ/2) px by rotation
     "half a pixel off": Fault(
-        f.half_a_pixel_off, (Asked(("mirror(*)", "resolution(0.[1-4])"), 0.9, PIXELS), Asked((), 0.2))
+        f.half_a_pixel_off,
+        (Asked(("mirror(*)", "resolution(0.[1-4])"), 0.9, PIXELS), Asked((), 0.2)),
+        words=r"resolution\(0.1\): by up to 6\.4",
     ),
-    "x and y exchanged": Fault(f.x_and_y_exchanged, (Asked(("stretch(*)", "mirror(*)", "rotation(*)"), 1, PIXELS),)),
-    "answers in its own size": Fault(f.answers_in_its_own_size, (Asked(("stretch(*)", "resolution(*)"), 1, PIXELS),)),
-    "on a grid of the frame": Fault(f.on_a_grid_of_the_frame, (Asked(("rotation(*)",), 2, PIXELS),)),
+    "x and y exchanged": Fault(
+        f.x_and_y_exchanged,
+        (Asked(("stretch(*)", "mirror(*)", "rotation(*)"), 1, PIXELS),),
+        words=r"mirror\(v\): by up to 241",
+    ),
+    "answers in its own size": Fault(
+        f.answers_in_its_own_size,
+        (Asked(("stretch(*)", "resolution(*)"), 1, PIXELS),),
+        words=r"resolution\(0.5\): by up to 288",
+    ),
+    "on a grid of the frame": Fault(
+        f.on_a_grid_of_the_frame, (Asked(("rotation(*)",), 2, PIXELS),), words=r"rotation\(15\): by up to 7\.98"
+    ),
     "on a grid of pixels": Fault(
-        f.on_a_grid_of_pixels, (Asked(("rotation(*)", "stretch(*)", "resolution(*)"), 2, PIXELS),)
+        f.on_a_grid_of_pixels,
+        (Asked(("rotation(*)", "stretch(*)", "resolution(*)"), 2, PIXELS),),
+        words=r"resolution\(0.1\): by up to 45\.6",
     ),
-    "wrong when small": Fault(f.wrong_when_small, (Asked(("resolution(0.[1-4])",)),)),
-    "drifts with the light": Fault(f.drifts_with_the_light, (Asked(OTHER_LIGHT, 4, PIXELS),)),
-    "drawn along a streak": Fault(f.drawn_along_a_streak, (Asked(STREAKS),)),
+    "wrong when small": Fault(
+        f.wrong_when_small, (Asked(("resolution(0.[1-4])",)),), words=r"resolution\(0.1\): by up to 0\.32"
+    ),
+    "drifts with the light": Fault(
+        f.drifts_with_the_light, (Asked(OTHER_LIGHT, 4, PIXELS),), words=r"gamma\(0.25\): by up to 21\.4"
+    ),
+    "drawn along a streak": Fault(f.drawn_along_a_streak, (Asked(STREAKS),), words=r"motion\(9, 0\): by up to 0\.24"),
     "nobody without fine texture": Fault(
         f.nobody_without_fine_texture,
         (
@@ -122,6 +160,7 @@ FAULTS = {
                 *STREAKS,
             ),
         ),
+        words=r"resolution\(0.1\): found in the source alone",
     ),
     "nobody in another shirt": Fault(
         f.nobody_in_another_shirt,
@@ -134,11 +173,22 @@ FAULTS = {
                 "filtered(colour_fill(*), clothes)",
             ),
         ),
+        words=r"clothes\): found in the source alone",
     ),
-    "nobody of another skin": Fault(f.nobody_of_another_skin, (lost("filtered(*, skin)"),)),
-    "loses somebody in the dark": Fault(f.loses_somebody_in_the_dark, (lost(*DARK, targets=("1",)),), three_people),
+    "nobody of another skin": Fault(
+        f.nobody_of_another_skin, (lost("filtered(*, skin)"),), words=r"skin\): found in the source alone"
+    ),
+    "loses somebody in the dark": Fault(
+        f.loses_somebody_in_the_dark,
+        (lost(*DARK, targets=("1",)),),
+        three_people,
+        words=r"gamma\(1.5\): found in the source alone",
+    ),
     "sees a ghost in the light": Fault(
-        f.sees_a_ghost_in_the_light, (Asked(BRIGHT, math.inf, kind="invented", targets=("whole",)),), three_people
+        f.sees_a_ghost_in_the_light,
+        (Asked(BRIGHT, math.inf, kind="invented", targets=("whole",)),),
+        three_people,
+        words=r"gamma\(0.5\): found in the follow-up alone",
     ),
     "sees double when large": Fault(
         f.sees_double_when_large,
@@ -151,10 +201,16 @@ FAULTS = {
             ),
         ),
         three_people,
+        words=r"stretch\(1, 1.4\): one is found twice",
     ),
-    "in another order": Fault(f.in_another_order, (Asked((), 1, PIXELS),), three_people),
-    "a crowd in another order": Fault(f.in_another_order, (Asked((), 1, PIXELS),), crowd),
-    "loses one of a crowd": Fault(f.loses_somebody_in_the_dark, (lost(*DARK, targets=("1",)),), crowd),
+    "in another order": Fault(f.in_another_order, (Asked((), 1, PIXELS),), three_people, words=""),
+    "a crowd in another order": Fault(f.in_another_order, (Asked((), 1, PIXELS),), crowd, words=""),
+    "loses one of a crowd": Fault(
+        f.loses_somebody_in_the_dark,
+        (lost(*DARK, targets=("1",)),),
+        crowd,
+        words=r"gamma\(1.5\): found in the source alone",
+    ),
     "no left wrist without colour": Fault(
         f.no_left_wrist_without_colour,
         (
@@ -162,16 +218,21 @@ FAULTS = {
             Asked((), 0.01),
             Asked(("greyscale",), math.inf, {"landmarks": "left_wrist"}, kind="lost"),
         ),
+        words="greyscale: landmarks of the source are missing in the follow-up",
     ),
     "unsure along a streak": Fault(
         f.unsure_along_a_streak,
         (lost(*STREAKS), Asked((), 0.01, {"confidence": 0.3}), Asked((), 0.01, {"margin": 0.4})),
+        words=r"motion\(9, 0\): found in the source alone",
     ),
     "legs hardly visible in the dark": Fault(
         f.legs_hardly_visible_in_the_dark,
         (Asked(DARK, math.inf, {"visibility": 0.5}, kind="partly lost"), Asked((), 0.01, {"aggregate": "max"})),
+        words=r"gamma\(1.5\): landmarks of the source are missing in the follow-up",
     ),
-    "jittery": Fault(f.jittery(), (Asked(("identity", "*"), 0.5, PIXELS),), deterministic=False),
+    "jittery": Fault(
+        f.jittery(), (Asked(("identity", "*"), 0.5, PIXELS),), deterministic=False, words=r"identity: by up to 4\.15"
+    ),
 }
 
 
@@ -205,11 +266,20 @@ def violated(run: instar.Run, asked: Asked) -> list[str]:
     return [rule for rule in RULES if rule in found]
 
 
+def assert_worded(run: instar.Run, fault: Fault) -> None:
+    """The findings say of the first question's rules what is wrong; nothing of a fault that nobody can see."""
+    asked = fault.asked[0]
+    rates = run.rates(asked.threshold, judging=run.judge(**PAINTED, **asked.judging))
+    sentences = [finding.words for finding in violated_rules(run, rates)]
+    assert any(re.search(fault.words, sentence) for sentence in sentences) if fault.words else not sentences, sentences
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_caught_by_the_rules_that_can_see_it(name: str, runs: Callable[..., instar.Run]) -> None:
     fault = FAULTS[name]
     run = runs(fault.answer, fault.scene, fault.deterministic)
     assert run.predictions()["status"].unique().to_list() == ["ok"]
+    assert_worded(run, fault)
     for asked in fault.asked:
         assert violated(run, asked) == asked.rules, asked
         rows = run.verdicts(**PAINTED, **asked.judging).to_dicts()

@@ -19,6 +19,7 @@ from instar.report.section import make_section
 from instar.report.sentences import headline
 from instar.tasks.hand_pose.panel import PANELS
 from tests.perfect.hands import COUNT, HANDS, TWO_HANDS, Answer, View, advice, ran, violated
+from tests.quality.words import accusations, assert_accused, assert_shown_and_reported, said
 
 FINGERS = np.arange(1, 21).reshape(5, 4)
 TIPS = FINGERS[:, 3]
@@ -39,6 +40,8 @@ class Fault:
     """Grounds of advice that would be wrong."""
     annotated: bool = True
     empty: int = 0
+    words: str = ""
+    """What must be said of it, as a regular expression, where advice does not say it."""
 
 
 # --- answers ---------------------------------------------------------------------------------------
@@ -154,7 +157,9 @@ FAULTS = {
         says={"exchanged": "exchanges the thumb and the little finger"},
         annotated=False,
     ),
-    "left hand labelled right": Fault(always_right_handed, ("mirror(h)",), annotated=False),
+    "left hand labelled right": Fault(
+        always_right_handed, ("mirror(h)",), annotated=False, words=r"mirror\(h\): .*left and right, x and y"
+    ),
     "mirror not followed": Fault(
         lambda v: v.answer(v.source if v.follow_up == "mirror(h)" else v.points),
         ("mirror(h)",),
@@ -175,12 +180,19 @@ FAULTS = {
     "another image's size": Fault(
         spoilt(of_a_square), (CROP, PAD), {"misread": "pixels of an image of 256 × 256"}, silent=("unseeing",)
     ),
-    "another image's size, without labels": Fault(spoilt(of_a_square), (SHIFT, CROP, PAD), annotated=False),
+    "another image's size, without labels": Fault(
+        spoilt(of_a_square),
+        (SHIFT, CROP, PAD),
+        annotated=False,
+        words=r"resolution\(0.5\): by up to .*answers in a fixed size",
+    ),
     "(y, x)": Fault(spoilt(lambda v, p: p[..., ::-1]), ("mirror(h)",), {"misread": "(y, x)"}, silent=("unseeing",)),
     "fingers from the tip": Fault(
         ordered(np.concatenate([[0], FINGERS[:, ::-1].ravel()])), says={"misread": "from the tip to the knuckle"}
     ),
-    "aspect lost": Fault(spoilt(aspect_lost), (PAD,), annotated=False),
+    "aspect lost": Fault(
+        spoilt(aspect_lost), (PAD,), annotated=False, words=r"pad\(.*by up to .*aspect lost on the way to the network"
+    ),
     "never answers": Fault(
         lambda view: NOBODY, says={"silent": "never answers"}, silent=("unseeing", "robust", "precise")
     ),
@@ -188,7 +200,13 @@ FAULTS = {
     "is never sure": Fault(
         lambda view: view.answer(scores=[0.3] * len(view.points)), says={"silent": "below 0.5 does not count"}
     ),
-    "hardly ever answers": Fault(rare, says={"few": "Nothing can be said"}, silent=("unseeing",), annotated=False),
+    "hardly ever answers": Fault(
+        rare,
+        says={"few": "Nothing can be said"},
+        silent=("unseeing",),
+        annotated=False,
+        words="found nothing in 11 of 12 source images",
+    ),
     "all points in one place": Fault(
         spoilt(lambda v, p: p.mean(1, keepdims=True) + 0 * p), says={"one place": "in one place"}, silent=("unseeing",)
     ),
@@ -215,6 +233,14 @@ def test_a_fault_is_caught_and_named(name: str, tmp_path: Path) -> None:
     for ground, words in fault.says.items():
         assert words in spoken.get(ground, ""), spoken
     assert not spoken.keys() & set(fault.silent), spoken
+    assert fault.says or fault.words, "a fault must be said in words"
+    if fault.words:
+        assert_accused(run, fault.words)
+    for words in fault.says.values():
+        assert any(words.lower() in each.words.lower() for each in said(run)), words
+    assert accusations(run)
+    if name == "loses dark hands":
+        assert_shown_and_reported(run)
 
 
 def test_every_rule_of_the_suite_catches_something() -> None:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 import instar
 from instar import Caption, Detections, Poses
 from instar.analysis import remembered
-from instar.report import show_run
 from instar.report.section import make_section
 from instar.report.sentences import headline
+from tests.quality.words import accusations, assert_accused
 from tests.toys import _centres, _pose, rectangles, write_scenes
 
 RULES = "identity + mirror(h) + gamma(0.5) + gamma(2) + blur(2) + rotation(10) + shift(0.1)"
@@ -103,6 +101,7 @@ def shakes_boxes() -> Answer:
     return answer
 
 
+REMEMBERS = "It remembers: where its two answers to the unchanged input differ, they lean towards its answers"
 FAULTS: dict[str, tuple[Callable[[], Answer], str, int]] = {
     "smooths landmarks over images": (smooths, RULES, 8),
     "looks at every third image": (skips, RULES, 10),
@@ -123,12 +122,6 @@ def ran(answer: Answer, rules: str, folder: Path, count: int) -> instar.Run:
     return instar.run(system, rules, write_scenes(folder / "photos", count), out=folder / "run", workers=0)
 
 
-def shown(run: instar.Run) -> str:
-    console = Console(file=io.StringIO(), width=400)
-    show_run(console, run)
-    return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
-
-
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_system_that_remembers_is_told_so(tmp_path: Path, name: str) -> None:
     make, rules, cases = FAULTS[name]
@@ -136,7 +129,7 @@ def test_a_system_that_remembers_is_told_so(tmp_path: Path, name: str) -> None:
     memory = remembered(run)
     assert memory is not None and memory.p <= 0.005
     assert memory.leaning > memory.cases / 2
-    assert "It remembers: where its two answers to the unchanged input differ" in shown(run)
+    assert_accused(run, REMEMBERS)
 
 
 @pytest.mark.parametrize("name", FLAWLESS)
@@ -145,7 +138,7 @@ def test_chance_is_no_memory(tmp_path: Path, name: str) -> None:
     run = ran(make(), RULES, tmp_path, 12)
     assert (run.noise()["noisy"].sum() > 0) is noisy
     assert remembered(run) is None
-    assert "It remembers" not in shown(run)
+    assert accusations(run) == []
 
 
 def test_in_one_fixed_order_a_system_that_looks_at_every_other_image_would_seem_deterministic(

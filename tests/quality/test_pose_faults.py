@@ -7,16 +7,19 @@ over all of them hides is named by these. Rules that a fault has nothing to do w
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 import instar
+from instar.datasets import Dataset
 from instar.tasks.met_pose.landmarks import landmark_table
 from tests.perfect.scenes import ZONES, Scene, View, one_person, perfect, system_of, three_people
 from tests.quality import faults as f
+from tests.quality.words import accusations, assert_accused, assert_checked, assert_shown, assert_shown_and_reported
 
 RULES = tuple(rule.id for rule in instar.suite("poses").rules)
 SKIN, CLOTHES = "filtered(colour_wheel(90), skin)", "filtered(colour_wheel(90), clothes)"
@@ -38,80 +41,279 @@ class Fault:
     spared: tuple[str, ...] = ("identity",)
     scene: Callable[[], Scene] = one_person
     deterministic: bool = True
+    words: str = field(kw_only=True)
+    """What must be said of it, as a regular expression."""
+    check: str = field(default="", kw_only=True)
+    """What `instar check` must say of it, where it can see it in a few images."""
 
 
 def others(*caught: str) -> tuple[str, ...]:
     return tuple(rule for rule in RULES if rule not in caught)
 
 
-# fmt: off
 FAULTS = {
-    "never exchanges left and right": Fault(f.never_exchanges, ("mirror(h)",), "exchanged", spared=others("mirror(h)")),
+    "never exchanges left and right": Fault(
+        f.never_exchanges,
+        ("mirror(h)",),
+        "exchanged",
+        spared=others("mirror(h)"),
+        words=r"mirror\(h\): left and right change places",
+        check="in mirrored images landmarks keep their side",
+    ),
     "exchanges them for any flip": Fault(
-        f.exchanges_for_any_flip, ("mirror(both)",), "exchanged", spared=others("mirror(both)")),
+        f.exchanges_for_any_flip,
+        ("mirror(both)",),
+        "exchanged",
+        spared=others("mirror(both)"),
+        words=r"mirror\(both\): left and right change places .*named by the image",
+    ),
     "names them by the picture": Fault(
-        f.names_by_the_picture, ("mirror(both)",), "exchanged", spared=others("mirror(both)")),
-    "exchanges them in the dark": Fault(f.exchanged_in_the_dark, DARK, "exchanged", spared=others(*DARK)),
-    "does not move in a mirror": Fault(f.place_not_mirrored, ("mirror(h)",), "exchanged", spared=others("mirror(h)")),
+        f.names_by_the_picture,
+        ("mirror(both)",),
+        "exchanged",
+        spared=others("mirror(both)"),
+        words="left and right change places .*named by the image instead of by the person",
+    ),
+    "exchanges them in the dark": Fault(
+        f.exchanged_in_the_dark,
+        DARK,
+        "exchanged",
+        spared=others(*DARK),
+        words="left and right change places .*dark images",
+    ),
+    "does not move in a mirror": Fault(
+        f.place_not_mirrored,
+        ("mirror(h)",),
+        "exchanged",
+        spared=others("mirror(h)"),
+        words=r"mirror\(h\): left and right change places",
+        check="in mirrored images landmarks keep their side",
+    ),
     "ankles are not exchanged": Fault(
-        f.ankles_not_exchanged, ("mirror(h)",), landmarks=("left_ankle", "right_ankle"), spared=RULES),
+        f.ankles_not_exchanged,
+        ("mirror(h)",),
+        landmarks=("left_ankle", "right_ankle"),
+        spared=RULES,
+        words=r"left_ankle and right_ankle stray .*100 % .*mirror\(h\), although none",
+    ),
     "ears are not exchanged": Fault(
-        f.ears_not_exchanged, ("mirror(h)",), landmarks=("left_ear", "right_ear"), spared=RULES),
+        f.ears_not_exchanged,
+        ("mirror(h)",),
+        landmarks=("left_ear", "right_ear"),
+        spared=RULES,
+        words=r"left_ear and right_ear stray .*100 % .*mirror\(h\), although none",
+    ),
     "rotates about another centre": Fault(
-        f.rotates_about_another_centre, ("rotation(25)",), spared=others("rotation(25)")),
-    "x and y exchanged": Fault(f.x_and_y_exchanged, ("mirror(h)", "stretch(1, 0.8)", "mirror(both)"),
-                               spared=PHOTOMETRIC),
+        f.rotates_about_another_centre,
+        ("rotation(25)",),
+        spared=others("rotation(25)"),
+        words=r"by up to 0\.\d+ \(body lengths\).*another centre",
+    ),
+    "x and y exchanged": Fault(
+        f.x_and_y_exchanged,
+        ("mirror(h)", "stretch(1.25, 1)", "mirror(both)"),
+        spared=PHOTOMETRIC,
+        words=r"mirror\(h\): by up to 1\.\d+ \(body lengths\)",
+        check=r"look like \(y, x\)",
+    ),
     "answers in its own size": Fault(
-        f.answers_in_its_own_size, ("stretch(1, 0.8)", "resolution(0.2)", LEFT_RIGHT), spared=PHOTOMETRIC),
-    "on a grid of pixels": Fault(f.on_a_grid_of_pixels, ("resolution(0.2)",), spared=PHOTOMETRIC),
-    "wrong when small": Fault(f.wrong_when_small, ("resolution(0.2)",), spared=others("resolution(0.2)")),
-    "leans on the middle": Fault(f.leans_on_the_middle, (SHIFT,), spared=PHOTOMETRIC),
+        f.answers_in_its_own_size,
+        ("stretch(1.25, 1)", "resolution(0.2)", LEFT_RIGHT),
+        spared=PHOTOMETRIC,
+        words="by up to .*coordinates of another size",
+        check="stays at the same coordinates",
+    ),
+    "on a grid of pixels": Fault(
+        f.on_a_grid_of_pixels,
+        ("resolution(0.2)",),
+        spared=PHOTOMETRIC,
+        words=r"resolution\(0.2\): by up to .*coarse grids",
+    ),
+    "wrong when small": Fault(
+        f.wrong_when_small,
+        ("resolution(0.2)",),
+        spared=others("resolution(0.2)"),
+        words=r"resolution\(0.2\): by up to .*small people",
+    ),
+    "leans on the middle": Fault(
+        f.leans_on_the_middle, (SHIFT,), spared=PHOTOMETRIC, words="by up to .*lean on the middle of the frame"
+    ),
     "a letterbox of thirty pixels": Fault(
-        f.letterbox_of_thirty_pixels, (LEFT_RIGHT, TOP_BOTTOM, "stretch(1, 0.8)"), spared=PHOTOMETRIC),
+        f.letterbox_of_thirty_pixels,
+        (LEFT_RIGHT, TOP_BOTTOM, "stretch(1.25, 1)"),
+        spared=PHOTOMETRIC,
+        words="by up to .*letterbox offsets to the sides",
+        check="in a squeezed or padded image places are",
+    ),
     "the aspect ratio is ignored": Fault(
-        f.aspect_ignored, (LEFT_RIGHT, TOP_BOTTOM, "stretch(1, 0.8)"), spared=PHOTOMETRIC),
-    "a border that is not taken off": Fault(f.border_not_taken_off, (LEFT_RIGHT, TOP_BOTTOM), spared=PHOTOMETRIC),
+        f.aspect_ignored,
+        (LEFT_RIGHT, TOP_BOTTOM, "stretch(1.25, 1)"),
+        spared=PHOTOMETRIC,
+        words="by up to .*an aspect ratio that is ignored",
+        check="in a squeezed or padded image places are",
+    ),
+    "a border that is not taken off": Fault(
+        f.border_not_taken_off,
+        (LEFT_RIGHT, TOP_BOTTOM),
+        spared=PHOTOMETRIC,
+        words="by up to .*letterbox offsets above and below",
+        check="in a squeezed or padded image places are",
+    ),
     "always in the same place": Fault(
-        f.always_in_the_same_place, ("mirror(both)", "rotation(25)", SHIFT, LEFT_RIGHT, "resolution(0.2)"),
-        spared=PHOTOMETRIC),
+        f.always_in_the_same_place,
+        ("mirror(both)", "rotation(25)", SHIFT, LEFT_RIGHT, "resolution(0.2)"),
+        spared=PHOTOMETRIC,
+        words=r"9 rules|mirror\(both\): by up to 1\.\d+",
+        check="stays at the same coordinates",
+    ),
     "the mean pose of the frame": Fault(
-        f.mean_pose_of_the_frame, (SHIFT, TOP_BOTTOM, "rotation(25)"), spared=PHOTOMETRIC),
-    "nobody at the border": Fault(f.nobody_at_the_border, (SHIFT,), "lost", spared=PHOTOMETRIC),
-    "nobody who leans": Fault(f.nobody_who_leans, ("rotation(25)",), "lost", spared=others("rotation(25)")),
-    "drifts with the light": Fault(f.drifts_with_the_light, BRIGHT, spared=SPATIAL),
-    "drawn along a streak": Fault(f.drawn_along_a_streak, BLUR, spared=SPATIAL),
-    "in one place along a streak": Fault(f.in_one_place_along_a_streak, BLUR, spared=SPATIAL),
-    "in one place but along a streak": Fault(f.in_one_place_except_along_a_streak, BLUR, spared=SPATIAL),
+        f.mean_pose_of_the_frame,
+        (SHIFT, TOP_BOTTOM, "rotation(25)"),
+        spared=PHOTOMETRIC,
+        words="by up to .*lean on the middle of the frame",
+    ),
+    "nobody at the border": Fault(
+        f.nobody_at_the_border,
+        (SHIFT,),
+        "lost",
+        spared=PHOTOMETRIC,
+        words="found in the source alone .*people at its edge",
+    ),
+    "nobody who leans": Fault(
+        f.nobody_who_leans,
+        ("rotation(25)",),
+        "lost",
+        spared=others("rotation(25)"),
+        words="found in the source alone .*people who lean",
+    ),
+    "drifts with the light": Fault(
+        f.drifts_with_the_light, BRIGHT, spared=SPATIAL, words=r"gamma\(0.3\): by up to .*bright images"
+    ),
+    "drawn along a streak": Fault(
+        f.drawn_along_a_streak, BLUR, spared=SPATIAL, words=r"motion\(11, 0\): by up to .*blur"
+    ),
+    "in one place along a streak": Fault(
+        f.in_one_place_along_a_streak, BLUR, spared=SPATIAL, words=r"motion\(11, 90\): by up to .*blur"
+    ),
+    "in one place but along a streak": Fault(
+        f.in_one_place_except_along_a_streak,
+        BLUR,
+        spared=SPATIAL,
+        words=r"motion\(11, 0\): by up to .*blur",
+        check="all landmarks of a subject lie in one place",
+    ),
     # the stripes are upright, and outlive blur along them
     "nobody without fine texture": Fault(
-        f.nobody_without_fine_texture, ("resolution(0.2)", "motion(11, 0)"), "lost", spared=("mirror(h)", *BRIGHT)),
-    "nobody in another shirt": Fault(f.nobody_in_another_shirt, ("greyscale", CLOTHES), "lost", spared=SPATIAL),
-    "nobody of another skin": Fault(f.nobody_of_another_skin, (SKIN,), "lost", spared=SPATIAL),
-    "nobody in grain": Fault(f.nobody_in_grain, ("noise(16)",), "lost", spared=SPATIAL),
-    "a ghost in grain": Fault(f.a_ghost_in_grain, ("noise(16)",), "invented", spared=SPATIAL),
-    "drawn to blocks": Fault(f.drawn_to_blocks, ("jpeg(10)",), spared=SPATIAL),
+        f.nobody_without_fine_texture,
+        ("resolution(0.2)", "motion(11, 0)"),
+        "lost",
+        spared=("mirror(h)", *BRIGHT),
+        words="found in the source alone .*what needs fine detail",
+    ),
+    "nobody in another shirt": Fault(
+        f.nobody_in_another_shirt,
+        ("greyscale", CLOTHES),
+        "lost",
+        spared=SPATIAL,
+        words="found in the source alone .*the colour of clothes",
+    ),
+    "nobody of another skin": Fault(
+        f.nobody_of_another_skin,
+        (SKIN,),
+        "lost",
+        spared=SPATIAL,
+        words="found in the source alone .*the colour of skin",
+    ),
+    "nobody in grain": Fault(
+        f.nobody_in_grain, ("noise(16)",), "lost", spared=SPATIAL, words="found in the source alone .*grain"
+    ),
+    "a ghost in grain": Fault(
+        f.a_ghost_in_grain, ("noise(16)",), "invented", spared=SPATIAL, words="found in the follow-up alone .*grain"
+    ),
+    "drawn to blocks": Fault(
+        f.drawn_to_blocks, ("jpeg(10)",), spared=SPATIAL, words="by up to .*blocks of strong compression"
+    ),
     "loses somebody in the dark": Fault(
-        f.loses_somebody_in_the_dark, DARK, "lost", spared=others(*DARK), scene=three_people),
+        f.loses_somebody_in_the_dark,
+        DARK,
+        "lost",
+        spared=others(*DARK),
+        scene=three_people,
+        words="found in the source alone .*dark images",
+    ),
     "sees a ghost in the light": Fault(
-        f.sees_a_ghost_in_the_light, BRIGHT, "invented", spared=others(*BRIGHT), scene=three_people),
+        f.sees_a_ghost_in_the_light,
+        BRIGHT,
+        "invented",
+        spared=others(*BRIGHT),
+        scene=three_people,
+        words="found in the follow-up alone .*bright images",
+    ),
     "sees double when large": Fault(
-        f.sees_double_when_large, ("stretch(1.25, 1)",), "doubled", spared=others("stretch(1.25, 1)"),
-        scene=three_people),
+        f.sees_double_when_large,
+        ("stretch(1.25, 1)",),
+        "doubled",
+        spared=others("stretch(1.25, 1)"),
+        scene=three_people,
+        words="one is found twice .*people who are larger",
+    ),
     "sees double in the dark": Fault(
-        f.sees_double_in_the_dark, DARK, "doubled", spared=others(*DARK), scene=three_people),
+        f.sees_double_in_the_dark,
+        DARK,
+        "doubled",
+        spared=others(*DARK),
+        scene=three_people,
+        words="one is found twice .*dark images",
+    ),
     "two become one in the dark": Fault(
-        f.two_become_one_in_the_dark, DARK, "lost", (None,), spared=SPATIAL, scene=three_people),
+        f.two_become_one_in_the_dark,
+        DARK,
+        "lost",
+        (None,),
+        spared=SPATIAL,
+        scene=three_people,
+        words="found in the source alone .*dark images",
+    ),
     "limbs of somebody else in the dark": Fault(
-        f.limbs_of_somebody_else_in_the_dark, DARK, landmarks=f.LIMBS, spared=RULES, scene=three_people),
+        f.limbs_of_somebody_else_in_the_dark,
+        DARK,
+        landmarks=f.LIMBS,
+        spared=RULES,
+        scene=three_people,
+        words=r"left_ankle, left_elbow, .* stray .*100 % .*gamma\(2.5\), although none",
+    ),
     "no legs when small": Fault(
-        f.no_legs_when_small, ("resolution(0.2)",), "partly lost", spared=others("resolution(0.2)")),
+        f.no_legs_when_small,
+        ("resolution(0.2)",),
+        "partly lost",
+        spared=others("resolution(0.2)"),
+        words="landmarks of the source are missing in the follow-up .*small people",
+    ),
     "no arms without colour": Fault(
-        f.no_arms_without_colour, ("greyscale",), "partly lost", spared=SPATIAL),
-    "legs appear in the light": Fault(f.legs_appear_in_the_light, BRIGHT, "partly invented", spared=SPATIAL),
-    "unsure in the dark": Fault(f.unsure_in_the_dark, DARK, "lost", spared=others(*DARK)),
-    "upside down in the light": Fault(f.upside_down_in_the_light, BRIGHT, None, spared=others(*BRIGHT)),
+        f.no_arms_without_colour,
+        ("greyscale",),
+        "partly lost",
+        spared=SPATIAL,
+        words="landmarks of the source are missing in the follow-up .*colour that is relied on",
+    ),
+    "legs appear in the light": Fault(
+        f.legs_appear_in_the_light,
+        BRIGHT,
+        "partly invented",
+        spared=SPATIAL,
+        words="landmarks of the follow-up are missing in the source .*bright images",
+    ),
+    "unsure in the dark": Fault(
+        f.unsure_in_the_dark, DARK, "lost", spared=others(*DARK), words="found in the source alone .*dark images"
+    ),
+    "upside down in the light": Fault(
+        f.upside_down_in_the_light,
+        BRIGHT,
+        None,
+        spared=others(*BRIGHT),
+        words=r"gamma\(0.3\): by up to 1\.\d+ \(body lengths\)",
+    ),
 }
-# fmt: on
 
 
 @pytest.fixture(scope="module")
@@ -143,11 +345,37 @@ def test_a_fault_is_caught_and_named(name: str, runs: Callable[..., instar.Run])
     if not fault.landmarks:
         assert kinds.keys() >= set(fault.caught)
         assert {kind for rule in fault.caught for kind in kinds[rule]} == {fault.kind, *fault.also}
+        assert_accused(run, fault.words)
         return
+    assert accusations(run) == [], "one image is not enough to be sure of single landmarks"
     table = landmark_table(run, grid=(0.2,))
     for rule in fault.caught:
         strayed = table.filter(pl.col("rule") == f"{rule} => poses", pl.col("violated") > 0)["landmark"]
         assert set(strayed) == set(fault.landmarks)
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.landmarks])
+def test_what_the_median_hides_is_said_of_several_images(name: str, tmp_path: Path) -> None:
+    fault = FAULTS[name]
+    scene = fault.scene()
+    (case,) = scene.dataset.cases()
+    copies = [replace(case, id=str(number)) for number in range(12)]
+    rules = instar.suite(" + ".join(("identity", *fault.caught)))
+    data = Dataset("copies", "", lambda: iter(copies))
+    run = instar.run(system_of(scene, fault.answer), rules, data, out=tmp_path / "run", workers=0, zones=ZONES)
+    assert_accused(run, fault.words)
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.check])
+def test_check_says_it_of_a_few_images(name: str) -> None:
+    scene = FAULTS[name].scene()
+    inputs = [(case.id, case.input) for case in scene.dataset.cases()]
+    assert_checked(system_of(scene, FAULTS[name].answer), inputs, FAULTS[name].check)
+
+
+def test_show_and_the_report_say_all_of_it(runs: Callable[..., instar.Run]) -> None:
+    assert_shown_and_reported(runs(f.always_in_the_same_place, one_person))
+    assert_shown(runs(perfect, one_person))
 
 
 @pytest.mark.parametrize("scene", [one_person, three_people])

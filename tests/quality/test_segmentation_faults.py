@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -13,6 +14,7 @@ import instar
 from instar import Segmentation
 from instar.outputs.segmentation import UNKNOWN
 from tests.quality import painted as p
+from tests.quality.words import accusations, assert_accused, assert_checked, assert_shown_and_reported
 
 IMAGES = [p.street(number) for number in range(4)]
 NAMES = ("ground", "red", "blue")
@@ -118,41 +120,154 @@ def the_same_map() -> Answer:
 class Fault:
     make: Callable[[], Answer]
     caught: frozenset[str]
+    words: str
+    """What must be said of it, as a regular expression."""
     worst: tuple[str, ...] = ()
     kind: str | None = None
-    words: str = ""
     exactly: bool = True
+    check: str = ""
+    """What `instar check` must say of it, where it can see it in a few images."""
 
 
-def fault(make: Callable[[], Answer], *caught: str, **more: object) -> Fault:
-    return Fault(make, frozenset(caught), **more)  # type: ignore[arg-type]
+def fault(make: Callable[[], Answer], *caught: str, words: str, **more: object) -> Fault:
+    return Fault(make, frozenset(caught), words, **more)  # type: ignore[arg-type]
 
 
 SHIFT, CROP, PAD, NARROW = "shift(0.1, y=0.1)", "crop(0.8)", "pad(0.2, sides=top_bottom)", "stretch(1, 0.6)"
 FAULTS = {
-    "the map sits to the right": fault(of(off_to_the_right), "mirror(h)", worst=("red", "blue")),
-    "blind at the right": fault(of(blind_at_the_right), "mirror(h)", SHIFT, CROP, worst=("blue",), exactly=False),
-    "a map of the padded square": fault(of(of_the_square), NARROW, exactly=False),
-    "a map upside down": fault(of(upside_down), SHIFT, exactly=False),
-    "a map with rows for columns": fault(of(not_turned_back), "mirror(h)", PAD, exactly=False),
-    "no red off the middle": fault(without("red", lambda i: p.middle(i)[0] > 0.55), SHIFT, worst=("red",), kind="lost"),
-    "no blue when large": fault(without("blue", lambda i: p.share(i) > 0.2), CROP, worst=("blue",), kind="lost"),
-    "no blue between margins": fault(without("blue", p.margins), PAD, worst=("blue",), kind="lost"),
-    "no blue when narrow": fault(without("blue", lambda i: i.shape[1] < 1.2 * i.shape[0] and not p.margins(i)), NARROW),
-    "blue is known only upright": fault(without("blue", p.tilted), "rotation(5)", worst=("blue",), kind="lost"),
-    "needs large images": fault(without("red", p.small), "resolution(0.7)", worst=("red",), kind="lost"),
-    "no red in the dark": fault(without("red", p.dark), "gamma(1.5)", worst=("red",), kind="lost"),
-    "everything unknown in the dark": fault(of(unknown_in_the_dark), "gamma(1.5)", kind="lost"),
-    "red is blue in the light": fault(of(exchanged_in_the_light), "gamma(0.5)", worst=("red", "blue")),
-    "no blue in haze": fault(without("blue", p.flat), "contrast(0.7)", worst=("blue",), kind="lost"),
-    "thin out of focus": fault(of(thin_out_of_focus), "blur(1)", worst=("red", "blue")),
-    "red grains in noise": fault(of(scattered_by_noise), "noise(8)", worst=("red",)),
-    "no red when compressed": fault(without("red", p.blocky), "jpeg(30)", worst=("red",), kind="lost"),
-    "answers with the image before": fault(lagging, "identity", exactly=False),
-    "answers by chance": fault(by_chance, "identity", exactly=False),
-    "ground everywhere": fault(all_ground, words="answered all 4 images with ground everywhere"),
+    "the map sits to the right": fault(
+        of(off_to_the_right),
+        "mirror(h)",
+        worst=("red", "blue"),
+        words=r"mirror\(h\).*sits beside it",
+        check="sits 6 px too far right",
+    ),
+    "blind at the right": fault(
+        of(blind_at_the_right),
+        "mirror(h)",
+        SHIFT,
+        CROP,
+        worst=("blue",),
+        exactly=False,
+        words=r"shift\(.*has no cell .*regions that are never seen",
+    ),
+    "a map of the padded square": fault(
+        of(of_the_square),
+        NARROW,
+        exactly=False,
+        words=r"stretch\(.*an aspect that is lost",
+        check="a square with the image in its middle",
+    ),
+    "a map upside down": fault(
+        of(upside_down),
+        SHIFT,
+        exactly=False,
+        words=r"shift\(.*by up to 0\.\d+ .*classes that hang on their place",
+        check="upside down",
+    ),
+    "a map with rows for columns": fault(
+        of(not_turned_back),
+        "mirror(h)",
+        PAD,
+        exactly=False,
+        words=r"mirror\(h\).*a map that is not turned with the image",
+        check="Transpose it",
+    ),
+    "no red off the middle": fault(
+        without("red", lambda i: p.middle(i)[0] > 0.55),
+        SHIFT,
+        worst=("red",),
+        kind="lost",
+        words="has no cell .*classes that hang on their place",
+    ),
+    "no blue when large": fault(
+        without("blue", lambda i: p.share(i) > 0.2),
+        CROP,
+        worst=("blue",),
+        kind="lost",
+        words=r"crop\(0.8\): a class of the source has no cell .*",
+    ),
+    "no blue between margins": fault(
+        without("blue", p.margins),
+        PAD,
+        worst=("blue",),
+        kind="lost",
+        words="a class of the source has no cell .*margins that are taken for a part of the image",
+    ),
+    "no blue when narrow": fault(
+        without("blue", lambda i: i.shape[1] < 1.2 * i.shape[0] and not p.margins(i)),
+        NARROW,
+        words="a class of the source has no cell .*an aspect that is lost",
+    ),
+    "blue is known only upright": fault(
+        without("blue", p.tilted),
+        "rotation(5)",
+        worst=("blue",),
+        kind="lost",
+        words="a class of the source has no cell .*known only upright",
+    ),
+    "needs large images": fault(
+        without("red", p.small),
+        "resolution(0.7)",
+        worst=("red",),
+        kind="lost",
+        words="a class of the source has no cell .*needs a certain size of image",
+    ),
+    "no red in the dark": fault(
+        without("red", p.dark),
+        "gamma(1.5)",
+        worst=("red",),
+        kind="lost",
+        words="a class of the source has no cell .*dark images",
+    ),
+    "everything unknown in the dark": fault(
+        of(unknown_in_the_dark), "gamma(1.5)", kind="lost", words="a class of the source has no cell .*dark images"
+    ),
+    "red is blue in the light": fault(
+        of(exchanged_in_the_light), "gamma(0.5)", worst=("red", "blue"), words=r"by up to 1 \(.*bright images"
+    ),
+    "no blue in haze": fault(
+        without("blue", p.flat),
+        "contrast(0.7)",
+        worst=("blue",),
+        kind="lost",
+        words="a class of the source has no cell .*flat images",
+    ),
+    "thin out of focus": fault(
+        of(thin_out_of_focus), "blur(1)", worst=("red", "blue"), words=r"blur\(1\): by up to 0\.\d+ \(.*fine texture"
+    ),
+    "red grains in noise": fault(
+        of(scattered_by_noise), "noise(8)", worst=("red",), words=r"noise\(8\): by up to 0\.\d+ \(.*noise scatters"
+    ),
+    "no red when compressed": fault(
+        without("red", p.blocky),
+        "jpeg(30)",
+        worst=("red",),
+        kind="lost",
+        words="a class of the source has no cell .*compression",
+    ),
+    "answers with the image before": fault(
+        lagging, "identity", exactly=False, words="identity: .*a memory of the image before", check="it remembers"
+    ),
+    "answers by chance": fault(
+        by_chance,
+        "identity",
+        exactly=False,
+        words="identity: .*chance",
+        check="the same image was answered differently",
+    ),
+    "ground everywhere": fault(
+        all_ground,
+        words="answered all 4 images with ground everywhere",
+        check="have the same answer, an evenly grey one among them",
+    ),
     "always the same map": fault(
-        the_same_map, "mirror(h)", SHIFT, words="answered all 4 images with the same map", exactly=False
+        the_same_map,
+        "mirror(h)",
+        SHIFT,
+        words="answered all 4 images with the same map",
+        exactly=False,
+        check="have the same answer, an evenly grey one among them",
     ),
 }
 
@@ -166,9 +281,19 @@ def test_the_suite_catches_it(name: str, tmp_path_factory: pytest.TempPathFactor
     worst = run.verdicts().filter(severity=run.verdicts()["severity"].max())
     assert not seeded.worst or set(worst["worst"]) & set(seeded.worst), worst
     assert seeded.kind is None or seeded.kind in worst["kind"].to_list()
-    words = p.shown(run)
-    assert seeded.words in words
-    assert seeded.words or "answered all" not in words
+    assert_accused(run, seeded.words)
+    assert ("answered all" in seeded.words) == ("answered all" in " ".join(accusations(run)))
+    if seeded.worst:
+        assert_accused(run, f"overlaps least is most often ({'|'.join(seeded.worst)})")
+
+
+def test_show_and_the_report_say_all_of_it(tmp_path: Path) -> None:
+    assert_shown_and_reported(p.run_of(all_ground(), "segmentation", IMAGES, tmp_path / "run"))
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.check])
+def test_check_says_it_of_a_few_images(name: str) -> None:
+    assert_checked(p.system_of(FAULTS[name].make(), "segmentation"), p.inputs_of(IMAGES[:3]), FAULTS[name].check)
 
 
 def test_no_rule_is_for_nothing() -> None:

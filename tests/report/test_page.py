@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from instar.report.chart import columns
 from instar.report.page import Report, make_report, page, script_json
 from instar.report.section import start_of
 from instar.spelling import UnknownName
+from instar.store import Store
 from tests.browser.conftest import RULES, wobbly
 from tests.missing import module
 from tests.toys import _centres, _pose, rectangles, scene, steady, write_scenes
@@ -241,8 +243,7 @@ def test_moved_pictures_say_why(pictures: Path, tmp_path: Path) -> None:
 
 def test_unknown_panels_are_named(poses: instar.Run, tmp_path: Path) -> None:
     copied = shutil.copytree(poses.folder, tmp_path / "run")
-    manifest = json.loads((copied / "manifest.json").read_text("utf-8"))
-    (copied / "manifest.json").write_text(json.dumps({**manifest, "panels": ["landmark"]}), "utf-8")
+    Store(copied).write_manifest(replace(poses.manifest, panels=("landmark",)))
     with pytest.raises(UnknownName, match=r"landmark.*landmarks"):
         make_report([instar.open_run(copied)], images=0)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+import xxhash
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -84,7 +85,7 @@ def test_a_half_written_part_is_not_there(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.write_manifest(manifest_of())
     (tmp_path / "predictions").mkdir()
-    (tmp_path / "predictions" / ".0000000000-0000000000.parquet.part").write_bytes(b"half")
+    (tmp_path / "predictions" / f".{'0a' * 16}.part").write_bytes(b"half")
     assert store.predictions().is_empty()
     with store.lock():
         pass
@@ -104,10 +105,11 @@ def test_a_folder_without_a_run_says_so(tmp_path: Path) -> None:
 
 def test_blobs_are_stored_once(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    store.put_blob("abcd", b"mask")
+    name = xxhash.xxh3_128_hexdigest(b"mask")
+    store.put_blob(name, b"mask")
     before = next((tmp_path / "blobs").glob("*/*")).stat().st_mtime_ns
-    store.put_blob("abcd", b"mask")
-    assert store.blob("abcd") == b"mask"
+    store.put_blob(name, b"mask")
+    assert store.blob(name) == b"mask"
     assert next((tmp_path / "blobs").glob("*/*")).stat().st_mtime_ns == before
 
 

@@ -246,7 +246,9 @@ def test_a_model_that_does_better_in_bgr() -> None:
             return poses(points, scores=[0.4])
         return poses(right, scores=[0.9]) if right is not None else poses(None)
 
-    assert bad(checked(single(answer))) == {"channels": "warning"}
+    findings = checked(single(answer))
+    assert bad(findings) == {"channels": "warning", "scores": "warning"}
+    assert "the highest was 0.4" in findings["scores"].message, "at 0.4 nothing would be judged"
 
 
 @pytest.mark.parametrize("wrong", [{"scores": [4.2]}, {"visibility": [[-3.0] * 17]}])

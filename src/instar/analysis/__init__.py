@@ -1,5 +1,6 @@
 """What verdicts say: rates with confidence, curves over thresholds, the worst cases, coverage and truth."""
 
+from instar.analysis.answers import Answers
 from instar.analysis.coverage import coverage, default_bins, violated_counts
 from instar.analysis.memory import Memory, remembered
 from instar.analysis.rates import (
@@ -22,9 +23,9 @@ from instar.analysis.truth import classic, classic_table, classic_vs_metamorphic
 
 # fmt: off
 __all__ = [
-    "ANY", "Memory", "Run", "Severities", "any_rule", "by_case", "classic", "classic_table", "classic_vs_metamorphic",
-    "costs", "coverage", "curve", "default_bins", "described", "group_rates", "has_comparable_truth",
-    "judged_pairs", "kind_counts", "noise", "open_run", "rates", "remembered", "selected", "severities", "slices",
-    "subject_columns", "violated_counts", "worst_pairs",
+    "ANY", "Answers", "Memory", "Run", "Severities", "any_rule", "by_case", "classic", "classic_table",
+    "classic_vs_metamorphic", "costs", "coverage", "curve", "default_bins", "described", "group_rates",
+    "has_comparable_truth", "judged_pairs", "kind_counts", "noise", "open_run", "rates", "remembered", "selected",
+    "severities", "slices", "subject_columns", "violated_counts", "worst_pairs",
 ]
 # fmt: on

@@ -11,6 +11,9 @@ from typing import Literal, TypeVar, cast
 
 import polars as pl
 
+from instar.analysis.answers import Answers, answers_of
+from instar.analysis.classes import SCHEMA as STRAYING_CLASSES
+from instar.analysis.classes import class_severities, straying_classes
 from instar.analysis.coverage import coverage, violated_counts
 from instar.analysis.parts import SCHEMA as STRAYING
 from instar.analysis.parts import PartMatrix, part_matrix, straying_parts
@@ -276,6 +279,10 @@ class Run:
         """What became of the pairs, without identity: judged, nothing found in either input, not applicable, failed."""
         return judged_pairs(self.severities(judging, group=group), self.changing_rules())
 
+    def answers(self, judging: str = DEFAULT) -> Answers:
+        """What can be told from the answers alone: in how many inputs nothing counts, whether all have one answer."""
+        return self.cached(("answers", judging), lambda: answers_of(self, judging))
+
     def part_matrix(self, relation: str, judging: str = DEFAULT) -> PartMatrix | None:
         """Severities of the parts that a relation's verdicts are made of; None where they have none."""
         return self.cached(("parts", relation, judging), lambda: part_matrix(self, relation, judging))
@@ -289,6 +296,20 @@ class Run:
         limits = self.thresholds(threshold)
         tables = [straying_parts(matrix, limits) for matrix in matrices if matrix is not None]
         return pl.concat([pl.DataFrame(schema=STRAYING), *tables])
+
+    def class_severities(self, relation: str, judging: str = DEFAULT) -> pl.DataFrame:
+        """How far each class strays in each case, under each rule of a relation; no row where it knows no classes."""
+        self._up_to_date(judging)
+        info = self.store.judging_info(judging)
+        relations = {one.relation.relation.name: one.relation.relation for one in self.bound_rules()}
+        key = "classes", relation, judging, info.parts if info else None
+        return self.cached(key, lambda: class_severities(self, relations[relation], judging))
+
+    def straying_classes(self, threshold: float | None = None, *, judging: str = DEFAULT) -> pl.DataFrame:
+        """Classes that stray surely more often than the others, most first: `rule` is null for any of a relation."""
+        limits = self.thresholds(threshold)
+        tables = [straying_classes(self.class_severities(relation, judging), limits) for relation in self.grids()]
+        return pl.concat([pl.DataFrame(schema=STRAYING_CLASSES), *tables])
 
     def tests(self, level: float = LEVEL, *, judging: str = DEFAULT, relation: str | None = None) -> pl.DataFrame:
         """Of relations that are tests, how many tests reject at this level, beside how many would by chance.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,13 +38,8 @@ def described(cases: pl.DataFrame, subjects: pl.DataFrame | None = None) -> pl.D
     """
     table = cases.filter(pl.col("status") == "ok").select("case", "width", "height", "properties", "attributes")
     table = table.with_columns(pixels=pl.col("width") * pl.col("height"), aspect=pl.col("width") / pl.col("height"))
-    own = pl.DataFrame([json.loads(text) for text in table["attributes"]], infer_schema_length=None, strict=False)
     measured = table["properties"].struct.unnest()
-    parts = [
-        table.select("case", "pixels", "aspect"),
-        measured,
-        own.select(pl.col(name) for name in own.columns if not own[name].dtype.is_nested()),
-    ]
+    parts = [table.select("case", "pixels", "aspect"), measured, _attributes(table["attributes"])]
     seen: dict[str, pl.Series] = {}
     for part in parts:
         for column in part.iter_columns():
@@ -52,6 +49,36 @@ def described(cases: pl.DataFrame, subjects: pl.DataFrame | None = None) -> pl.D
         return known
     fresh = subjects.select("case", *(name for name in subjects.columns if name not in known.columns))
     return known.join(fresh, on="case", how="left", maintain_order="left")
+
+
+def _attributes(texts: pl.Series) -> pl.DataFrame:
+    """The user's attributes, one column each: of truth values or of numbers where all are, else of texts. Lists and
+    objects are no slices."""
+    rows = [json.loads(text) if text else {} for text in texts]
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = (_column(name, [row.get(name) for row in rows]) for name in names)
+    return pl.DataFrame([column for column in columns if column is not None])
+
+
+def _column(name: str, values: list[Any]) -> pl.Series | None:
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {bool}:
+        return pl.Series(name, values, pl.Boolean)
+    if kinds == {int} and all(abs(value) < 1 << 63 for value in values if value is not None):
+        return pl.Series(name, values, pl.Int64)
+    if kinds <= {int, float}:
+        return pl.Series(name, [None if value is None else _float(value) for value in values], pl.Float64)
+    if kinds <= {int, float, bool, str}:
+        spelled = [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
+        return pl.Series(name, spelled, pl.String)
+    return None
+
+
+def _float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        return math.inf
 
 
 def slices(properties: pl.DataFrame, verdicts: Verdicts, thresholds: Mapping[str, float]) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import warnings
@@ -12,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from instar import __version__
-from instar.cli import checking, exchange, judging, listing, looking, models, running
+from instar.cli import checking, exchange, judging, listing, looking, models, repairing, running
 from instar.registry import BrokenPlugin, find, names
 
 TASKS = "Tasks"
@@ -31,6 +32,7 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     MORE: {
         "preview": checking.preview, "select": looking.select, "slices": looking.slices,
         "export": exchange.export_inputs, "import": exchange.import_outputs, "numerics": checking.numerics,
+        "repair-run": repairing.repair_run,
     },
 }
 # fmt: on
@@ -140,4 +142,6 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
 
 def main() -> None:
     """The `instar` command."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may be no text, and is printed all the same
     app()

@@ -99,18 +99,22 @@ def run_json(
 ) -> dict[str, object]:
     """What `show_run` prints, for programs."""
     from instar.analysis.rejections import LEVEL
+    from instar.report import findings
 
     return {
         "run": str(run.folder),
         "system": asdict(run.manifest.system),
         "judging": judging,
+        "findings": [asdict(each) for each in findings(run, threshold=threshold, p=p, judging=judging, group=group)],
         "judged": run.judged(judging, group=group),
+        "answers": asdict(run.answers(judging)),
         "any": run.any_rule(threshold, p=p, judging=judging, group=group),
         "rules": run.rates(threshold, p=p, judging=judging, by=by, group=group).to_dicts(),
         "worst": run.worst(worst, judging=judging, group=group).to_dicts(),
         "families": run.family_rates(threshold, p=p, judging=judging, group=group).to_dicts(),
         "noise": run.noise(judging).to_dicts(),
         "straying": run.straying_parts(threshold, judging=judging).to_dicts(),
+        "straying_classes": run.straying_classes(threshold, judging=judging).to_dicts(),
         "tests": {"level": p or LEVEL, "rows": run.tests(p or LEVEL, judging=judging).to_dicts()},
         "over_cases": [
             {name: value for name, value in row.items() if value is not None}

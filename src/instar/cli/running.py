@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from instar.api import Run
 
 ALL_FAILED = 3
-"""The exit code of a run in which not one input was answered, or not one pair judged."""
+"""The exit code of a run in which not one input was answered, or from whose answers nothing can be told."""
 
 Out = Annotated[
     Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="The run folder. It is made if it is not there.")
@@ -68,7 +68,7 @@ def run(
     """Predict what is missing in a run folder, judge it, and show what broke.
 
     The same command again continues where it stopped, or says that nothing is left to do. Ctrl-C loses nothing.
-    If not one input was answered, or not one pair could be judged, the exit code is 3.
+    If nothing can be told (nothing answered, judged or found, or always one answer), the exit code is 3.
 
     Examples:
 
@@ -134,6 +134,17 @@ def _print_outcome(finished: Run, threshold: float | None, as_json: bool) -> Non
         why = f"every prediction in {folder} failed" if outcome.statuses else "none could be read"
         print(f"instar: not one input was answered: {why}", file=sys.stderr)
         raise typer.Exit(ALL_FAILED)
-    if not finished.severities().judged:
-        print(f"instar: not one pair was judged in {folder}; `instar show {folder}` says why", file=sys.stderr)
+    if trouble := _nothing_to_tell(finished):
+        print(f"instar: {trouble} in {folder}; `instar show {folder}` says why", file=sys.stderr)
         raise typer.Exit(ALL_FAILED)
+
+
+def _nothing_to_tell(finished: Run) -> str | None:
+    """Why a run that violates nothing is not clean."""
+    if not finished.severities().judged:
+        return "not one pair was judged"
+    answers = finished.answers()
+    if answers.silent:
+        return "nothing was found in any input"
+    unbroken = not finished.any_rule()["violated"] and not finished.over_cases()["severity"].sum()
+    return "every input has the same answer, and no rule is violated" if answers.alike and unbroken else None

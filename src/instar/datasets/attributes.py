@@ -16,6 +16,8 @@ from instar.spelling import Parameter
 _ATTRIBUTES = Parameter(
     "attributes", "text", None, help="a CSV file whose column `case` has the cases' ids, and its others attributes"
 )
+_MOST_COLUMNS = 1000
+"""Every column is a question that slices ask, and is stored with every case."""
 Rows = Mapping[str, Mapping[str, object]]
 
 
@@ -51,7 +53,12 @@ def _rows(file: Path) -> Rows:
     try:
         table = pl.read_csv(file, schema_overrides={"case": pl.String}, infer_schema_length=None)
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise ValueError(f"{file}: not a table in CSV ({str(error).splitlines()[0]})") from None
+        raise ValueError(f"{file}: not a table in CSV ({str(error).splitlines()[0][:200]})") from None
+    if len(table.columns) > _MOST_COLUMNS:
+        raise ValueError(
+            f"{file}: it has {len(table.columns):,} columns, and at most {_MOST_COLUMNS:,} are attributes of cases; "
+            "leave out those that nobody asks about"
+        )
     if "case" not in table.columns or len(table.columns) < 2:
         raise ValueError(
             f"{file}: a table of attributes has a column 'case' and others; its first line names "

@@ -49,7 +49,7 @@ def _state(store: Store, manifest: Manifest, judging: Judging) -> JudgingInfo:
 
 def _is_judged(store: Store, judging: Judging, state: JudgingInfo) -> bool:
     info = store.judging_info(judging.id)
-    return info is not None and replace(info, parts=state.parts) == state
+    return info is not None and replace(info, parts=state.parts) == state and store.holds_verdicts(judging.id, info)
 
 
 def check_options(options: Row, rules: tuple[Rule, ...]) -> None:

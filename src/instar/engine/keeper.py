@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,12 +15,13 @@ from instar.case import Case
 from instar.datasets import Dataset
 from instar.engine.cases import case_row
 from instar.engine.messages import CaseTask, InputRead, InputUnreadable, NeedProvided, Rows
-from instar.engine.needs import with_source
+from instar.engine.needs import lost_needs, with_source
 from instar.engine.order import Order
 from instar.engine.plan import SOURCE, Plan, committed
 from instar.engine.progress import Outcome, Progress, outcome_of
+from instar.files import storable
 from instar.outputs import Output, output_kind
-from instar.store import APART, KEY, Manifest, Row, Store, rows_frame
+from instar.store import APART, KEY, Header, Manifest, Row, Store, rows_frame
 from instar.transforms import NotApplicable
 
 COMMIT_SECONDS = 5.0
@@ -49,6 +51,10 @@ class Keeper:
         self.headers: set[str] = set()
         self.apart: dict[str, bytes] = {}
         self.stored = set(store.read("apart", APART, ["hash"])["hash"])
+        self.provided: dict[str, set[str]] = {}
+        for case, need in store.needs().select("case", "need").iter_rows():
+            self.provided.setdefault(case, set()).add(need)
+        self.users = {need: self._users(need) for need in (plan.needs & manifest.providers.keys()) - {"pool"}}
         self.oldest: float | None = None
         self.sources: dict[str, Row] = {}
         self.notes: list[str] = list(dataset.notes)
@@ -67,13 +73,30 @@ class Keeper:
             progress.done += len(self.committed.keys) - len(self.committed.missing(case.id))
         progress.rows = progress.cases * len(self.committed.keys)
         self.on_progress(progress)
+        handed_out: set[str] = set()
         for case in self.cases():
-            keys = self.committed.missing(case.id)
-            if not keys:
+            keys, lost = self.committed.missing(case.id), self._lost(case)
+            if not keys and not lost and self.committed.knows(case.id):
                 continue
+            if case.id in handed_out:
+                self.notes.append(f"{case.id} is the id of two cases of the dataset; the first one counts")
+                continue
+            handed_out.add(case.id)
             progress.began = progress.began or time.monotonic()
-            task = CaseTask(case, self.order.of(case.id, keys), self.manifest.seed)
-            yield self.resumed(task) if case.id in self.committed.partial else task
+            task = CaseTask(case, self.order.of(case.id, keys), self.manifest.seed, lost=lost)
+            yield self.resumed(task) if case.id in self.committed.partial or case.id in self.provided else task
+
+    def _users(self, need: str) -> frozenset[str]:
+        """The cases of which a stored answer is to a follow-up that was made with a need."""
+        names = [one.transformation.id for one in self.plan.follow_ups if need in one.transformation.needs]
+        users = pl.col("follow_up").is_in(names) & (pl.col("status") == "ok")
+        return frozenset(self.store.predictions(["case", "follow_up", "status"], where=users)["case"].unique())
+
+    def _lost(self, case: Case) -> frozenset[str]:
+        """Needs that follow-ups of the case were made with, and that the run folder does not hold any more."""
+        known = self.provided.get(case.id, ())
+        absent = frozenset(need for need, users in self.users.items() if case.id in users and need not in known)
+        return lost_needs(absent, case)
 
     def resumed(self, task: CaseTask) -> CaseTask:
         """The task with what is known by now of its needs and its source output."""
@@ -129,21 +152,32 @@ class Keeper:
         return case_row(case, self.manifest.truth_kind)
 
     def on_unreadable(self, task: CaseTask, message: InputUnreadable) -> None:
-        self.case_rows = [row for row in self.case_rows if row["case"] != task.case.id]
+        if task.case.id in self.committed.hashes:
+            self.notes.append(
+                f"{task.case.id} was read before and cannot be read any more ({message.reason}); "
+                "its stored rows stay, nothing was added"
+            )
+            self._advance(len(task.keys))
+            return
         self.case_rows.append({**self._case_row(task.case), **message.row()})
         self.oldest = self.oldest or time.monotonic()
         self.progress.statuses["unreadable"] += 1
         self._advance(len(task.keys))
 
     def on_need(self, task: CaseTask, message: NeedProvided) -> None:
-        """Stored at once: the worker goes on when it is."""
+        """Stored at once, and once: the worker goes on when it is."""
+        known = self.provided.setdefault(task.case.id, set())
+        if message.need in known:
+            return
         if message.hash is not None:
             self.store.put_blob(message.hash, message.content)
         self.store.append_needs([{**message.row(), "case": task.case.id}])
+        known.add(message.need)
 
     def on_rows(self, task: CaseTask, message: Rows) -> None:
         self.apart.update({name: content for name, content in message.contents.items() if name not in self.stored})
-        for name, header in message.headers.items():
+        for name, sent in message.headers.items():
+            header = _storable(sent)
             if self.manifest.output is None:
                 self.manifest = replace(self.manifest, output=header)
                 self.store.write_manifest(self.manifest)
@@ -199,3 +233,10 @@ class Keeper:
 
     def outcome(self, interrupted: bool) -> Outcome:
         return outcome_of(self.store, self.progress.fresh, self.started, self.notes, interrupted=interrupted)
+
+
+def _storable(header: Header) -> Header:
+    """A header as it comes back from the manifest: those of a run that goes on are compared with it."""
+    text = json.dumps(header, ensure_ascii=False)
+    plain = storable(text)
+    return header if plain == text else json.loads(plain)

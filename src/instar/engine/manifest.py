@@ -78,7 +78,7 @@ def grown(
         thresholds={**manifest.thresholds, **suite.thresholds},
         panels=_united(manifest.panels, suite.panels),
         titles={**manifest.titles, **suite.titles},
-        datasets=_united(manifest.datasets, (DatasetInfo(dataset.name, dataset.root),)),
+        datasets=_united(manifest.datasets, (DatasetInfo.of(dataset.name, dataset.root),)),
     )
 
 

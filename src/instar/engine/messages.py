@@ -27,7 +27,8 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class CaseTask:
-    """A case and the keys still missing; `needs` and `source` are what the run folder holds already.
+    """A case and the keys still missing; `needs` and `source` are what the run folder holds already, `lost` are needs
+    that it held.
 
     `single` works one input at a time and says beforehand which, so that a death can be laid at its door.
     """
@@ -38,6 +39,7 @@ class CaseTask:
     needs: Mapping[str, Need | NotApplicable] = field(default_factory=dict)
     source: Output | None = None
     single: bool = False
+    lost: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

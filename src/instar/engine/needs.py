@@ -9,6 +9,7 @@ from typing import Literal, cast
 import numpy as np
 
 from instar.case import Case, Input
+from instar.files import path_of, path_text
 from instar.outputs import Output, output_kind, output_kinds
 from instar.outputs.detections import Detections
 from instar.outputs.zones import Zones
@@ -43,6 +44,12 @@ def with_source(needs: frozenset[str], case: Case | None, kind: str) -> frozense
     return needs | {"source"} if need in needs and not annotated else needs
 
 
+def lost_needs(needs: frozenset[str], case: Case) -> frozenset[str]:
+    """Of needs that follow-ups of a case were made with, and that the run folder does not hold, those that it must have
+    held: what is annotated is stored with the case."""
+    return frozenset(need for need in needs if not _meets(need, case.truth))
+
+
 def _meets(need: str | None, output: object) -> bool:
     return output is not None and need is not None and getattr(output, "need", None) == need
 
@@ -59,8 +66,9 @@ class Provider:
 def provider(need: str, name: str) -> Provider:
     """Who provides a need, by name; raises ValueError where it cannot."""
     if need == "pool":
-        pool = read_pool(name)
-        return Provider(str(Path(name).resolve()), pool.fingerprint, pool)
+        folder = path_of(name)
+        pool = read_pool(folder)
+        return Provider(path_text(str(Path(folder).resolve())), pool.fingerprint, pool)
     if need == Zones.need and name in ("masks", "boxes"):
         return Provider(name, f"dataset-{name}", name)  # type: ignore[arg-type]
     kinds = [kind.kind for kind in output_kinds().values() if kind.need == need]

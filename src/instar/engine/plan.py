@@ -87,6 +87,11 @@ class Committed:
     complete: frozenset[str]
     partial: dict[str, list[int]]
     hashes: dict[str, str]
+    unreadable: frozenset[str]
+
+    def knows(self, case: str) -> bool:
+        """Whether the case has a row; where that was lost, its input is read again though every key is there."""
+        return case in self.hashes or case in self.unreadable
 
     def missing(self, case: str) -> tuple[Key, ...]:
         """The keys of a case that are still to be predicted, in the plan's order."""
@@ -114,10 +119,11 @@ def committed(store: Store, plan: Plan) -> Committed:
         list(KEY), where=pl.col("case").is_in(begun), query=lambda rows: planned(rows).group_by("case").agg("number")
     )
     cases = store.cases(["case", "hash", "status"])
-    unreadable = cases.filter(pl.col("status") != "ok")["case"]
+    unreadable = frozenset(cases.filter(pl.col("status") != "ok")["case"])
     return Committed(
         keys,
         frozenset(counts.filter(full)["case"]).union(unreadable),
         dict(partial.select("case", "number").iter_rows()),
         dict(cases.filter(pl.col("status") == "ok").select("case", "hash").iter_rows()),
+        unreadable,
     )

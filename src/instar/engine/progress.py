@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from instar.files import path_of, storable
 from instar.store import Store
 
 FAILURES = ("error", "timeout", "crashed")
@@ -71,7 +72,7 @@ def _reasons(store: Store, statuses: Mapping[str, int]) -> dict[str, int]:
     cases = store.cases(["path", "status", "message"]).filter(pl.col("status") != "ok")
     counted = Counter[str]()
     for path, status, message in cases.iter_rows():
-        counted[(message or status).removeprefix(str(path)).lstrip(": ")] += 1
+        counted[(message or status).removeprefix(storable(path_of(path or ""))).lstrip(": ")] += 1
     wanted = [status for status in statuses if status in FAILURES or not statuses.get("ok")]
     if wanted:
         rows = store.predictions(

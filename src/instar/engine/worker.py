@@ -121,6 +121,7 @@ class Worker:
         batch = _Batch(task, source, dict(task.needs))
         if task.source is not None:
             batch.needs["source"] = task.source
+        yield from self._provide(task.lost, batch)
         unchanged = (source, Change.none(source.size))
         made: tuple[Input, Change] | NoFollowUp = unchanged
         change: Transformation | str = SOURCE

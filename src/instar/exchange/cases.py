@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from instar.datasets import shortened
+from instar.engine.cases import attributes_json
 from instar.exchange.inputs import KnownInputs
 from instar.exchange.raw import CHUNK, NAMED, RawRows
 from instar.store import Row, Store
@@ -36,7 +37,7 @@ def add_cases(raw: RawRows, inputs: KnownInputs, sizes: pl.DataFrame, run: Store
             continue
         kept.update(attributes)
         row = inputs.cases.pop(case, None) or {"case": case, "status": "ok", "width": wide, "height": high}
-        row["attributes"] = json.dumps({**json.loads(row.get("attributes") or "{}"), **attributes}, ensure_ascii=False)
+        row["attributes"] = attributes_json({**json.loads(row.get("attributes") or "{}"), **attributes})
         if truth:
             try:
                 row.update(_truth_columns(raw, inputs, truth))

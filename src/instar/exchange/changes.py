@@ -32,7 +32,7 @@ _DERIVED: Schema = {
 
 def add_predictions(raw: RawRows, inputs: KnownInputs, sizes: pl.DataFrame, run: Store | None) -> None:
     """Write predictions beside the run, chunk by chunk. What the export could not make is added to `raw.keys`."""
-    rows = raw.keys.select("row").sort("row")
+    rows = raw.keys.join(raw.stored, on=KEY, how="anti").select("row").sort("row")
     schema = raw.scratch.prediction_schema(raw.kind)
     for start in range(0, rows.height, CHUNK):
         chunk = rows.slice(start, CHUNK)

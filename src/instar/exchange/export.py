@@ -28,10 +28,12 @@ from instar.exchange.exported import (
     ExportManifest,
     case_folder,
     gather_lines,
+    inputs_folders,
+    is_export,
     opened_export,
     safe_name,
 )
-from instar.files import place_file
+from instar.files import clear_unfinished, place_file
 from instar.image import small_png
 from instar.outputs import Output, output_kind, output_kinds
 from instar.store import DatasetInfo, ProviderInfo, Row, Store
@@ -62,6 +64,8 @@ def export_inputs(
         manifest, loaded = _grown(
             target, dataset, suite, _kind(kind, suite, dataset), stochastic, seed, providers or {}
         )
+        if is_export(target):
+            clear_unfinished([target, *inputs_folders(target)])
         manifest.write(target)
         plan = make_plan(
             bound_rules(manifest.rules, manifest.kind), seed=manifest.seed, deterministic=not manifest.stochastic
@@ -109,7 +113,7 @@ def _grown(
     from instar import __version__
 
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    source = DatasetInfo(dataset.name, dataset.root)
+    source = DatasetInfo.of(dataset.name, dataset.root)
     options = json.loads(json.dumps(dict(suite.options)))  # as they come back from a file
     try:
         manifest = opened_export(folder)

@@ -154,6 +154,15 @@ class ExportedCase:
         return cls(record["case"], record["truth"], tuple(record["needs"]), inputs)
 
 
+def is_export(folder: Path) -> bool:
+    return (folder / _MANIFEST).is_file()
+
+
+def inputs_folders(folder: Path) -> Iterator[Path]:
+    """The folders that an export writes its cases to."""
+    return (folder / _INPUTS).glob("*/")
+
+
 def case_folder(folder: Path, case: str) -> Path:
     return folder / _INPUTS / safe_name(case)
 

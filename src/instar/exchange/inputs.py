@@ -13,6 +13,7 @@ from instar.engine.cases import case_row, read_case
 from instar.engine.plan import SOURCE
 from instar.exchange.exported import ExportedCase, exported_cases
 from instar.exchange.raw import CHUNK, NAMED, RawRows, spelled_key
+from instar.files import path_text
 from instar.outputs import Output
 from instar.store import KEY, Row
 from instar.store.manifest import Header
@@ -102,4 +103,4 @@ def _source_file(folder: Path, exported: ExportedCase) -> Row:
     if file is None or not file.endswith(".png"):
         return {}
     path = (folder / file).absolute()
-    return {"path": str(path), "hash": xxhash.xxh3_128_hexdigest(path.read_bytes())}
+    return {"path": path_text(str(path)), "hash": xxhash.xxh3_128_hexdigest(path.read_bytes())}

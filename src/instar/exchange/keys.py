@@ -7,16 +7,20 @@ import polars as pl
 from instar.engine.plan import SOURCE
 from instar.exchange.raw import RawRows, spelled_key
 from instar.exchange.tables import KNOWN
-from instar.store import KEY, Store
+from instar.store import KEY, Manifest, Store
 
 
-def check_keys(raw: RawRows, run: Store | None) -> None:
-    """Leaves in `raw.keys` what is new to the run, which is None for a new one."""
+def check_keys(raw: RawRows, run: Store | None, manifest: Manifest | None) -> None:
+    """Leaves in `raw.keys` what is new to the run, which is None for a new one.
+
+    Where the tables were imported before, and only in part, or have lost rows since, all keys are left, and
+    `raw.stored` are those that are there.
+    """
     _refuse_twice(raw)
     raw.keys = raw.keys.sort("row").unique(KEY, keep="first", maintain_order=True)
     stored = pl.DataFrame(schema=raw.keys.select(KEY).schema) if run is None else run.predictions(list(KEY))
-    if run is not None:
-        _refuse_stored(raw, run, stored)
+    if run is not None and manifest is not None:
+        _refuse_stored(raw, run, stored, manifest)
     sources = pl.concat([stored, raw.keys.select(KEY)]).filter(
         (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0)
     )
@@ -52,23 +56,41 @@ def _refuse_twice(raw: RawRows) -> None:
     )
 
 
-def _refuse_stored(raw: RawRows, run: Store, stored: pl.DataFrame) -> None:
-    """What the run holds is not said again; only the source of a pair may be, if it is the same."""
+def _refuse_stored(raw: RawRows, run: Store, stored: pl.DataFrame, manifest: Manifest) -> None:
+    """What the run holds is not said again; only the source of a pair may be, if it is the same, and all of it by
+    tables whose import is to be completed."""
     both = raw.keys.join(stored, on=KEY, how="semi")
     if both.is_empty():
         return
-    twice = both.filter(~pl.col("of_pair"))
-    if not twice.is_empty():
-        at, row, more = raw.first(twice)
-        raise ValueError(f"{at}: {run.folder} holds {spelled_key(row)} already{more}")
     outputs = (name for name in run.prediction_schema(raw.kind) if name not in (*KEY, *KNOWN, "mask"))
     columns = [*KEY, "status", *outputs]
     new = raw.read([*columns, "row", "file", "line"]).join(both.select("row"), on="row", how="semi").sort(KEY)
     old = run.predictions(columns).join(both.select(KEY), on=KEY, how="semi").sort(KEY)
-    if not new.select(columns).equals(old.select(columns)):
+    same = new.select(columns).equals(old.select(columns))
+    completed = same and _completes(raw, run, both, manifest)
+    twice = both.filter(~pl.col("of_pair"))
+    if not twice.is_empty() and not completed:
+        at, row, more = raw.first(twice)
+        raise ValueError(f"{at}: {run.folder} holds {spelled_key(row)} already{more}")
+    if not same:
         number = next(n for n in range(new.height) if not new[n].select(columns).equals(old[n].select(columns)))
         row = new.row(number, named=True)
         raise ValueError(
             f"{raw.at(row)}: {run.folder} holds another output for {spelled_key(row)}; give another folder (`out`)"
         )
-    raw.keys = raw.keys.join(stored, on=KEY, how="anti")
+    if completed:
+        raw.stored = both
+        raw.notes.append(f"an earlier import of the same is completed; {both.height:,} outputs of it were there")
+    else:
+        raw.keys = raw.keys.join(stored, on=KEY, how="anti")
+
+
+def _completes(raw: RawRows, run: Store, both: pl.DataFrame, manifest: Manifest) -> bool:
+    """Whether tables are imported again because the run holds only part of what they say: an import was killed after
+    it had added all predictions and before the manifest spoke of it, or files of the run were lost since."""
+    known = {table.hash for table in manifest.recorded.tables} if manifest.recorded else set()
+    repeated = [table.hash in known for table in raw.recorded]
+    if not any(repeated):
+        return both.height == raw.keys.height
+    rows = set(run.cases(["case"])["case"])
+    return all(repeated) and (both.height < raw.keys.height or not rows.issuperset(raw.keys["case"]))

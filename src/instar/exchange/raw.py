@@ -16,6 +16,8 @@ from instar.store import KEY, RecordedTable, Row, Schema, Store, rows_frame
 from instar.systems import hash_file
 
 CHUNK = 20_000
+RAW = "raw"
+"""The table of all lines, in the folder beside the run."""
 NAMED = 8
 """How many of a list a message names."""
 
@@ -32,6 +34,8 @@ class RawRows:
         self.notes: list[str] = []
         self._packer, self._apart = Packer(), set[str]()
         self.keys = self._read()
+        self.stored = self.keys.clear()
+        """Those that the run holds already, where an import completes an earlier one of the same tables."""
 
     def _read(self) -> pl.DataFrame:
         number = 0
@@ -40,12 +44,12 @@ class RawRows:
             while rows := list(islice(left, CHUNK)):
                 for row in rows:
                     row["row"] = number = number + 1
-                self.scratch.append("raw", self.frame(rows, self.schema))
+                self.scratch.append(RAW, self.frame(rows, self.schema))
             self.recorded.append(RecordedTable(path.name, hash_file(str(path)), number - before))
         return self.read([*KEY, "row", "file", "line", "of_pair", "pair_hash", "status", "width", "height"])
 
     def read(self, columns: Sequence[str] | None = None, where: pl.Expr | None = None) -> pl.DataFrame:
-        return self.scratch.read("raw", self.schema, columns, where)
+        return self.scratch.read(RAW, self.schema, columns, where)
 
     def _rows(self, path: Path, file: int) -> Iterator[Row]:
         seen = set[str]()

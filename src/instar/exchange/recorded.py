@@ -1,7 +1,8 @@
 """Import: a run made of recorded outputs. What a system said elsewhere, in tables of any length.
 
 Tables are read line by line into a folder beside the run, checked as a whole, and only then become part of the run: a
-new run appears by one rename; in one that is there already predictions are added last, as one part.
+new run appears by one rename; in one that is there already predictions are added as one part, and the manifest that
+speaks of them is written last. An import that was killed is completed by giving it again.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from instar.datasets import Dataset, shortened
-from instar.engine.manifest import Conflict, grown_manifest
+from instar.engine.manifest import Conflict, grown
 from instar.engine.messages import WorkerInfo
 from instar.engine.progress import Outcome, outcome_of
 from instar.exchange.cases import add_cases
@@ -22,13 +23,14 @@ from instar.exchange.changes import add_predictions, source_sizes
 from instar.exchange.exported import ExportManifest, opened_export
 from instar.exchange.inputs import KnownInputs
 from instar.exchange.keys import check_keys
-from instar.exchange.raw import NAMED, RawRows
+from instar.exchange.raw import NAMED, RAW, RawRows
 from instar.exchange.rules import import_rules
 from instar.exchange.tables import Reader, kinds_in, lines, renamed
+from instar.files import clear_unfinished
 from instar.outputs import json_columns, output_kind, output_kinds
 from instar.relations import Rule
 from instar.skeleton import Skeleton
-from instar.store import APART, DatasetInfo, Manifest, NoRun, RecordedInfo, Store, SystemInfo
+from instar.store import APART, NAMES, DatasetInfo, Manifest, NoRun, RecordedInfo, Store, SystemInfo
 from instar.suites import Suite
 from instar.systems import fingerprint_of
 
@@ -62,15 +64,13 @@ def import_outputs(
     reader = importer.reader(kind, columns or {}, follow_up, skeleton)
     with ExitStack() as stack:
         stack.enter_context(importer.scratch.lock())
+        importer.clear_scratch()
         stack.callback(shutil.rmtree, importer.scratch.folder, ignore_errors=True)
         if importer.before is not None:
             stack.enter_context(store.lock())
-        for left in importer.scratch.folder.iterdir():  # of an import that was killed
-            if left.is_dir():
-                shutil.rmtree(left)
         raw = importer.read(reader, suite, dataset)
         importer.commit(raw, suite, dataset, name)
-    return outcome_of(store, raw.keys.height, begun, raw.notes)
+    return outcome_of(store, raw.keys.height - raw.stored.height, begun, raw.notes)
 
 
 class _Importer:
@@ -100,10 +100,25 @@ class _Importer:
             common["skeleton"] = skeleton
         return Reader(name, common, columns, follow_up, header)
 
+    def clear_scratch(self) -> None:
+        """Delete what a killed import left. A folder of that name that is somebody's own is left alone."""
+        folder = self.scratch.folder
+        clear_unfinished([folder])
+        names = {*NAMES, RAW}
+        strangers = sorted(path.name for path in folder.iterdir() if path.name not in names)
+        if strangers:
+            raise Conflict(
+                f"{folder} is where an import prepares its run, and it holds {shortened(strangers, NAMED)}; move that, "
+                "or give another folder (`out`)"
+            )
+        for path in folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+
     def read(self, reader: Reader, suite: Suite | None, dataset: Dataset | None) -> RawRows:
         """All that becomes part of the run, checked, in the folder beside it."""
         raw = RawRows(self.scratch, self.tables, reader)
-        check_keys(raw, self.run)
+        check_keys(raw, self.run, self.before)
         self.rules, self.deterministic = import_rules(raw, suite, self.export, self.before)
         if self.export_folder is not None:
             self.inputs.add_export(raw, self.export_folder)
@@ -119,28 +134,28 @@ class _Importer:
         target = self.run or self.scratch
         if self.run is not None:
             self._add_beside()
+            self.run.append("predictions", self.scratch.read("predictions", self.run.prediction_schema(raw.kind)))
+        target.write_manifest(self._manifest(raw, suite, dataset, name))
+        if self.run is None:
+            shutil.rmtree(self.scratch.folder / RAW, ignore_errors=True)
+            self.scratch.folder.rename(self.store.folder.absolute())
+
+    def _manifest(self, raw: RawRows, suite: Suite | None, dataset: Dataset | None, name: str | None) -> Manifest:
         system = self.before.system if self.before else self._system(raw.kind, name)
         info = WorkerInfo(system, self.export.providers if self.export else {})
         seed = self.export.seed if self.export else None
-        source = dataset or self._known_dataset()
-        manifest = grown_manifest(target, info, suite or self._suite(), self.rules, source, seed)
+        source, rules = dataset or self._known_dataset(), suite or self._suite()
+        manifest = grown(self.before, info, rules, self.rules, source, seed, folder=self.store.folder)
         recorded = self.before.recorded if self.before else None
-        tables = (*(recorded.tables if recorded else ()), *raw.recorded)
+        tables = tuple(dict.fromkeys([*(recorded.tables if recorded else ()), *raw.recorded]))
         fingerprint = fingerprint_of("recorded", *sorted(table.hash for table in tables))
-        target.write_manifest(
-            replace(
-                manifest,
-                recorded=RecordedInfo(tables, bool(self.export or dataset or (recorded and recorded.inputs))),
-                system=replace(system, deterministic=self.deterministic, fingerprint=fingerprint),
-                output=manifest.output or raw.reader.header,
-                truth=self.inputs.truth,
-            )
+        return replace(
+            manifest,
+            recorded=RecordedInfo(tables, bool(self.export or dataset or (recorded and recorded.inputs))),
+            system=replace(system, deterministic=self.deterministic, fingerprint=fingerprint),
+            output=manifest.output or raw.reader.header,
+            truth=self.inputs.truth,
         )
-        if self.run is None:
-            shutil.rmtree(self.scratch.folder / "raw", ignore_errors=True)
-            self.scratch.folder.rename(self.store.folder.absolute())
-        else:
-            self.run.append("predictions", self.scratch.read("predictions", self.run.prediction_schema(raw.kind)))
 
     def _system(self, kind: str, name: str | None) -> SystemInfo:
         return SystemInfo(
@@ -173,7 +188,7 @@ class _Importer:
             info = self.before.datasets[0]
         else:
             info = DatasetInfo(self.tables[0].name, "")
-        return Dataset(info.name, info.root, lambda: iter(()))
+        return Dataset(info.name, info.folder, lambda: iter(()))
 
     def _add_beside(self) -> None:
         """All that predictions need, as far as the run does not hold it; a kill here costs nothing."""

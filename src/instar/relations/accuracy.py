@@ -225,7 +225,8 @@ def _boxes(points: Floats) -> Floats:
 RELATIONS = (
     Relation(
         "accuracy", "poses", accuracy, unit="F1 lost", threshold=0.1, grid=(0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
-        kinds=("exchanged",), measures=MEASURES, parameters=(HANDEDNESS, *DRAWS),
+        kinds=("exchanged",), meanings={"exchanged": "two fingers lie in each other's place"},
+        measures=MEASURES, parameters=(HANDEDNESS, *DRAWS),
         options=(
             Parameter("reference", "choice", "auto", choices=("auto", "truth", "source"),
                       help="what answers are compared with; auto: the ground truth where a case has one"),

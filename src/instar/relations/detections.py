@@ -20,8 +20,8 @@ Flags = npt.NDArray[np.bool_]
 
 # fmt: off
 MEASURES = {
-    "iou": pl.Float64, "lost": pl.Int32, "invented": pl.Int32, "doubled": pl.Int32, "source_score": pl.Float64,
-    "follow_up_score": pl.Float64,
+    "label": pl.String, "iou": pl.Float64, "lost": pl.Int32, "invented": pl.Int32, "doubled": pl.Int32,
+    "source_score": pl.Float64, "follow_up_score": pl.Float64,
 }
 # fmt: on
 SAME_PLACE = 0.5
@@ -101,7 +101,8 @@ class _Scene:
 
     def _object(self, number: int) -> Row:
         match = self.partner.get(number)
-        own = {**_BLANK, "target": str(self.numbers[number]), "source_score": float(self.source.scores[number])}
+        own = {**_BLANK, "target": str(self.numbers[number]), "label": self.source.labels[number]}
+        own["source_score"] = float(self.source.scores[number])
         if self.share[number] <= 0:
             nothing = _areas(self.source.boxes[[number]].astype(np.float64))[0] <= 0
             why = "its box has no area" if nothing else "the object was carried out of the frame"
@@ -134,7 +135,7 @@ class _Scene:
 
 
 _BLANK: Row = {
-    **dict.fromkeys(("kind", "reason", "iou", "source_score", "follow_up_score")),
+    **dict.fromkeys(("kind", "reason", "label", "iou", "source_score", "follow_up_score")),
     **dict.fromkeys(("lost", "invented", "doubled"), 0),
 }
 
@@ -181,7 +182,11 @@ RELATIONS = (
     Relation(
         "detections", "detections", detections, unit="1 − IoU of the matched box", threshold=0.5,
         grid=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.0), kinds=("lost", "invented", "class", "doubled"),
-        measures=MEASURES, parameters=DRAWS,
+        meanings={
+            "lost": "found in the source alone", "invented": "found in the follow-up alone",
+            "class": "the same place has another class", "doubled": "one object is found several times",
+        },
+        measures=MEASURES, parameters=DRAWS, classes="label",
         options=(
             Parameter("confidence", "float", 0.5, low=0, high=1, help="detections below this are not there"),
             MARGIN,

@@ -46,6 +46,8 @@ MEASURES = {
 # fmt: on
 ONE_PLACE = 0.001
 """Of the frame's diagonal, about a pixel: landmarks nearer to each other are no pose, however well they move along."""
+MOST_LANDMARKS = 100
+"""Of a part that is looked at although it is not judged by default: single points of a face mesh have no names."""
 EXCHANGED_FROM = 0.05
 """Body lengths from which on it is asked whether left and right were exchanged."""
 
@@ -167,8 +169,7 @@ class PosePairs:
                 distance = _distances(expected, projected(self.inverses[row], actual), scale)
                 distance[in_source ^ in_follow_up] = np.inf
                 distance[~judged] = np.nan
-                points, normaliser = self.source_poses.points, self.options["normaliser"]
-                length = body_length(points, source, scale, part, self.bones, normaliser, sizes / scale)
+                length = self._lengths(part, source, sizes, scale)
                 numbers, scores = self.numbers[source], self._scores(source, follow_up)
                 exchanged = self._exchanged(row, follow_up, expected, distance, length, scale, take)
                 collapsed = _in_one_place(expected, sizes)
@@ -176,6 +177,12 @@ class PosePairs:
                 yield LandmarkErrors(
                     part, take, row, numbers, distance, length, in_source, in_follow_up, scores, exchanged, collapsed
                 )
+
+    def _lengths(self, part: Part, source: Ints, sizes: Floats, scale: Floats) -> Floats:
+        """One body length of each pair: worked out once for every source subject, whom every rule asks about."""
+        _, first, which = np.unique(source, return_index=True, return_inverse=True)
+        points, frames, normaliser = self.source_poses.points, (sizes / scale)[first], self.options["normaliser"]
+        return body_length(points, source[first], scale[first], part, self.bones, normaliser, frames)[which]
 
     def _covered(self, row: Ints, follow_up: Ints, places: Floats, in_follow_up: Flags) -> Flags:
         """Landmarks that somebody who was found may leave out: they lie where the change touched the image."""
@@ -257,7 +264,14 @@ def pose_pairs(evidence: Evidence) -> PosePairs:
 
 
 def landmark_severities(evidence: Evidence) -> Iterator[PartSeverities]:
-    """Every landmark's own severity."""
+    """Every landmark's own severity; where nobody chose landmarks, also that of parts which are not judged by default.
+
+    So the hands of a whole body are looked at, each in its own length.
+    """
+    bones = Skeleton.from_dict(evidence.header["skeleton"])
+    if not evidence.options["landmarks"]:
+        others = (part.name for part in bones.parts if len(part.landmarks) <= MOST_LANDMARKS)
+        evidence = replace(evidence, options={**evidence.options, "landmarks": ", ".join((bones.default, *others))})
     pairs = pose_pairs(evidence)
     keys = pairs.follow_ups.select("case", "follow_up", "draw", "repeat")
     swap = np.asarray(pairs.bones.swap)
@@ -444,6 +458,12 @@ HANDEDNESS = Parameter("handedness", "choice", "auto", choices=("auto", "kept", 
 RELATIONS = (
     Relation(
         "poses", "poses", poses, unit="body lengths", threshold=0.2, grid=GRID, kinds=(*KINDS, "doubled"),
+        meanings={
+            "lost": "found in the source alone", "invented": "found in the follow-up alone",
+            "partly lost": "landmarks of the source are missing in the follow-up",
+            "partly invented": "landmarks of the follow-up are missing in the source",
+            "exchanged": "left and right change places", "doubled": "one is found twice",
+        },
         measures=MEASURES, parameters=(HANDEDNESS, *DRAWS),
         options=(
             Parameter("landmarks", "text", "", help="a part, a group, landmarks, or all; empty: the skeleton's own"),

@@ -99,10 +99,16 @@ class Relation:
     """Over many cases: which relation's verdicts a measure is taken from, where that is not the output kind's own."""
     parts: Callable[[Evidence], Iterator[PartSeverities]] | None = None
     """Severities of the named parts that verdicts are made of, each for itself; None where verdicts have none."""
+    classes: str = ""
+    """The measure that names the class which a verdict is about; empty where it is about none."""
+    by_class: str = ""
+    """Where it names several classes, with commas between them: the measure that has the severity of each alike."""
     responds: bool = False
     """Over many cases: answers must change with the level; a level by itself is no rule that can be violated."""
     marked: Callable[[Row, Row, Row], MarkedPair] | None = None
     """Marks the words of two answers: of a stored source and a stored follow-up, with the judging's options."""
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    """What kinds mean, as a clause; of those that do not say it themselves."""
     roles: Mapping[str, str] = field(default_factory=dict)
     """What the roles of its marks mean, in the order in which a legend has them."""
 

@@ -161,6 +161,7 @@ def _differences(one: Comparison, first: str) -> list[str]:
 
 def _run(run: RunPage, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
     yield from (f"## {_escaped(run.name)}", "", *_table(["what", "which"], run.facts))
+    yield from ("### What was found", "", *(f"- {_escaped(finding.words)}" for finding in run.findings), "")
     for part in run.parts:
         yield from _relation(part, figure)
     for panel in run.panels:

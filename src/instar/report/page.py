@@ -19,11 +19,12 @@ from instar.report.chart import PAGE_FONT, STATIC, Chart, columns, config
 from instar.report.compared import Comparison, common_cases, compare, run_names
 from instar.report.compared_figures import comparison
 from instar.report.figures import charts
+from instar.report.findings import findings
 from instar.report.gallery import Example, PairShown, examples, pairs_shown
 from instar.report.marks import roles_of
 from instar.report.panels import PanelContent, panels_of_relation, panels_of_run, panels_of_runs
 from instar.report.section import Section, make_section
-from instar.report.sentences import headline, over_cases_text, slice_words
+from instar.report.sentences import Finding, headline, over_cases_text, slice_words
 from instar.report.words import (
     ONE_SIDED,
     count_of,
@@ -61,6 +62,7 @@ class RunPage:
     id: str
     name: str
     facts: Sequence[tuple[str, str]]
+    findings: Sequence[Finding]
     parts: Sequence[RelationPage]
     panels: Sequence[PanelContent]
     over_cases: Sequence[Row]
@@ -107,7 +109,16 @@ def make_report(
     names = run_names(runs)
     share = [images // len(runs) + (number < images % len(runs)) for number in range(len(runs))]
     made = [
-        _run_page(number, run, name, own, count, judging, Path(dataset) if dataset else None)
+        _run_page(
+            number,
+            run,
+            name,
+            own,
+            count,
+            judging,
+            Path(dataset) if dataset else None,
+            findings(run, threshold=threshold, judging=judging),
+        )
         for number, (run, name, own, count) in enumerate(zip(runs, names, sections, share, strict=True))
     ]
     compared = compare(runs, sections, judging=judging) if len(runs) > 1 else []
@@ -133,7 +144,14 @@ def make_report(
 
 
 def _run_page(
-    number: int, run: Run, name: str, sections: Sequence[Section], images: int, judging: str, dataset: Path | None
+    number: int,
+    run: Run,
+    name: str,
+    sections: Sequence[Section],
+    images: int,
+    judging: str,
+    dataset: Path | None,
+    sentences: Sequence[Finding],
 ) -> RunPage:
     pairs = pairs_shown(run, sections, images, judging=judging, dataset=dataset)
     parts = [
@@ -160,6 +178,7 @@ def _run_page(
         f"r{number}",
         name,
         _facts(run, judging),
+        sentences,
         parts,
         panels_of_run(run, judging),
         over,

@@ -11,6 +11,7 @@ from instar.analysis import Run
 from instar.registry import find
 from instar.report.chart import Chart
 from instar.report.section import Section
+from instar.report.sentences import Finding
 from instar.report.tables import Table as Table
 
 
@@ -41,8 +42,8 @@ class Panel:
 
     `of_relation` is asked for every relation of a run, with the judging's id; `of_run` once; `of_runs` for every
     relation that several runs share. `tables` makes what `instar tables` prints of runs, with the level of
-    significance for tests; `several`: it can put runs side by side. `remarks` are sentences on a run as a whole, for
-    whoever reads nothing but its rates.
+    significance for tests; `several`: it can put runs side by side. `remarks` are sentences on a run as a whole, which
+    stand among its findings; one that speaks against the system is a `Finding` that says so.
     """
 
     of_relation: Callable[[Run, Section, str], PanelContent | None] | None = None
@@ -50,7 +51,7 @@ class Panel:
     of_runs: Callable[[Sequence[Run], Sequence[str], Section, str], PanelContent | None] | None = None
     tables: Callable[[Sequence[Run], str, float], TaskTables | None] | None = None
     several: bool = False
-    remarks: Callable[[Run, str], Sequence[str]] | None = None
+    remarks: Callable[[Run, str], Sequence[Finding | str]] | None = None
 
 
 def panels_of(run: Run) -> dict[str, Panel]:
@@ -72,9 +73,10 @@ def panels_of_run(run: Run, judging: str) -> list[PanelContent]:
     return list(filter(None, (panel.of_run(run, judging) for panel in panels_of(run).values() if panel.of_run)))
 
 
-def remarks_on(run: Run, judging: str) -> list[str]:
+def remarks_on(run: Run, judging: str) -> list[Finding]:
     """What the panels of a run have to say of it as a whole."""
-    return [words for panel in panels_of(run).values() if panel.remarks for words in panel.remarks(run, judging)]
+    remarks = (each for panel in panels_of(run).values() if panel.remarks for each in panel.remarks(run, judging))
+    return [each if isinstance(each, Finding) else Finding(each) for each in remarks]
 
 
 def panels_of_runs(runs: Sequence[Run], names: Sequence[str], section: Section, judging: str) -> list[PanelContent]:

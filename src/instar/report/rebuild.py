@@ -14,6 +14,7 @@ import polars as pl
 from instar.analysis import Run
 from instar.case import Case, Input, read_input
 from instar.engine import DEFAULT, SOURCE, Need, Provider, make_follow_up, provided, provider, stored_judging
+from instar.files import path_of
 from instar.image import Crop, Image, Unreadable
 from instar.outputs import Output, output_kind
 from instar.relations import Relation, Row, own_equivariance, rule
@@ -214,9 +215,9 @@ def _input(case: Row, manifest: Manifest, dataset: Path | None) -> Input:
             if manifest.recorded
             else "its input was in memory only"
         )
-    places = [Path(case["path"])] if case["path"] is not None else []
+    places = [Path(path_of(case["path"]))] if case["path"] is not None else []
     if dataset:
-        roots = [Path(source.root) for source in manifest.datasets if source.root]
+        roots = [Path(source.folder) for source in manifest.datasets if source.root]
         inside = [place.relative_to(root) for place in places for root in roots if place.is_relative_to(root)]
         places += [dataset / case["case"], *(dataset / place for place in inside)]
     if case["path"] is None:  # recorded elsewhere: nothing but its name says that it is the right one

@@ -10,6 +10,7 @@ import polars as pl
 
 from instar.analysis import (
     ANY,
+    Answers,
     Memory,
     Run,
     Severities,
@@ -22,6 +23,7 @@ from instar.analysis import (
     selected,
     slices,
 )
+from instar.analysis.classes import straying_classes
 from instar.analysis.parts import SCHEMA as STRAYING
 from instar.analysis.parts import straying_parts
 from instar.analysis.rates import Judged
@@ -42,8 +44,9 @@ class Section:
 
     `rates` has a row per rule and threshold, with `order`, its place among the most violated ones there; identity is in
     it, and nowhere else but in `curves`. `names` has what each rule is called, `strayed` counts the pairs with a
-    severity above 0, `judged` says what became of all pairs, `tests` how many of its tests
-    reject where it is one, `straying` which parts stray more often than the whole, at each threshold.
+    severity above 0, `judged` says what became of all pairs, `answers` what can be told from the answers alone,
+    `tests` how many of its tests reject where it is one, `straying` which parts stray more often than the whole, at
+    each threshold, and `classes` which classes more often than others.
     `coverage` is between rules, or between families where `by_family`.
     """
 
@@ -55,8 +58,10 @@ class Section:
     families: Mapping[str, Sequence[str]]
     strayed: int
     judged: Judged
+    answers: Answers
     tests: pl.DataFrame
     straying: Sequence[pl.DataFrame]
+    classes: Sequence[pl.DataFrame]
     noise: Row | None
     memory: Memory | None
     rates: pl.DataFrame
@@ -134,8 +139,10 @@ def make_section(run: Run, relation: str, *, threshold: float | None = None, jud
         families,
         int((cases.severity > 0).sum()),
         judged_pairs(cases, changing),
+        run.answers(judging),
         run.tests(judging=judging, relation=relation),
         _straying(run, relation, grid, start, judging),
+        _classes(run, relation, grid, start, judging),
         noise.row(0, named=True) if len(noise) else None,
         remembered(run, judging) if noise["noisy"].sum() else None,
         rates_per_threshold(severities, known, grid),
@@ -218,6 +225,13 @@ def _straying(run: Run, relation: str, grid: Sequence[float], start: int, judgin
         return [pl.DataFrame(schema=STRAYING)] * len(grid)
     tables = [straying_parts(matrix, dict.fromkeys(matrix.rules, value)) for value in grid]
     return [table if t >= start else table.clear() for t, table in enumerate(tables)]
+
+
+def _classes(run: Run, relation: str, grid: Sequence[float], start: int, judging: str) -> list[pl.DataFrame]:
+    """Classes that stray more often than others, from the usual threshold on."""
+    frame = run.class_severities(relation, judging)
+    tables = [straying_classes(frame, dict.fromkeys(frame["rule"].unique(), value)) for value in grid[start:]]
+    return [tables[0].clear()] * start + tables
 
 
 def _slices(run: Run, severities: Severities, grid: Sequence[float]) -> list[pl.DataFrame]:

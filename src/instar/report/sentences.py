@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
-from instar.analysis import Memory, kind_counts
+from instar.analysis import Answers, Memory, kind_counts
 from instar.analysis.rates import Judged
 from instar.analysis.rejections import LEVEL
 from instar.report.section import Section
 from instar.report.words import (
+    ONE_SIDED,
     SPACE,
     count_of,
     interval,
@@ -25,26 +30,37 @@ from instar.report.words import (
 from instar.store import Row
 
 
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A sentence on a run as a whole, and whether it speaks against the system."""
+
+    words: str
+    accuses: bool = False
+
+
 def headline(section: Section, t: int) -> list[str]:
     """What a relation's rules found at a threshold: how much was judged where that is little, the finding, the
     extremes, the gaps and the noise."""
-    whole, table, unjudged = section.whole(t), section.at(t), unjudged_words(section.judged)
+    whole, table = section.whole(t), section.at(t)
+    unjudged, telling = unjudged_words(section.judged), answers_words(section.answers, section.judged)
     at = f"At a threshold of {section.with_unit(section.grid[t])}"
     if table.is_empty():
         return ["The suite has no rule of this relation but identity that is judged case by case.", *_noise(section, t)]
     if not whole["judged"]:
         return [
             *(unjudged or [f"{at}, nothing was judged: no case has a severity under this relation."]),
+            *telling,
             *_gaps(section.judged),
             *_noise(section, t),
         ]
     rules = "the only rule" if table.height == 1 else f"at least one of {table.height} rules"
     return [
         *unjudged,
-        f"{at}, {_violating(whole)} {rules} "
-        f"({percent(whole['rate'])}, 95{SPACE}% interval {interval(whole['low'], whole['high'])}).",
+        *telling,
+        f"{at}, {violating(whole)} {rules} ({rate_words(whole)}).",
         *rejection_words(section.tests),
         *straying_words(section.straying[t], section.names),
+        *class_words(section.classes[t], section.names),
         *_extremes(table),
         *_kinds(table),
         *_gaps(section.judged),
@@ -52,9 +68,29 @@ def headline(section: Section, t: int) -> list[str]:
     ]
 
 
-def _violating(row: Row) -> str:
+def violating(row: Mapping[str, Any]) -> str:
     """How many cases violate, up to the verb."""
     return f"{of_total(row['violated'], row['judged'], 'case')} violate{'s' if row['violated'] == 1 else ''}"
+
+
+def rate_words(row: Mapping[str, Any]) -> str:
+    return f"{percent(row['rate'])}, 95{SPACE}% interval {interval(row['low'], row['high'])}"
+
+
+def rule_words(row: Row, unit: str, meanings: Mapping[str, str], purpose: str | None) -> str:
+    """What is wrong under a violated rule: how often, in which way, and what such a rule is there to show."""
+    kinds = [(each["count"], each["kind"], meanings.get(each["kind"])) for each in row["kinds"]]
+    ways = [f"{meaning} ({count:,} {kind})" if meaning else f"{count:,} {kind}" for count, kind, meaning in kinds]
+    others = row["violated"] - sum(count for count, _, _ in kinds)
+    if others and not math.isinf(row["worst"]):
+        ways.append(f"{f'{others:,} ' if kinds else ''}by up to {severity_text(row['worst'])} ({unit})")
+    elif others and kinds:
+        ways.append(f"{others:,} by less")
+    return f"{violating(row)} {row['name']}: {', '.join(ways) or ONE_SIDED}.{_topic(purpose)}"
+
+
+def _topic(purpose: str | None) -> str:
+    return f" This rule is about: {purpose}." if purpose else ""
 
 
 def _extremes(table: pl.DataFrame) -> list[str]:
@@ -65,10 +101,10 @@ def _extremes(table: pl.DataFrame) -> list[str]:
     if not worst["violated"]:
         return ["No rule is violated at this threshold."]
     kept = judged.filter(pl.col("violated") == 0).height
-    most = f"The most violated rule is {worst['name']}: {_violating(worst)} it."
+    most = f"The most violated rule is {worst['name']}: {violating(worst)} it."
     if kept > 1:
         return [most, f"{kept} rules are violated by no case."]
-    return [most, f"The least violated rule is {best['name']}: {_violating(best)} it."]
+    return [most, f"The least violated rule is {best['name']}: {violating(best)} it."]
 
 
 def unjudged_words(judged: Judged) -> list[str]:
@@ -85,6 +121,41 @@ def unjudged_words(judged: Judged) -> list[str]:
         f"Only {of_total(judged['judged'], judged['pairs'], 'pair')} {'was' if judged['pairs'] == 1 else 'were'} "
         f"judged{share}, and rates are over these alone.",
     ]
+
+
+def answers_words(answers: Answers, judged: Judged) -> list[str]:
+    """What can be told from the answers alone: nothing counts in most of them, or all of them are the same."""
+    words = []
+    if answers.sources and 2 * answers.empty >= answers.sources:
+        if 2 * judged["empty"] < judged["cases"]:
+            kept = ": where nothing is found in either image, these options count the pair as kept"
+            words.append(
+                f"The system found nothing in {of_total(answers.empty, answers.sources, 'source image')}"
+                f"{'' if judged['nothing_found'] else kept}."
+            )
+        if answers.highest is not None and answers.confidence is not None:
+            words.append(_weak_words(answers.highest, answers.confidence, everywhere=answers.silent))
+    if answers.alike:
+        answer = f": {answers.words}" if answers.words else ""
+        words.append(
+            f"All {answers.alike:,} inputs that were compared have the same answer{answer}. Either they all show the "
+            "same, or the system does not look at them; this run cannot tell."
+        )
+    return words
+
+
+def _weak_words(highest: float, confidence: float, *, everywhere: bool) -> str:
+    """That no score is high enough to count, and what to do about it."""
+    advice = (
+        f"If scores of this system are that low, judge with confidence={highest / 2:.2g} and margin={highest / 5:.2g}"
+        if highest > 0
+        else "They look like logits: pass them through a sigmoid"
+    )
+    place = "" if everywhere else "there "
+    return (
+        f"No score {place}reaches {confidence:g}, from which on something counts; the highest was {highest:.2g}. "
+        f"{advice}."
+    )
 
 
 def _kinds(table: pl.DataFrame) -> list[str]:
@@ -115,16 +186,21 @@ def _noise(section: Section, t: int) -> list[str]:
             "The system is deterministic: it gave the same answer to the unchanged input again in "
             f"{of_total(noise['judged'], noise['judged'], 'case')}."
         ]
-    words = [
-        "The system has noise of its own: its answer to the unchanged input differed in "
-        f"{of_total(noise['noisy'], noise['judged'], 'case')}; 95{SPACE}% of the cases stay within a severity of "
-        f"{severity_text(noise['floor'])}."
-    ]
+    words = [noise_words(noise)]
     if section.memory is not None:
         words.append(memory_words(section.memory))
     if t in section.below_noise:
         words.append("This threshold is not above that noise floor, so rates here say little about the rules.")
     return words
+
+
+def noise_words(noise: Row) -> str:
+    """How far answers to the unchanged input differ, where they do."""
+    return (
+        "The system has noise of its own: its answer to the unchanged input differed in "
+        f"{of_total(noise['noisy'], noise['judged'], 'case')}; 95{SPACE}% of the cases stay within a severity of "
+        f"{severity_text(noise['floor'])}."
+    )
 
 
 SHOWN_RULES = 3
@@ -140,7 +216,7 @@ def straying_words(table: pl.DataFrame, names: Mapping[str, str]) -> list[str]:
         shares = rates[0] if len(rates) == 1 else f"{rates[0]} to {rates[-1]}"
         whole = float(part["whole"].max())  # type: ignore[arg-type]
         words.append(
-            f"{listed(part['part'].sort().to_list())} stray{'s' if len(part) == 1 else ''} beyond the threshold in "
+            f"{listed(_together(part['part'].sort()))} stray{'s' if len(part) == 1 else ''} beyond the threshold in "
             f"{shares} of the judged pairs under {names[part['rule'][0]]}, although "
             + (f"only {percent(whole)} of them violate it." if whole else "none of them violates it.")
         )
@@ -150,37 +226,85 @@ def straying_words(table: pl.DataFrame, names: Mapping[str, str]) -> list[str]:
     return words
 
 
+def _together(parts: pl.Series) -> list[str]:
+    """Names of parts; several landmarks of a hand (`left_hand.wrist`) are that hand, and how many they are."""
+    owners = Counter(name.rpartition(".")[0] for name in parts)
+    whole = {name: name.rpartition(".")[0] for name in parts if "." in name and owners[name.rpartition(".")[0]] > 2}
+    names = {whole[name]: f"{owners[whole[name]]} landmarks of {whole[name]}" for name in parts if name in whole}
+    return [*(name for name in parts if name not in whole), *names.values()]
+
+
+SHOWN_CLASSES = 3
+"""Classes that are told in sentences."""
+
+
+def class_words(table: pl.DataFrame, names: Mapping[str, str]) -> list[str]:
+    """Which classes stray beyond the threshold more often than the others, by name: under any rule, and under which."""
+    by_class = list(table.group_by("class", maintain_order=True))
+    words = []
+    for _, part in by_class[:SHOWN_CLASSES]:
+        first, *others = part.sort(pl.col("rule").is_not_null(), maintain_order=True).iter_rows(named=True)
+        kind = f" (mostly {first['kind']})" if first["kind"] else ""
+        under = f" under {names[first['rule']]}" if first["rule"] else ""
+        most = f"; most often under {names[others[0]['rule']]}" if others and not first["rule"] else ""
+        words.append(
+            f"{first['class']} strays beyond the threshold{kind} in {percent(first['rate'])} of the "
+            f"{count_of(first['judged'], 'case')} that have it{under}, other classes in {percent(first['others'])} of "
+            f"theirs{most}."
+        )
+    if len(by_class) > SHOWN_CLASSES:
+        more = len(by_class) - SHOWN_CLASSES
+        words.append(f"{more:,} more class{' strays' if more == 1 else 'es stray'} more often than the others, too.")
+    return words
+
+
 def rejection_words(tests: pl.DataFrame, level: float = LEVEL) -> list[str]:
     """What a run's statistical tests say together: of all, and of each family where there are several."""
+    return [finding.words for finding in rejection_findings(tests, level)]
+
+
+def rejection_findings(tests: pl.DataFrame, level: float = LEVEL) -> list[Finding]:
+    """The same; more rejections than chance explains speak against the system."""
     together = pl.col("rule").is_null() & pl.col("family").is_null()
     if tests.filter(together).is_empty():
         return []
     whole = tests.filter(together).row(0, named=True)
-    words = []
+    findings = []
     if whole["tests"]:
+        surely = bool((tests["p_corrected"] <= level).any())
         chance = f"{percent(level)} would be chance"
-        words.append(f"Statistical tests: {_rejected(whole)}, {chance} ({_corrected(whole)}).")
+        findings.append(Finding(f"Statistical tests: {_rejected(whole)}, {chance} ({_corrected(whole)}).", surely))
         families = tests.filter(pl.col("rule").is_null() & pl.col("family").is_not_null() & (pl.col("tests") > 0))
         if families.height > 1:
             rows = families.sort("share", descending=True, maintain_order=True).iter_rows(named=True)
             shares = [
                 f"{row['family']} {percent(row['share'])} of {row['tests']:,} ({_corrected(row)})" for row in rows
             ]
-            words.append(f"By family they reject: {', '.join(shares)}.")
+            findings.append(Finding(f"By family they reject: {', '.join(shares)}.", surely))
     if whole["powerless"]:
         least = tests.filter(pl.col("powerless") > 0).select(pl.col("p_least").min()).item()
         every = "The tests" if not whole["tests"] else count_of(whole["powerless"], "further test")
-        words.append(
-            f"{every} cannot reject with so few samples: the least p that is possible is "
-            f"{least:.2g}, above the level of {level:g}. "
-            "It takes more predictions of each input."
+        findings.append(
+            Finding(
+                f"{every} cannot reject with so few samples: the least p that is possible is {least:.2g}, above the "
+                f"level of {level:g}. It takes more predictions of each input."
+            )
         )
     noisy = tests.filter((pl.col("family") == "identity") & (pl.col("p_corrected") <= level))
-    return words + [
-        f"Where nothing was changed the tests reject too: {_rejected(row)} ({p_words(row['p_corrected'])}). The "
-        "system does not answer the same input from one distribution, so that the tests say little about the rules."
+    return findings + [
+        Finding(
+            f"Where nothing was changed the tests reject too: {_rejected(row)} ({p_words(row['p_corrected'])}). The "
+            "system does not answer the same input from one distribution, so that the tests say little about the "
+            "rules.",
+            True,
+        )
         for row in noisy.iter_rows(named=True)
     ]
+
+
+def rejected_rule_words(row: Row, name: str, purpose: str | None) -> str:
+    """That a rule's tests reject more often than chance explains, and what such a rule is there to show."""
+    return f"The tests of {name} were {_rejected(row)} ({_corrected(row)}).{_topic(purpose)}"
 
 
 def _rejected(row: Row) -> str:

@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Literal
 
 import polars as pl
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from instar.analysis import ANY, Run, kind_counts, remembered
-from instar.analysis.rates import AnyRule
-from instar.analysis.rejections import LEVEL
+from instar.analysis import ANY, Run
 from instar.engine import DEFAULT, Outcome
 from instar.engine.progress import FAILURES
 from instar.relations import MarkedPair
+from instar.report.findings import findings
 from instar.report.marks import marked_pairs
-from instar.report.panels import remarks_on
-from instar.report.sentences import memory_words, over_cases_text, rejection_words, straying_words, unjudged_words
-from instar.report.words import (
-    ONE_SIDED,
-    count_of,
-    duration,
-    interval,
-    kinds_text,
-    of_total,
-    p_text,
-    percent,
-    scores_text,
-    severity_text,
-)
+from instar.report.words import count_of, duration, interval, of_total, p_text, percent, scores_text, severity_text
 
 _HEADS = {"nothing_found": "nothing found", "not_applicable": "n/a", "failed": "failed"}
 
@@ -86,7 +70,8 @@ def show_run(
     worst: int = 10,
     limit: int | None = None,
 ) -> None:
-    """Violation rates per rule, most violated first, and per family; what was not judged and why; the worst cases."""
+    """What was found, in sentences; violation rates per rule, most violated first, and per family; what was not judged
+    and why; the worst cases."""
     manifest, known = run.manifest, run.rules()
     names = dict(known.select("rule", "name").iter_rows())
     rates = run.rates(threshold, p=p, judging=judging, by=by, group=group)
@@ -95,27 +80,12 @@ def show_run(
     console.print(
         f"[bold]{manifest.system.name}[/] · {', '.join(manifest.suites)} · judging {judging}", highlight=False
     )
-    for sentence in unjudged_words(run.judged(judging, group=group)):
-        console.print(sentence, style="bold yellow", highlight=False)
+    for finding in findings(run, threshold=threshold, p=p, judging=judging, group=group):
+        style = "bold yellow" if finding.accuses else None
+        wrapped = console.is_terminal  # a file, or a program that reads it, gets each sentence in one line
+        console.print(finding.words, style=style, markup=False, highlight=False, soft_wrap=not wrapped)
     _rates(console, rates.join(over_cases, on="rule", how="anti"), names, limit)
-    changing = rates.filter(pl.col("rule").is_in(run.changing_rules()))
-    _whole(console, run.any_rule(threshold, p=p, judging=judging, group=group), run.units(), changing)
-    for sentence in straying_words(run.straying_parts(threshold, judging=judging), names):
-        console.print(sentence, style="bold", highlight=False)
-    for sentence in rejection_words(run.tests(p or LEVEL, judging=judging), p or LEVEL):
-        console.print(sentence, highlight=False)
     _families(console, run.family_rates(threshold, p=p, judging=judging, group=group))
-    _noise(console, run.noise(judging), rates)
-    if memory := remembered(run, judging):
-        console.print(memory_words(memory), style="yellow", highlight=False)
-    for remark in remarks_on(run, judging):
-        console.print(f"[bold yellow]note[/]  {escape(remark)}", highlight=False, soft_wrap=True)
-    for row in over_cases.filter(pl.col("severity").is_not_null()).iter_rows(named=True):
-        console.print(
-            f"over all cases: {row['rule']}  severity {severity_text(row['severity'])}  {over_cases_text(row)}",
-            highlight=False,
-            soft_wrap=True,
-        )
     _unjudged(console, run.unjudged(judging))
     _worst(console, run, run.worst(worst, judging=judging, group=group), names, judging)
 
@@ -144,23 +114,6 @@ def _rates(console: Console, rates: pl.DataFrame, names: Mapping[str, str], limi
             f"… and {count_of(more, 'rule')} that {'is' if more == 1 else 'are'} violated less (--all shows all)",
             style="dim",
         )
-
-
-def _whole(console: Console, whole: AnyRule, units: Mapping[str, str], rates: pl.DataFrame) -> None:
-    if not whole["judged"]:
-        return
-    one_sided = rates.select((pl.col("worst") == math.inf).any()).item()
-    kinds = [{"kind": name, "count": count} for name, count in kind_counts(rates).items()]
-    unit = "; ".join(units.values() if len(units) == 1 else (f"{unit} ({name})" for name, unit in units.items()))
-    console.print(
-        f"[bold]{of_total(whole['violated'], whole['judged'], 'case')}[/] "
-        f"violate{'s' if whole['violated'] == 1 else ''} at least one rule "
-        f"({percent(whole['rate'])}, 95 % interval {interval(whole['low'], whole['high'])}). "
-        f"Severity is in {unit}." + (f" ∞: {ONE_SIDED}." if one_sided else ""),
-        highlight=False,
-    )
-    if kinds:
-        console.print(f"violations by kind: {kinds_text(kinds)}", style="dim", highlight=False)
 
 
 def _families(console: Console, families: pl.DataFrame) -> None:
@@ -271,26 +224,9 @@ def show_slices(console: Console, table: pl.DataFrame) -> None:
     )
 
 
-def _noise(console: Console, noise: pl.DataFrame, rates: pl.DataFrame) -> None:
-    """What identity says of the system's own noise; thresholds that do not stand above it are named."""
-    for row in noise.iter_rows(named=True):
-        if not row["noisy"]:
-            continue
-        same_relation = pl.col("rule").str.contains(rf" => {row['relation']}\b")
-        low = rates.filter(same_relation & (pl.col("threshold") <= row["floor"]))
-        console.print(
-            "The system is not deterministic: its answer to the unchanged input differs in "
-            f"{of_total(row['noisy'], row['judged'], 'case')} ({row['relation']}); 95 % of the cases stay within a "
-            f"severity of {severity_text(row['floor'])}."
-            + (" The threshold is not above the system's own noise." if len(low) else ""),
-            style="yellow",
-            highlight=False,
-        )
-
-
 def _unjudged(console: Console, unjudged: pl.DataFrame) -> None:
-    """Why pairs have no severity, most frequent first."""
-    for row in unjudged.head(6).iter_rows(named=True):
+    """Why pairs that did not fail have no severity, most frequent first."""
+    for row in unjudged.filter(~pl.col("status").is_in(FAILURES)).head(6).iter_rows(named=True):
         console.print(
             f"{row['status']}: {count_of(row['pairs'], 'pair')} of {count_of(row['rules'], 'rule')}: {row['reason']}",
             style="yellow",

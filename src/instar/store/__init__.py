@@ -13,13 +13,15 @@ from instar.store.manifest import (
     RecordedTable,
     SystemInfo,
 )
-from instar.store.store import Busy, NoRun, Store
+from instar.store.parts import Damaged
+from instar.store.repair import Repair, repair
+from instar.store.store import NAMES, Busy, Gone, NoRun, Store
 from instar.store.tables import APART, CASE, KEY, NEED, VERDICT, Row, need_content, rows_frame
 
 # fmt: off
 __all__ = [
-    "APART", "CASE", "FORMAT", "KEY", "NEED", "VERDICT", "Busy", "DatasetInfo", "Header", "JudgingInfo", "Machine",
-    "Manifest", "NoRun", "ProviderInfo", "RecordedInfo", "RecordedTable", "Row", "Schema", "Store", "SystemInfo",
-    "need_content", "rows_frame",
+    "APART", "CASE", "FORMAT", "KEY", "NAMES", "NEED", "VERDICT", "Busy", "Damaged", "DatasetInfo", "Gone", "Header",
+    "JudgingInfo", "Machine", "Manifest", "NoRun", "ProviderInfo", "RecordedInfo", "RecordedTable", "Repair", "Row",
+    "Schema", "Store", "SystemInfo", "need_content", "repair", "rows_frame",
 ]
 # fmt: on

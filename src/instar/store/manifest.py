@@ -6,13 +6,39 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 
+import xxhash
+
+from instar.files import path_of, path_text, storable
 from instar.outputs import Row
 
-FORMAT = 2
+FORMAT = 3
 """The version of the run folder's format."""
+READABLE = (2, FORMAT)
+"""The formats that can be read. In the second one no file has a checksum."""
 
 Header = Row
 """What all outputs of a kind have in common, as that kind writes it: `kind`, a skeleton, the names of zones."""
+
+
+def sealed(values: Row, indent: int | None = None) -> bytes:
+    """Values as JSON, with the checksum of what they say."""
+    text = storable(json.dumps(values, ensure_ascii=False))
+    sealing = {**json.loads(text), "checksum": _checksum(text)}
+    return json.dumps(sealing, indent=indent, ensure_ascii=False).encode("utf-8")
+
+
+def unsealed(content: bytes) -> object:
+    """The values in a sealed file. Raises ValueError where it is no JSON, or says something else than was written."""
+    values = json.loads(content.decode("utf-8"))
+    checksum = values.pop("checksum", None) if isinstance(values, dict) else None
+    text = storable(json.dumps(values, ensure_ascii=False))
+    if checksum not in (None, _checksum(text)):
+        raise ValueError("its content does not fit its checksum")
+    return json.loads(text)  # JSON that somebody else wrote may spell what is no text
+
+
+def _checksum(text: str) -> str:
+    return str(xxhash.xxh3_64_hexdigest(text.encode("utf-8")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +67,15 @@ class DatasetInfo:
 
     name: str
     root: str
+
+    @classmethod
+    def of(cls, name: str, folder: str) -> DatasetInfo:
+        """As texts that a file can hold."""
+        return cls(storable(name), path_text(folder))
+
+    @property
+    def folder(self) -> str:
+        return path_of(self.root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +144,8 @@ class Manifest:
         """The output kind of the ground truth; None where there is none."""
         return None if self.truth is None else str(self.truth["kind"])
 
-    def to_json(self) -> str:
-        return json.dumps({"format": FORMAT, **asdict(self)}, indent=1, ensure_ascii=False)
+    def to_json(self) -> bytes:
+        return sealed({"format": FORMAT, **asdict(self)}, indent=1)
 
     @classmethod
     def from_dict(cls, values: Row) -> Manifest:
@@ -147,8 +182,8 @@ class JudgingInfo:
     parts: tuple[int, int] = (0, 0)
     """The number of the first part, and the one after the last."""
 
-    def to_json(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False)
+    def to_json(self) -> bytes:
+        return sealed(asdict(self))
 
     @classmethod
     def from_dict(cls, values: Row) -> JudgingInfo:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from instar.files import storable
 from instar.outputs import Output, Schema
 from instar.transforms import Change
 
@@ -56,7 +57,8 @@ def need_content(value: Output) -> bytes:
 def rows_frame(rows: Sequence[Mapping[str, object]], schema: Schema) -> pl.DataFrame:
     """Rows as a frame. What a row does not have is null, and an empty list in a column of lists.
 
-    Numbers of a list may also come as the bytes of an array of the column's own type.
+    Numbers of a list may also come as the bytes of an array of the column's own type. Here every text of a run becomes
+    one that a file can hold, whoever said it.
     """
     columns = []
     for name, kind in schema.items():
@@ -65,10 +67,23 @@ def rows_frame(rows: Sequence[Mapping[str, object]], schema: Schema) -> pl.DataF
             if kind.inner in _NUMPY:
                 values = [_numbers(v, _NUMPY[kind.inner]) for v in values]
             # the cast: equally long arrays would come out as polars' fixed-size type
-            columns.append(pl.Series(name, [[] if v is None else v for v in values], dtype=kind).cast(kind))
+            columns.append(_series(name, [[] if v is None else v for v in values], kind).cast(kind))
         else:
-            columns.append(pl.Series(name, [row.get(name) for row in rows], dtype=kind))
+            columns.append(_series(name, [row.get(name) for row in rows], kind))
     return pl.DataFrame(columns)
+
+
+def _series(name: str, values: list[Any], kind: pl.DataType | type[pl.DataType]) -> pl.Series:
+    try:
+        return pl.Series(name, values, dtype=kind)
+    except UnicodeEncodeError:  # rare, so that looking at every text beforehand would be dearer
+        return pl.Series(name, [_storable(value) for value in values], dtype=kind)
+
+
+def _storable(value: object) -> object:
+    if isinstance(value, str):
+        return storable(value)
+    return [_storable(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _numbers(value: object, kind: npt.DTypeLike) -> npt.NDArray[np.generic]:

@@ -10,10 +10,10 @@ from instar.registry import find, loaded_object, names
 from instar.relations import rule
 from instar.spelling import unknown
 from instar.suites.file import read_suite
-from instar.suites.suite import Suite, joined, listed_suite
+from instar.suites.suite import KEPT, Suite, joined, listed_suite
 from instar.transforms import families
 
-__all__ = ["Suite", "default_suite", "listed_suite", "suite", "suites"]
+__all__ = ["KEPT", "Suite", "default_suite", "listed_suite", "suite", "suites"]
 
 
 @cache

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from instar.relations import Rule, rule
 
+KEPT = "; kept because "
+"""What stands in a purpose between what a rule is for and why it is kept beside the smallest set."""
+
 
 @dataclass(frozen=True, slots=True)
 class Suite:

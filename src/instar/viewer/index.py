@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.analysis import Run, Severities, noise, rates
+from instar.analysis import Answers, Run, Severities, noise, rates
+from instar.analysis.classes import SCHEMA as STRAYING_CLASSES
+from instar.analysis.classes import straying_classes
 from instar.analysis.parts import SCHEMA as STRAYING
 from instar.analysis.parts import PartMatrix, straying_parts
 from instar.analysis.severities import Numbers, shown_status
@@ -111,6 +113,8 @@ class Index:
     over_cases: pl.DataFrame
     tests: pl.DataFrame
     part_matrices: tuple[PartMatrix, ...]
+    answers: Answers
+    classes: tuple[pl.DataFrame, ...]
     predictions: Mapping[str, int]
     planned: int
     judgings: tuple[str, ...]
@@ -179,6 +183,11 @@ class Index:
                 self._straying[threshold] = pl.concat([pl.DataFrame(schema=STRAYING), *tables])
             return self._straying[threshold]
 
+    def straying_classes(self, threshold: float | None = None) -> pl.DataFrame:
+        """Classes that stray surely more often than the others, as `Run.straying_classes` has them."""
+        tables = [straying_classes(one, self.thresholds(threshold)) for one in self.classes]
+        return pl.concat([pl.DataFrame(schema=STRAYING_CLASSES), *tables])
+
     def noise(self) -> pl.DataFrame:
         identity = {rule.relation: rule.id for rule in self.rules if rule.family == "identity"}
         return noise(self.matrix(), identity)
@@ -240,6 +249,8 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
         over_cases=_over_cases(store, judging, rules),
         tests=run.tests(judging=judging),
         part_matrices=tuple(filter(None, (run.part_matrix(relation, judging) for relation in run.grids()))),
+        answers=run.answers(judging),
+        classes=tuple(run.class_severities(relation, judging) for relation in run.grids()),
         predictions=dict(counted.iter_rows()),
         planned=len(keys) * facts.filter(pl.col("status") == "ok").height,
         judgings=tuple(store.judgings()),

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from instar.analysis import any_rule, group_rates, judged_pairs
 from instar.engine import DEFAULT
 from instar.report.marks import marked_pairs
-from instar.report.sentences import rejection_words, straying_words, unjudged_words
+from instar.report.sentences import answers_words, class_words, rejection_words, straying_words, unjudged_words
 from instar.report.words import distinct_names, severity_text
 from instar.store import Row, Store
 from instar.viewer import charts
@@ -378,9 +378,10 @@ def _run_card(viewer: Viewer, filters: Filters) -> Row:
         for rule in index.rules
         if rule.over == "case" and rule.family != "identity"
     }
-    noise = index.noise().to_dicts()
+    noise, judged = index.noise().to_dicts(), judged_pairs(index.matrix(), list(limits))
     unreadable = index.facts.filter(pl.col("status") != "ok")
     chosen = filters.query("run", "judging", "threshold")
+    names = {rule.id: rule.name for rule in index.rules}
     return {
         **plain,
         "index": index,
@@ -389,9 +390,12 @@ def _run_card(viewer: Viewer, filters: Filters) -> Row:
         "noise": noise,
         "whole": any_rule(index.matrix(), limits),
         "tests": rejection_words(index.tests),
-        "straying": straying_words(index.straying(filters.threshold), {rule.id: rule.name for rule in index.rules}),
+        "straying": [
+            *straying_words(index.straying(filters.threshold), names),
+            *class_words(index.straying_classes(filters.threshold), names),
+        ],
         "tested": _tested(index),
-        "unjudged": unjudged_words(judged_pairs(index.matrix(), list(limits))),
+        "unjudged": [*unjudged_words(judged), *answers_words(index.answers, judged)],
         "over_cases": index.over_cases.to_dicts(),
         "curves": charts.curves(index),
         "cases": index.facts.height,

@@ -27,6 +27,8 @@ Marks = Sequence[Mark]
 SAME = 0.01
 """Pixels within which two answers are the same: less than any threshold, more than a float's rounding."""
 SAME_SCORE = 0.001
+COUNTS = 0.5
+"""The score from which on rules count an answer as something found, unless they are told otherwise."""
 SURE = 0.3
 """A score from which on an answer counts as one."""
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from instar.case import Input
+from instar.outputs.forecast import Forecast
 from instar.systems.check.examination import Answer, Examination, State, compared, difference
 from instar.transforms import transformation
 
@@ -46,14 +47,25 @@ def repeats(examined: Examination) -> tuple[State, str]:
     other = [examined.one(image, seed) for seed in (1, 2) for image in pictures] if system.seedable else []
     varied = unlike or any(difference(a, b) for a, b in zip(examined.first * 2, other, strict=False))
     if not varied:
-        seeds = ", whatever the seed" if system.seedable else ""
-        return "warning", (
-            f"declared stochastic, but three predictions never differed{seeds}: declare deterministic=True and "
-            "repeats cost nothing"
-        )
+        return _never_varied(examined)
     if system.seedable:
         return "ok", "answers differ from seed to seed and repeat with the same seed"
     return "ok", "answers differ from prediction to prediction, as declared"
+
+
+def _never_varied(examined: Examination) -> tuple[State, str]:
+    """What to say of a system that was declared stochastic, and is not: several futures claim to be drawn."""
+    forecasts = [answer for _, _, answer in examined.answered if isinstance(answer, Forecast)]
+    seeds = ", whatever the seed" if examined.system.seedable else ""
+    if examined.system.seedable and any(len(answer) > 1 for answer in forecasts):
+        return "warning", (
+            f"it answers with several futures, and they never differ{seeds}: the seed is ignored. Hand it to every "
+            "random generator the model uses, or declare deterministic=True"
+        )
+    return "ok" if forecasts else "warning", (
+        f"declared stochastic, but three predictions never differed{seeds}: declare deterministic=True and repeats "
+        "cost nothing"
+    )
 
 
 def _contexts(examined: Examination) -> Mapping[tuple[str, str], list[Answer]]:

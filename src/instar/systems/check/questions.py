@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from instar.outputs import output_kind
 from instar.stats import wilcoxon
-from instar.systems.check.examination import Answer, Examination, Skip, State, described, difference, distances
+from instar.systems.check.examination import COUNTS, Answer, Examination, Skip, State, described, difference, distances
 from instar.systems.check.geometry import fitting_factor
 from instar.transforms import transformation
 
@@ -33,6 +33,11 @@ def answers(examined: Examination) -> tuple[State, str]:
     message = f"{len(wrong)} of {len(examined.first)} {examined.system.takes}s failed, first {name}: {described(error)}"
     if re.search(r"^expected \w+|returned \d+ answers|not iterable", str(error)):
         message += f"; return one output of kind {examined.system.kind} per image"
+    if re.search(r"^IndexError: (list|tuple|string) index out of range", described(error)):
+        message += (
+            ". Where a class number is looked up in a list of names: COCO's own numbers go up to 90 with gaps, and a "
+            "list of 80 names has no such places"
+        )
     if "x1 < x0" in str(error):
         message += ". Where a model gives x, y, width and height, add x to the width and y to the height"
     return "problem", message
@@ -93,6 +98,13 @@ def scores(examined: Examination) -> tuple[State, str]:
         if low >= 0 and 1.5 < high <= 100:
             fix = "divide percent by 100" if high > 20 else f"divide percent by 100, or {fix}"
         return "problem", (f"scores or visibilities lie between {low:.3g} and {high:.3g}, they must be 0 to 1: {fix}")
+    best = [max(mark.score for mark in answer.marks()) for _, answer in examined.with_marks]
+    if max(best) < COUNTS:
+        return "warning", (
+            f"no score reaches {COUNTS:g}, from which on rules count something as found; the highest was "
+            f"{max(best):.2g}. Return probabilities, or judge with confidence={max(best) / 2:.2g} and "
+            f"margin={max(best) / 5:.2g}"
+        )
     if low == high:
         return "ok", f"all are {low:.3g}: without scores of its own the system cannot be judged by confidence"
     return "ok", f"between {low:.2g} and {high:.2g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import numpy as np
@@ -12,13 +13,12 @@ from instar.warp import boxes_iou
 
 TWICE = 0.8
 """Boxes of one class that overlap by more are one object, found twice."""
-NEXT_TO_PERSON = {
-    "bicycle": "one too high",
-    "toothbrush": "one too low",
-    "background": "one too low",
-    "__background__": "one too low",
-    "N/A": "one too low",
-}
+NO_CLASS = ("background", "__background__", "bg", "n/a", "")
+"""What lists of names have in places that no object has: first of all, and for COCO's numbers that were never used."""
+_NUMBER = re.compile(r"(?:(?:class|id|label)[ _-]*)?\d+")
+SHOWN = 8
+"""Classes that are listed with how often they were found."""
+NEXT_TO_PERSON = {"bicycle": "one too high", "toothbrush": "one too low"}
 """What a list of COCO's 80 classes calls a person when class numbers are counted from somewhere else."""
 
 
@@ -89,12 +89,14 @@ def _alike(one: Mark, other: Mark) -> bool:
 
 
 def classes(examined: Examination) -> tuple[State, str]:
-    """Whether classes may be counted from the wrong end of COCO's list."""
+    """Whether classes may be counted from another place than their names; else how often each was found."""
     examined.need_places()
     named = [(image, mark) for image, answer in examined.with_marks for mark in examined.sure_marks(answer)]
-    labels = Counter(mark.label for _, mark in named if mark.label)
-    if not labels:
+    labels = Counter(mark.label for _, mark in named)
+    if not any(labels):
         raise Skip("nothing that was found has a class")
+    if trouble := _without_name(labels):
+        return "warning", trouble
     best = []
     for image, answer in examined.with_marks:
         surest = max(answer.marks(), key=lambda mark: mark.score)
@@ -108,4 +110,25 @@ def classes(examined: Examination) -> tuple[State, str]:
             f"found in none. Class numbers look {NEXT_TO_PERSON[label]}: COCO's person is 0 in a list of 80 names and "
             "1 in its annotations. If the images show people, count from the other one"
         )
-    return "ok", f"{len(labels)} classes, most often {labels.most_common(1)[0][0]}"
+    more = f" and {len(labels) - SHOWN} more" if len(labels) > SHOWN else ""
+    counts = ", ".join(f"{count} × {name}" for name, count in labels.most_common(SHOWN))
+    return "ok", f"found were {counts}{more}: see whether the images show that"
+
+
+def _without_name(labels: Counter[str]) -> str:
+    """Objects of a class that is none, or has no name: numbers and names are counted from different places."""
+    none = [name for name in labels if name.strip().lower() in NO_CLASS]
+    numbers = [name for name in labels if _NUMBER.fullmatch(name.strip().lower())]
+    if none:
+        return (
+            f"{sum(labels[name] for name in none)} of {labels.total()} objects are called {none[0]!r}, which no object "
+            "is. Class numbers and names are counted from different places: lists with a background begin at 1, others "
+            "at 0, and COCO's own numbers go up to 90 with gaps"
+        )
+    if numbers and len(numbers) < len(labels):
+        return (
+            f"{', '.join(sorted(numbers)[:SHOWN])} have no name, while other classes have: the list of names is too "
+            "short. COCO's own numbers go up to 90 with gaps, and a list of 80 names leaves the gaps out: other names "
+            "are then wrong as well"
+        )
+    return ""

@@ -10,7 +10,8 @@ from instar.analysis import Run
 from instar.engine import DEFAULT, SOURCE
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
-from instar.report.words import percent, rate_text
+from instar.report.sentences import Finding
+from instar.report.words import of_total, percent, rate_text
 from instar.stats import wilson
 
 MOST_CONFUSIONS = 20
@@ -112,21 +113,29 @@ def _tables(run: Run, judging: str) -> tuple[list[Table], dict[str, pl.DataFrame
     return [table for table in tables if table.rows], frames
 
 
-def remarks(run: Run, judging: str) -> list[str]:
-    """What to know of a run as a whole: whether every image has the same class."""
+def remarks(run: Run, judging: str) -> list[Finding]:
+    """What to know of a run as a whole: whether every image has the same class, and which class becomes which."""
     answers = run.store.predictions(["case", "status", "classes"]).filter(status="ok")
     cases, best = answers["case"].n_unique(), answers["classes"].list.first()
     if cases < FEWEST_CASES or best.n_unique() > 1 or best[0] is None:
-        return []
-    return [
+        return _most_confused(run, judging)
+    words = (
         f"The system named the same class, {best[0]}, for all {cases:,} images and every change of them. Unless "
         "they all show that, it does not look at the image: rules that it passes say nothing."
-    ]
+    )
+    return [Finding(words, accuses=True)]
 
 
-def _of_run(run: Run, judging: str) -> PanelContent | None:
-    words = remarks(run, judging)
-    return PanelContent("The same answer for every image", " ".join(words)) if words else None
+def _most_confused(run: Run, judging: str) -> list[Finding]:
+    """Which class becomes which in most violated pairs."""
+    limits = pl.col("rule").replace_strict(run.thresholds(), return_dtype=pl.Float64)
+    changed = _verdicts(run, judging).filter(kind="class").filter(pl.col("severity") >= limits)
+    if changed.is_empty():
+        return []
+    pairs = changed.group_by("source_class", "class").agg(pairs=pl.len())
+    first, other, count = pairs.sort("pairs", "source_class", "class", descending=[True, False, False]).row(0)
+    share = of_total(count, changed.height, "pair")
+    return [Finding(f"Where the class changes, it is most often from {first} to {other}: in {share}.", accuses=True)]
 
 
 def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | None:
@@ -141,6 +150,4 @@ def _of_runs(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
     return TaskTables(tables, frames) if tables else None
 
 
-PANELS: Mapping[str, Panel] = {
-    "classes": Panel(of_relation=_of_relation, of_run=_of_run, tables=_of_runs, remarks=remarks)
-}
+PANELS: Mapping[str, Panel] = {"classes": Panel(of_relation=_of_relation, tables=_of_runs, remarks=remarks)}

@@ -77,7 +77,11 @@ RELATIONS: Mapping[str, Relation] = {
         "class_kept", "labels", class_kept, threshold=0.5,
         unit="share of the score of the source's class that was lost, 1 and more where the class is another one",
         grid=(0.1, 0.25, 0.5, 0.75, 1.0, 1.1, 1.25, 1.5), kinds=("class", "lost", "invented"), measures=MEASURES,
-        parameters=DRAWS,
+        meanings={
+            "class": "another class comes first", "lost": "no class is named any more",
+            "invented": "a class is named where none was",
+        },
+        parameters=DRAWS, classes="source_class",
         options=(
             Parameter(
                 "top", "int", 1, low=1, high=100, help="how many of the best classes may hold the source's class"

@@ -1,6 +1,6 @@
 """What a photograph shows does not depend on these changes. Colours are left alone: an orange is no lemon.
 
-The smallest set that catches every seeded fault of classifiers.
+The smallest set that catches every seeded fault of classifiers, and what a purpose says is kept (`studies.suites`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from instar.suites import Suite, listed_suite
 RULES = {
     "identity": "answers that change by themselves: chance, or a memory of the image before",
     "mirror(h)": "a class that depends on which way things look, and sides that are not exchanged",
-    "shift(0.1, 0.1)": "a class that depends on where things are",
+    "shift(0.1, 0.1)": "a class that depends on where things are; kept because it alone leaves the frame as it is",
     "crop(0.9)": "a class that depends on what is at the rim, or on how large things are",
     "pad(0.15)": "margins that are taken for a part of the image, and small things",
     "stretch(1, 0.8)": "an aspect that is lost on the way into the model",

@@ -13,6 +13,15 @@ from instar.tasks.hand_pose.measures import baselines_frame, chosen_hands, measu
 from instar.tasks.hand_pose.response import crucial_frame, response_frame
 
 
+def hand_advice(run: Run, *, judging: str = DEFAULT) -> pl.DataFrame:
+    """What the measures of a run's hands without objects advise: its `ground`, what it `says`, `because` of what."""
+
+    def make() -> pl.DataFrame:
+        return advice_frame(advice_of(sums_of(chosen_hands(hand_counts(run, judging), False))))
+
+    return run.cached(("hand advice", judging), make)
+
+
 def hand_frames(run: Run, *, judging: str = DEFAULT, objects: bool | None = False) -> dict[str, pl.DataFrame]:
     """Every measure of a run's hands with its 95 % interval over resampled cases, and what it advises.
 
@@ -42,7 +51,7 @@ def hand_frames(run: Run, *, judging: str = DEFAULT, objects: bool | None = Fals
             "response": response_frame(sums),
             "crucial": crucial_frame(sums),
             "over_cases": _over_cases(run, judging),
-            "advice": advice_frame(advice_of(sums)),
+            "advice": advice_frame(advice_of(sums)) if objects is not False else hand_advice(run, judging=judging),
         }
 
     return run.cached(("hand frames", judging, objects), make)

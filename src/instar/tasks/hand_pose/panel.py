@@ -11,10 +11,10 @@ from instar.engine import SOURCE
 from instar.report.compared import run_names
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
-from instar.report.sentences import over_cases_text
+from instar.report.sentences import Finding, over_cases_text
 from instar.report.words import interval, percent, severity_text
 from instar.store import Row
-from instar.tasks.hand_pose.analysis import hand_comparison, hand_counts, hand_frames
+from instar.tasks.hand_pose.analysis import hand_advice, hand_comparison, hand_counts, hand_frames
 from instar.tasks.hand_pose.counts import HandCounts
 from instar.tasks.hand_pose.figures import (
     SERIES,
@@ -26,6 +26,7 @@ from instar.tasks.hand_pose.figures import (
     run_bars,
 )
 from instar.tasks.hand_pose.follow_ups import GROUPS, RESPONSE, accuracy_rules
+from instar.tasks.hand_pose.sentences import HARMLESS
 
 Frames = Mapping[str, pl.DataFrame]
 
@@ -52,8 +53,19 @@ def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | Non
         pck_curves(frames["pck"], counts.options, section),
         finger_bars(frames["fingers"], section),
     )
-    tables = [_advice_table(frames["advice"]), *_tables_of_run(frames, counts)]
+    tables = _tables_of_run(frames, counts)
     return PanelContent("How well it finds hands", _text([counts]), [chart for chart in charts if chart], tables)
+
+
+def _remarks(run: Run, judging: str) -> list[Finding]:
+    """What follows from the numbers, and from which."""
+    if _relation(run) is None:
+        return []
+    advice = hand_advice(run, judging=judging)
+    return [
+        Finding(words, ground not in HARMLESS)
+        for ground, words in zip(advice["ground"], _sentences(advice), strict=True)
+    ]
 
 
 def _of_runs(runs: Sequence[Run], names: Sequence[str], section: Section, judging: str) -> PanelContent | None:
@@ -268,4 +280,6 @@ def _relations(table: pl.DataFrame) -> Table:
     )
 
 
-PANELS: Mapping[str, Panel] = {"hands": Panel(_of_relation, of_runs=_of_runs, tables=_printed, several=True)}
+PANELS: Mapping[str, Panel] = {
+    "hands": Panel(_of_relation, of_runs=_of_runs, tables=_printed, several=True, remarks=_remarks)
+}

@@ -21,6 +21,10 @@ HIGH, LOW, FAR, NONE = 0.8, 0.5, 0.3, 0.2
 """A measure from here up is high, below here low; so much less is far less; so little is next to nothing."""
 
 
+HARMLESS = frozenset({"few", "unlabelled", "precise", "sensitive", "robust", "open"})
+"""Grounds of advice that do not speak against a system."""
+
+
 @dataclass(frozen=True, slots=True)
 class Advice:
     """A sentence, the name of the rule that it comes from, and the numbers that it follows from."""

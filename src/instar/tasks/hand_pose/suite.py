@@ -38,13 +38,28 @@ _OWN = dict.fromkeys(_PAPER, "")
 
 
 OWN_RULES = {
-    "identity": ("unchanged", "its own noise, and whether it remembers the image before"),
+    "identity": ("unchanged", "its own noise; kept because only that tells chance, and a memory of the image before"),
     "mirror(h)": ("mirrored", "left and right, x and y; answers that do not look at the image"),
-    "rotation(20)": ("turned a little", "hands that are found upright only; points carried about a wrong centre"),
-    "rotate90(1)": ("turned by a quarter", "hands that are found upright only; width and height exchanged"),
-    "shift(0.12, 0.08)": ("shifted", "leaning on the middle of the frame, or on the mean hand"),
-    "crop(0.85, bottom_right)": ("cropped", "hands missed at the border; answers in a fixed size"),
-    "pad(0.25, left_right)": ("letterboxed", "aspect lost on the way to the network's input and back"),
+    "rotation(20)": (
+        "turned a little",
+        "hands that are found upright only, a wrong centre; kept because hands lean more often than they turn",
+    ),
+    "rotate90(1)": (
+        "turned by a quarter",
+        "width and height exchanged; kept because hands come at any angle, and 20° are few",
+    ),
+    "shift(0.12, 0.08)": (
+        "shifted",
+        "leaning on the middle of the frame or the mean hand; kept because it alone leaves size and frame as they are",
+    ),
+    "crop(0.85, bottom_right)": (
+        "cropped",
+        "hands missed at the border; answers in a fixed size; kept because it alone takes a part of the frame away",
+    ),
+    "pad(0.25, left_right)": (
+        "letterboxed",
+        "aspect lost on the way to the network and back; kept because nothing else brings a border of its own",
+    ),
     "resolution(0.5)": ("half as large", "small hands; answers in a fixed size"),
     "gamma(3)": ("dark", "hands lost in dim rooms"),
     "gamma(0.4)": ("bright", "hands lost in glaring light"),
@@ -52,7 +67,8 @@ OWN_RULES = {
     "jpeg(20)": ("compressed", "leaning on single pixels"),
     "filtered(brightness(-20, 0.7), skin)": ("darker skin", "hands found by the colour of the skin"),
 }
-"""The suite `hands`: the fewest rules that show every fault that we have seeded; a title, and what each is for."""
+"""The suite `hands`: the fewest rules that show every fault that we have seeded, and what a purpose says is kept beside
+them (`studies.suites`); a title, and what each is for."""
 
 
 def _own() -> Suite:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import polars as pl
 
 from instar.analysis import Run
 from instar.engine import DEFAULT, SOURCE
 from instar.relations import rule
+from instar.report.sentences import Finding
+from instar.report.words import count_of
 from instar.stats import wilson
 from instar.tasks.meta_ic.language import is_english
-from instar.tasks.meta_ic.relations import RELATIONS
+from instar.tasks.meta_ic.relations import NOT_ENGLISH, RELATIONS
 
 CAPTION_KINDS = ("misclassification", "omission", "silent", "language", "number")
 _ALIKE = 3
 """Of how many images on the same caption is worth a word."""
+_MOST_CLASSES = 5
+"""Classes that a sentence names."""
 
 
 def caption_rules(run: Run) -> pl.DataFrame:
@@ -71,31 +77,57 @@ def caption_table(run: Run, *, threshold: float | None = None, judging: str = DE
     ).drop("exact")
 
 
-def caption_notes(run: Run, *, judging: str = DEFAULT) -> list[str]:
+def caption_notes(run: Run, *, judging: str = DEFAULT) -> list[Finding]:
     """What is odd about the captions as a whole, in sentences: silence, other languages, wider words, one caption for
-    all; and that nothing was inserted."""
+    all; which classes are wrong most often; and that nothing was inserted."""
     rows = run.store.predictions(["case", "follow_up", "caption"], where=pl.col("status") == "ok")
     captions = rows["caption"].to_list()
     sources = rows.filter(follow_up=SOURCE).unique("case")["caption"]
-    notes = []
+    notes: list[Finding] = []
     silent = sum(not text for text in captions)
     if silent:
-        notes.append(f"{silent:,} of {len(captions):,} captions are empty.")
+        notes.append(Finding(f"{silent:,} of {len(captions):,} captions are empty.", True))
     foreign = sum(not is_english(text) for text in captions)
     if foreign:
-        notes.append(f"{foreign:,} of {len(captions):,} captions are not English; only English is read.")
+        notes.append(Finding(f"{foreign:,} of {len(captions):,} captions are not English; only English is read."))
     if len(sources) >= _ALIKE and sources.n_unique() == 1 and sources[0]:
-        notes.append(f"All {len(sources):,} images have the same caption: {sources[0]!r}.")
+        notes.append(Finding(f"All {len(sources):,} images have the same caption: {sources[0]!r}.", True))
     verdicts = run.verdicts(judging).join(caption_rules(run), on="rule")
     of_objects = verdicts.filter(relation="objects")
     wide = of_objects.filter(pl.col("severity").is_null() & pl.col("vague").is_not_null()).height
     if wide:
         notes.append(
-            f"{wide:,} of {of_objects.height:,} pairs are not judged, because a wider word stands for an object "
-            "at the most: an animal may be the dog."
+            Finding(
+                f"{wide:,} of {of_objects.height:,} pairs are not judged, because a wider word stands for an object "
+                "at the most: an animal may be the dog."
+            )
         )
+    notes += _wrong_classes(verdicts)
     inserted = verdicts.filter(pl.col("change").str.starts_with("insert("))
-    if inserted.height and inserted["severity"].is_null().all():
+    if inserted.height and inserted["severity"].is_null().all() and NOT_ENGLISH not in inserted["reason"]:
         reason = str(inserted["reason"].drop_nulls().mode().first())
-        notes.append(f"Nothing was inserted, so that nobody knows whether captions name what is new: {reason}.")
+        words = f"Nothing was inserted, so that nobody knows whether captions name what is new: {reason}."
+        notes.append(Finding(words))
     return notes
+
+
+_WRONG = {
+    "missing": "Captions do not name what they should name",
+    "extra": "Captions name what is not there",
+    "numbers": "Captions say one instead of many, or many instead of one",
+}
+
+
+def _wrong_classes(verdicts: pl.DataFrame) -> Iterator[Finding]:
+    """Which classes are wrong in most pairs, by the way in which they are."""
+    wrong = verdicts.filter(pl.col("severity") > 0)
+    for column, words in _WRONG.items():
+        classes = wrong[column].drop_nulls().str.split(",").explode().str.strip_chars()
+        counts = (
+            classes.filter(classes != "")
+            .value_counts(sort=True, name="pairs")
+            .sort("pairs", column, descending=[True, False])
+        )
+        shares = [f"{label} in {count_of(pairs, 'pair')}" for label, pairs in counts.head(_MOST_CLASSES).iter_rows()]
+        if shares:
+            yield Finding(f"{words}: {', '.join(shares)}.", True)

@@ -47,6 +47,8 @@ class Compared:
     source: tuple[Mark, ...]
     follow_up: tuple[Mark, ...]
     sentences: tuple[str, ...]
+    expected: tuple[str, ...] = ()
+    """The classes that the follow-up's caption should name."""
 
 
 def compared(
@@ -214,6 +216,7 @@ class _Comparison:
             _marks(self.before, roles, vague | detailed),
             _marks(self.after, roles, vague | detailed),
             tuple(sentences),
+            tuple(sorted(self.expected)),
         )
 
     def _unreadable(self) -> tuple[tuple[str, str] | None, bool]:

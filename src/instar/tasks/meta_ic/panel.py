@@ -9,6 +9,7 @@ import polars as pl
 from instar.analysis import Run
 from instar.engine import stored_judging
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
+from instar.report.sentences import Finding
 from instar.report.words import rate_text
 from instar.tasks.meta_ic.analysis import CAPTION_KINDS, caption_notes, caption_rules, caption_table
 from instar.tasks.meta_ic.comparison import PAPER_READERS
@@ -22,15 +23,14 @@ def _of_run(run: Run, judging: str) -> PanelContent | None:
     numbers = _numbers(run, judging)
     if numbers is None:
         return None
-    notes = caption_notes(run, judging=judging)
-    if not numbers["pairs"].sum() and not notes:
+    if not numbers["pairs"].sum():
         return None
     paper = stored_judging(run.store, judging).of(RELATIONS["objects"])["reader"] in PAPER_READERS
     return PanelContent(
         "What captions name after a change",
         "With an object inserted, a caption names what it named before, and that object; everything keeps its "
         f"grammatical number. Captions are understood {'as the code of MetaIC did' if paper else 'by Instar'}: "
-        + " ".join(("`instar captions words` says how Instar reads a caption.", *notes)),
+        "`instar captions words` says how Instar reads a caption.",
         tables=[_in_words(numbers)],
     )
 
@@ -39,7 +39,12 @@ def _tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
     numbers = _numbers(runs[0], judging)
     if numbers is None:
         return None
-    return TaskTables([_in_words(numbers)], {"captions": numbers}, after=caption_notes(runs[0], judging=judging))
+    notes = [note.words for note in _remarks(runs[0], judging)]
+    return TaskTables([_in_words(numbers)], {"captions": numbers}, after=notes)
+
+
+def _remarks(run: Run, judging: str) -> list[Finding]:
+    return [] if caption_rules(run).is_empty() else caption_notes(run, judging=judging)
 
 
 def _numbers(run: Run, judging: str) -> pl.DataFrame | None:
@@ -69,4 +74,4 @@ def _in_words(numbers: pl.DataFrame) -> Table:
     )
 
 
-PANELS: Mapping[str, Panel] = {"captions": Panel(of_run=_of_run, tables=_tables)}
+PANELS: Mapping[str, Panel] = {"captions": Panel(of_run=_of_run, tables=_tables, remarks=_remarks)}

@@ -16,7 +16,17 @@ from instar.datasets import Dataset
 from instar.engine.needs import SURE
 from instar.image import Image
 from instar.outputs.detections import Detections
-from instar.pool import Item, Pool, check_new, plain_label, read_pool, write_item, write_listing
+from instar.pool import (
+    Item,
+    Pool,
+    abandon_pool,
+    begin_pool,
+    check_new,
+    plain_label,
+    read_pool,
+    write_item,
+    write_listing,
+)
 from instar.systems import System
 
 Mask = npt.NDArray[np.uint8]
@@ -97,7 +107,7 @@ def make_pool(
             f"{segmenter.name} answers with {segmenter.kind}; a segmenter of objects answers with "
             "detections that have masks"
         )
-    folder.mkdir(parents=True, exist_ok=True)
+    begin_pool(folder)
     count, lines = _Count(), []
     for number, case in enumerate(dataset.cases(), 1):
         for item in _items(case, segmenter, labels, most, count):
@@ -109,6 +119,7 @@ def make_pool(
         if number == limit or (labels and most and all(count.kept[label] >= most for label in labels)):
             break
     if not lines:
+        abandon_pool(folder)
         why = "; ".join(f"{n:,} {reason}" for reason, n in count.rejected.most_common())
         failed = "; ".join(f"{case}: {reason}" for case, reason in list(count.failed.items())[:3])
         raise ValueError(

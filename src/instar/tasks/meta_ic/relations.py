@@ -20,9 +20,11 @@ _ROLES = {
     "number": "named in another number",
     "wider": "a wider word that may stand for it",
 }
-MEASURES = {"missing": pl.String, "extra": pl.String, "numbers": pl.String, "vague": pl.String, "draw": pl.Int32}
-"""The classes that should be named and are not, those that are and should not, those whose number is wrong, and those
-that only a wider word may stand for, with commas between them; and which follow-up it was."""
+_CLASSES = ("expected", "missing", "extra", "numbers", "vague")
+MEASURES = {**dict.fromkeys((*_CLASSES, "by_class"), pl.String), "draw": pl.Int32}
+"""The classes that should be named, those of them that are not, those that are named and should not be, those whose
+number is wrong, and those that only a wider word may stand for, with commas between them; `by_class` has 1 for each
+that should be named and is not, 0 for the others; and which follow-up it was."""
 NOT_ENGLISH = "neither caption is English, and only English is read"
 
 
@@ -75,9 +77,8 @@ def _judged(evidence: Evidence, severity: Callable[[Compared], dict[str, object]
     rows = []
     for source, follow_up, verdict in _pairs(evidence):
         comparison = compared_rows(source, follow_up, evidence.options)
-        measures = {
-            name: ", ".join(getattr(comparison, name)) or None for name in ("missing", "extra", "numbers", "vague")
-        }
+        measures = {name: ", ".join(getattr(comparison, name)) or None for name in _CLASSES}
+        measures["by_class"] = ", ".join("01"[name in comparison.missing] for name in comparison.expected) or None
         labels = (*(follow_up["added"] or ()), *(follow_up["removed"] or ()))
         reason = unknown_label(labels, reader, vocabulary) or (NOT_ENGLISH if comparison.foreign else None)
         if comparison.nothing and not reason:
@@ -150,13 +151,19 @@ RELATIONS: Mapping[str, Relation] = {
         Relation(
             "objects", "caption", objects, unit="classes", threshold=1.0, grid=(1.0, 2.0, 3.0), mapping=False,
             kinds=("misclassification", "omission", "silent", "language"), measures=MEASURES, parameters=(_DRAWS,),
-            options=(_READER, _WORDS, _EMPTY),
+            meanings={
+                "misclassification": "something is named that is not there",
+                "omission": "something that is there is not named",
+                "silent": "the follow-up's caption is empty", "language": "the follow-up's caption is not English",
+            },
+            options=(_READER, _WORDS, _EMPTY), classes="expected", by_class="by_class",
             marked=_marked, roles=_ROLES,
             help="The follow-up's caption names the objects of the source's, and what was inserted.",
         ),
         Relation(
             "numbers", "caption", numbers, unit="classes", threshold=1.0, grid=(1.0, 2.0, 3.0), mapping=False,
             kinds=("number",), measures=MEASURES, parameters=(_DRAWS,),
+            meanings={"number": "one is called many, or many one"},
             options=(
                 _READER, _WORDS, _EMPTY,
                 Parameter(

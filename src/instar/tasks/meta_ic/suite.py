@@ -31,9 +31,11 @@ DEEPTEST = (
 
 NEW, ONE_MORE, DARK, BRIGHT = "insert(0, any, 0.15, 2)", "insert(0, same, 0.15, 2)", "brightness(0, 0.4)", "gamma(0.4)"
 CAPTIONS = {
+    "identity => objects": "says the same twice; kept because only that tells chance, and a memory of the image before",
     f"{NEW} => objects(3)": "names what is new, and all that it named before",
     f"{NEW} => numbers(3)": "says how many: what is new is one, and nothing else becomes more",
-    f"{ONE_MORE} => numbers": "says how many: one more of a kind that is there makes many",
+    f"{ONE_MORE} => numbers": "says how many: one more of a kind that is there makes many; kept because the others "
+    "insert one more of a kind by chance alone",
     "mirror(h) => objects": "names what is there on both sides of the image",
     "pad(0.25) => objects": "names what is there, not what is in the middle or fills the frame",
     "resolution(0.5) => objects": "names the same in a small image",
@@ -43,7 +45,8 @@ CAPTIONS = {
     "blur(2) => objects": "names the same out of focus",
     "jpeg(50) => objects": "names the same after compression",
 }
-"""Instar's own suite, and what each rule is for: few that see every seeded fault of `tests/quality`. Rules that
+"""Instar's own suite, and what each rule is for: the smallest set that sees every seeded fault of
+`tests/quality`, and what a purpose says is kept beside it (`studies.suites`). Rules that
 insert need a pool; without one they are not applicable, and the others say what they can.
 
 One interval of overlap, nothing covered: more images can be judged than with four, and nothing hides what was there.

@@ -298,7 +298,12 @@ PARAMETERS = (
 RELATIONS: Mapping[str, Relation] = {
     "presence": Relation(
         "presence", "detections", presence, unit="shares of the follow-ups", threshold=2 / 3, grid=(1 / 3, 2 / 3, 1.0),
+        meanings={
+            "missing": "an object that nothing was done to is not found", "persists": "an erased object is still found",
+            "incorrect": "an object is found in the follow-up alone", "unfound": "it is found neither before nor after",
+        },
         kinds=OUTCOMES, measures=MEASURES, mapping=False, own_needs=("objects",), parameters=PARAMETERS,
+        classes="label",
         options=(
             Parameter("confidence", "float", 0.5, low=0, high=1, help="detections below this are not there"),
             Parameter("margin", "float", 0.2, low=0, high=1,

@@ -18,7 +18,8 @@ ASKED = 3
 PURPOSES = {
     "identity": "the same image twice: answers by chance",
     "mirror(h)": "sides: misses on one side, a limited number of answers, classes by their order",
-    "shift(0.1, 0.1)": "places: x and y exchanged, boxes on a grid or drawn to the middle, misses in a part of it",
+    "shift(0.1, 0.1)": "places: x and y exchanged, boxes on a grid or drawn to the middle, misses in a part of it; "
+    "kept because it alone leaves size and frame as they are",
     "crop(0.8, top_left)": "another frame: objects that fill more of it, boxes relative to it",
     "pad(0.2, left_right)": "another aspect: letterbox, boxes in the model's size, misses at the border",
     "resolution(0.7)": "smaller objects: misses, boxes that grow, sizes that the model does not take",
@@ -29,7 +30,7 @@ PURPOSES = {
     "noise(8)": "noise of a sensor",
     "greyscale": "no colour: classes that are colours; leave it out where they should be",
     **{
-        f"erase(1, only={number}) => presence({effect})": purpose
+        f"erase(1, only={number}) => presence({effect})": f"{purpose}; kept because any of three objects may be the one"
         for number in range(ASKED)
         for effect, purpose in (
             ("gone", "an erased object that is still found: it is found because of what is around it"),
@@ -37,8 +38,8 @@ PURPOSES = {
         )
     },
 }
-"""The suite of our own and what each rule is for: few rules that catch and name every fault of detectors in
-`tests/quality`."""
+"""The suite of our own and what each rule is for: the smallest set that catches every fault of detectors in
+`tests/quality`, and what a purpose says is kept beside it (`studies.suites`)."""
 LIMIT = 0.3
 """The severity from which boxes are wrong in this suite, an IoU of 0.7: boxes a fifth too large are (0.31), those
 that are rounded to whole pixels are not, down to objects of 8 pixels."""

@@ -12,7 +12,8 @@ from instar.engine import DEFAULT, SOURCE
 from instar.outputs.segmentation import UNKNOWN
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
-from instar.report.words import percent
+from instar.report.sentences import Finding
+from instar.report.words import of_total, percent
 from instar.scene import decode_classes
 
 RELATION = "class_overlap"
@@ -56,27 +57,36 @@ def _table(frame: pl.DataFrame) -> Table:
     )
 
 
-def remarks(run: Run, judging: str) -> list[str]:
-    """What to know of a run as a whole: whether every image has the same map."""
+def remarks(run: Run, judging: str) -> list[Finding]:
+    """What to know of a run as a whole: whether every image has the same map, and which class suffers most."""
     sources = run.store.predictions(["case", "follow_up", "status", "cells"]).filter(status="ok", follow_up=SOURCE)
     cases = sources["case"].n_unique()
     maps = run.store.whole(sources.unique("cells", maintain_order=True).head(MOST_MAPS))["cells"]
+    suffers = _suffers(run, judging)
     if cases < FEWEST_CASES:
-        return []
+        return suffers
     values = {int(value) for cells in maps for value in np.unique(decode_classes(cells))[:2]}
     if len(values) > 1 and len(maps) > 1:
-        return []
+        return suffers
     name = run.manifest.header["names"][min(values)] if max(values) != UNKNOWN else "unknown"
     what = f"{name} everywhere" if len(values) == 1 else "the same map"
-    return [
+    words = (
         f"The system answered all {cases:,} images with {what}. Unless they all look like that, it does not look at "
         "the image: rules that it passes say nothing."
-    ]
+    )
+    return [Finding(words, accuses=True), *suffers]
 
 
-def _of_run(run: Run, judging: str) -> PanelContent | None:
-    words = remarks(run, judging)
-    return PanelContent("The same answer for every image", " ".join(words)) if words else None
+def _suffers(run: Run, judging: str) -> list[Finding]:
+    """Which class overlaps least in most violated pairs."""
+    limits = pl.col("rule").replace_strict(run.thresholds(), return_dtype=pl.Float64)
+    violated = run.verdicts(judging).filter(pl.col("severity") >= limits)
+    named = violated["worst"].drop_nulls() if "worst" in violated.columns else pl.Series(dtype=pl.String)
+    if named.is_empty():
+        return []
+    name, count = named.value_counts(name="pairs").sort("pairs", "worst").row(-1)
+    share = of_total(count, violated.height, "pair")
+    return [Finding(f"Of what is violated, the class that overlaps least is most often {name}: in {share}.", True)]
 
 
 def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | None:
@@ -89,6 +99,4 @@ def _tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
     return TaskTables([_table(frame)], {"overlaps": frame}) if frame.height else None
 
 
-PANELS: Mapping[str, Panel] = {
-    "overlaps": Panel(of_relation=_of_relation, of_run=_of_run, tables=_tables, remarks=remarks)
-}
+PANELS: Mapping[str, Panel] = {"overlaps": Panel(of_relation=_of_relation, tables=_tables, remarks=remarks)}

@@ -21,10 +21,10 @@ Cells = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
 MEASURES = {
     "worst": pl.String, "worst_iou": pl.Float64, "mean_iou": pl.Float64, "classes": pl.Int32,
-    "pixel_accuracy": pl.Float64,
+    "present": pl.String, "by_class": pl.String, "pixel_accuracy": pl.Float64,
 }  # fmt: skip
-"""The class with the least overlap, and that overlap; the mean of all classes present and how many they are; the share
-of cells that agree."""
+"""The class with the least overlap, and that overlap; the mean of all classes present, how many they are, and
+which, with 1 − IoU of each; the share of cells that agree."""
 
 MOST_EDGES = 0.75
 """In a map that is nearly all edges every class is near everywhere: nothing in it counts as a little off."""
@@ -106,6 +106,8 @@ def _verdict(carried: Segmentation, actual: Segmentation, least: float, slack: f
         "worst_iou": overlaps[worst],
         "mean_iou": sum(overlaps.values()) / len(overlaps),
         "classes": len(overlaps),
+        "present": ", ".join(actual.names[number] for number in overlaps),
+        "by_class": ", ".join(f"{1 - iou:.4g}" for iou in overlaps.values()),
         "pixel_accuracy": float((flat[0] == flat[1]).mean()),
     }
 
@@ -134,7 +136,8 @@ RELATIONS: Mapping[str, Relation] = {
     "class_overlap": Relation(
         "class_overlap", "segmentation", class_overlap, unit="1 − IoU of the class that overlaps least", threshold=0.3,
         grid=(0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9), kinds=("lost", "invented"), measures=MEASURES,
-        parameters=DRAWS,
+        meanings={"lost": "a class of the source has no cell", "invented": "a class has cells that the source lacks"},
+        parameters=DRAWS, classes="present", by_class="by_class",
         options=(
             Parameter(
                 "least", "float", 0.01, low=0, high=1,

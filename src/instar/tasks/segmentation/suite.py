@@ -1,6 +1,6 @@
 """What moves the classes with the image, and what leaves them where they are.
 
-The smallest set that catches every seeded fault of segmenters.
+The smallest set that catches every seeded fault of segmenters, and what a purpose says is kept (`studies.suites`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from instar.suites import Suite, listed_suite
 RULES = {
     "identity": "maps that change by themselves: chance, or a memory of the image before",
     "mirror(h)": "a map that is not turned with the image or sits beside it, and sides that are not exchanged",
-    "shift(0.1, 0.1)": "regions that are never seen, and classes that hang on their place",
+    "shift(0.1, 0.1)": "regions that are never seen, and classes that hang on their place; kept because it alone "
+    "leaves size and frame as they are",
     "crop(0.8)": "a map that is stretched over the wrong frame",
     "pad(0.2, top_bottom)": "margins that are taken for a part of the image",
     "stretch(1, 0.6)": "an aspect that is lost on the way into the model",

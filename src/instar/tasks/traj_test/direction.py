@@ -178,6 +178,10 @@ RELATIONS: Mapping[str, Relation] = {
         "direction", "forecast", direction, mapping=False, unit="log ratio the wrong way", threshold=0.1,
         grid=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0), measures=MEASURES,
         kinds=("confirmed", "inconclusive", "wrong way", "crossing"),
+        meanings={
+            "wrong way": "probability grows where it must fall, or falls where it must grow",
+            "crossing": "futures go through an obstacle",
+        },
         parameters=(
             Parameter(
                 "effect", "choice", choices=("increase", "decrease", "avoid"),

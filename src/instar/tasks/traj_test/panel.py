@@ -11,6 +11,7 @@ from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.words import interval, percent
 from instar.store import Row
 from instar.tasks.traj_test.analysis import trajectory_tables
+from instar.tasks.traj_test.plausible import ONE_ANSWER
 
 _MEASURES = {"best_ade": "best ADE", "best_fde": "best FDE", "mean_ade": "mean ADE", "mean_fde": "mean FDE"}
 _USUAL_P = 0.05
@@ -121,4 +122,15 @@ def _displacement(frame: pl.DataFrame) -> Table:
     )
 
 
-PANELS: Mapping[str, Panel] = {"trajtest": Panel(of_run=_of_run, tables=_tables)}
+def _remarks(run: Run, judging: str) -> list[str]:
+    """That a system which takes a seed is deterministic: no fault, and worth a word."""
+    if run.over_cases(judging).filter(pl.col("reason") == ONE_ANSWER).is_empty():
+        return []
+    return [
+        "The system takes a seed, and answers every scene with one future that is the same for every seed. It is taken "
+        "to be deterministic: declare it with deterministic=True, and each input is predicted once. If it should draw "
+        "its futures, hand the seed to whatever draws them."
+    ]
+
+
+PANELS: Mapping[str, Panel] = {"trajtest": Panel(of_run=_of_run, tables=_tables, remarks=_remarks)}

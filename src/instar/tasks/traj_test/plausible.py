@@ -23,6 +23,7 @@ IGNORED, OPPOSITE = 0.8, 1.2
 """Shares of the turn that are not followed: from the first the past is ignored, from the second it is opposed."""
 NO_TURN = "the past was not turned; follows goes with turn_past"
 DETERMINISTIC = "it was predicted once: a deterministic system has nothing to vary"
+ONE_ANSWER = "every answer is one future, the same one whatever the seed: a deterministic system has nothing to vary"
 
 FOLLOWS_MEASURES: Schema = {"along": pl.Float64}
 VARIES_MEASURES: Schema = {"cases": pl.Int64}
@@ -72,14 +73,20 @@ def _mean(runs: list[Floats]) -> Floats:
 
 
 def varies(evidence: Evidence) -> pl.DataFrame:
-    """Whether a system that takes a seed ever answers differently, over all cases."""
+    """Whether a system that takes a seed ever answers differently, over all cases.
+
+    Several futures claim to be samples, and samples depend on the seed. One future that never changes claims nothing:
+    it is the answer of a deterministic system, whatever parameters its function has.
+    """
     judged = evidence.verdicts.filter(pl.col("sources") > 1) if evidence.verdicts.width else evidence.verdicts
     row: Row = dict.fromkeys(VERDICT_COLUMNS)
     if judged.is_empty():
         row["reason"] = DETERMINISTIC
+    elif judged["own"].max() == 0 and judged["futures"].max() == 1:
+        row["reason"] = ONE_ANSWER
     else:
         by_seed, in_a_run = judged["own"].max() != 0, judged["fan"].max() != 0 or judged["futures"].max() == 1
-        kind = None if by_seed and in_a_run else "all futures of a run are one" if by_seed else "the seed is ignored"
+        kind = None if by_seed and in_a_run else "the seed is ignored" if in_a_run else "all futures of a run are one"
         row |= {"severity": 0.0 if kind is None else 1.0, "kind": kind, "cases": judged["case"].n_unique()}
     return pl.DataFrame([row], schema={**VERDICT_COLUMNS, **VARIES_MEASURES}, orient="row")
 
@@ -102,7 +109,8 @@ RELATIONS: Mapping[str, Relation] = {
         over="cases", measures=VARIES_MEASURES, kinds=("the seed is ignored", "all futures of a run are one"),
         parameters=(Parameter("measure", "choice", "own", choices=("own",), help="what wvc measures of every case"),),
         help="A system that takes a seed answers differently for another one, and its futures are not all the same, in "
-        "one case at least. A deterministic system has nothing to vary.",
+        "one case at least. A deterministic system has nothing to vary: one that says so, or whose every answer is one "
+        "future that is the same for every seed.",
     ),
 }
 # fmt: on

@@ -12,11 +12,12 @@ from instar.suites import Suite, listed_suite
 
 # fmt: off
 FORECASTS: Mapping[str, str] = {  # every rule with what it is for
-    "identity => wvc": "how often the test rejects by chance",
+    "identity => wvc": "chance; kept because it says how often the test rejects where nothing changes",
     "identity => varies": "a seed that is ignored; futures that are all one",
     "mirror(h) => wvc": "left taken for right, a bias or a preference to one side",
     "mirror(h) => hvc": "a probability map that is not mirrored with the scene, or lies beside it",
-    "rotate90(1) => wvc": "x taken for y, a map that is read transposed, one direction of the frame unlike others",
+    "rotate90(1) => wvc": "x taken for y, a map that is read transposed, one direction of the frame unlike others; "
+    "kept because the predictor that comes with Instar strays most under it",
     "rotation(22.5) => wvc": "directions that snap to those of the grid",
     "rescale(2) => wvc": "lengths and speeds in pixels where the scene has another scale",
     "shift(0.15, 0.1) => wvc": "leaning on the middle or the edges of the frame",
@@ -67,7 +68,7 @@ SUITES: Mapping[str, Callable[[], Suite]] = {
         listed_suite,
         "forecasts",
         tuple(FORECASTS),
-        "Forecasts: a small set of rules that catches every seeded fault of a trajectory predictor.",
+        "Forecasts: the smallest set of rules that catches every seeded fault, and what is kept.",
         "forecast",
         panels=("trajtest",),
         purposes=FORECASTS,

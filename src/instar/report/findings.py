@@ -1,0 +1,152 @@
+"""What was found of a run as a whole: the one list that the terminal, the report and programs print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+import polars as pl
+
+from instar.analysis import Run, remembered
+from instar.analysis.rejections import LEVEL
+from instar.engine import DEFAULT
+from instar.engine.progress import FAILURES
+from instar.report.panels import remarks_on
+from instar.report.sentences import (
+    Finding,
+    answers_words,
+    class_words,
+    memory_words,
+    noise_words,
+    over_cases_text,
+    rate_words,
+    rejected_rule_words,
+    rejection_findings,
+    rule_words,
+    straying_words,
+    unjudged_words,
+    violating,
+)
+from instar.report.words import ONE_SIDED, count_of, listed, severity_text
+from instar.suites import KEPT, suite
+
+SHOWN_RULES = 5
+"""Violated rules of which a sentence says what is wrong; the table of rates has all."""
+SHOWN_REASONS = 3
+"""Reasons of failures that are told; the table of what was not judged has all."""
+
+
+def findings(
+    run: Run,
+    *,
+    threshold: float | None = None,
+    p: float | None = None,
+    judging: str = DEFAULT,
+    group: str | None = None,
+) -> list[Finding]:
+    """What to know of a run, in sentences: what was not judged, what is violated and how, which parts stray, what its
+    tests say, its noise and its memory, and what its tasks remark."""
+    judged = run.judged(judging, group=group)
+    rates = run.rates(threshold, p=p, judging=judging, group=group)
+    names = dict(run.rules().select("rule", "name").iter_rows())
+    return [
+        *(Finding(words, bool(judged["nothing_found"])) for words in unjudged_words(judged)),
+        *(Finding(words, True) for words in answers_words(run.answers(judging), judged)),
+        *_failures(run.unjudged(judging)),
+        *_whole(run, rates, threshold, p, judging, group),
+        *violated_rules(run, rates),
+        *(Finding(words, True) for words in straying_words(run.straying_parts(threshold, judging=judging), names)),
+        *(Finding(words, True) for words in class_words(run.straying_classes(threshold, judging=judging), names)),
+        *_rejections(run, names, p or LEVEL, judging),
+        *_over_cases(run, judging),
+        *_noise(run, rates, judging),
+        *remarks_on(run, judging),
+    ]
+
+
+def _failures(unjudged: pl.DataFrame) -> Iterator[Finding]:
+    """Inputs that the system did not answer, or not in a way that can be read."""
+    failed = unjudged.filter(pl.col("status").is_in(FAILURES))
+    for row in failed.head(SHOWN_REASONS).iter_rows(named=True):
+        pairs = f"{count_of(row['pairs'], 'pair')} of {count_of(row['rules'], 'rule')}"
+        yield Finding(f"{pairs} failed ({row['status']}): {row['reason']}", True)
+
+
+def _whole(
+    run: Run, rates: pl.DataFrame, threshold: float | None, p: float | None, judging: str, group: str | None
+) -> Iterator[Finding]:
+    whole = run.any_rule(threshold, p=p, judging=judging, group=group)
+    if not whole["judged"]:
+        return
+    units = run.units()
+    unit = "; ".join(units.values() if len(units) == 1 else (f"{unit} ({name})" for name, unit in units.items()))
+    one_sided = rates.filter(pl.col("rule").is_in(run.changing_rules()) & pl.col("worst").is_infinite()).height
+    yield Finding(
+        f"{violating(whole)} at least one rule ({rate_words(whole)}). Severity is in {unit}."
+        + (f" ∞: {ONE_SIDED}." if one_sided else ""),
+        bool(whole["violated"]),
+    )
+
+
+def violated_rules(run: Run, rates: pl.DataFrame) -> Iterator[Finding]:
+    """What is wrong under identity, where that is violated, and under each of the most violated rules."""
+    known = run.rules().filter(over="case")
+    relations = {one.relation.relation.name: one.relation.relation for one in run.bound_rules()}
+    violated = rates.filter(pl.col("violated") > 0).join(known, on="rule", maintain_order="left")
+    order = [pl.col("family") == "identity", "rate", "median"]
+    ranked = violated.sort(order, descending=True, nulls_last=True, maintain_order=True)
+    purposes = _purposes(run)
+    for row in ranked.head(SHOWN_RULES).iter_rows(named=True):
+        yield Finding(
+            rule_words(row, row["unit"], relations[row["relation"]].meanings, purposes.get(row["rule"])), True
+        )
+    rest = ranked["name"][SHOWN_RULES:].to_list()
+    if rest:
+        verb = "is" if len(rest) == 1 else "are"
+        yield Finding(f"{count_of(len(rest), 'more rule')} {verb} violated: {listed(rest)}.", True)
+
+
+def _rejections(run: Run, names: Mapping[str, str], level: float, judging: str) -> Iterator[Finding]:
+    """What the tests say together, and which rules' reject more often than chance explains."""
+    tests = run.tests(level, judging=judging)
+    yield from rejection_findings(tests, level)
+    purposes = _purposes(run)
+    sure = tests.filter(
+        pl.col("rule").is_not_null() & (pl.col("p_corrected") <= level) & (pl.col("family") != "identity")
+    )
+    for row in sure.sort("share", descending=True, maintain_order=True).head(SHOWN_RULES).iter_rows(named=True):
+        yield Finding(rejected_rule_words(row, names[row["rule"]], purposes[row["rule"]]), True)
+
+
+def _purposes(run: Run) -> Mapping[str, str]:
+    """What each rule is there to show, as far as the run's suites are known by name and say so."""
+    purposes: dict[str, str] = {}
+    for name in run.manifest.suites:
+        with suppress(KeyError, ValueError, FileNotFoundError):  # a file that is elsewhere, or a list of rules
+            purposes |= {rule: text.partition(KEPT)[0] for rule, text in suite(name).purposes.items()}
+    return {rule: purposes.get(rule) or purposes.get(rule.partition(" => ")[0], "") for rule in run.manifest.rules}
+
+
+def _over_cases(run: Run, judging: str) -> Iterator[Finding]:
+    limits = run.thresholds()
+    for row in run.over_cases(judging).filter(pl.col("severity").is_not_null()).iter_rows(named=True):
+        violated = row["severity"] > 0 and row["severity"] >= limits[row["rule"]]
+        measured = over_cases_text(row)
+        yield Finding(
+            f"Over all cases {row['rule']} is {'violated' if violated else 'kept'}: severity "
+            f"{severity_text(row['severity'])}{f', {measured}' if measured else ''}.",
+            violated,
+        )
+
+
+def _noise(run: Run, rates: pl.DataFrame, judging: str) -> Iterator[Finding]:
+    """What identity says of the system's own noise; thresholds that do not stand above it are named."""
+    noise = run.noise(judging)
+    limits = rates.join(run.rules().select("rule", "relation"), on="rule")
+    for row in noise.filter(pl.col("noisy") > 0).iter_rows(named=True):
+        low = limits.filter((pl.col("relation") == row["relation"]) & (pl.col("threshold") <= row["floor"])).height
+        of_relation = f" This is of {row['relation']}." if noise.height > 1 else ""
+        below = " The threshold is not above the system's own noise." if low else ""
+        yield Finding(f"{noise_words(row)}{of_relation}{below}")
+    if memory := remembered(run, judging):
+        yield Finding(memory_words(memory), True)

@@ -1,0 +1,104 @@
+"""Parts of a table: named for the range of numbers they hold and for the checksum of their content."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+import xxhash
+
+_NAME = re.compile(r"(\d{10})-(\d{10})(?:\.([0-9a-f]{16}))?\.parquet")
+UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+"""What polars raises for a file that is no Parquet, or half of one."""
+
+
+class Damaged(OSError):
+    """A stored file is not what was written: which, why, and what to do."""
+
+    def __init__(self, run: Path, path: Path, why: str) -> None:
+        self.path, self.why = path, why
+        super().__init__(
+            f"{path} is damaged: {why}. `instar repair-run {run}` sets it aside and says what it held; the next run "
+            "makes only that again"
+        )
+
+
+class Part(NamedTuple):
+    """A part of a table. `checksum` is empty where a format without checksums wrote it."""
+
+    first: int
+    last: int
+    checksum: str
+    path: Path
+
+
+def parts_in(folder: Path) -> list[Part]:
+    """The parts in a folder, in order; the larger one first where several begin with one number."""
+    parts = [
+        Part(int(name[1]), int(name[2]), name[3] or "", path)
+        for path in (folder.iterdir() if folder.is_dir() else ())
+        if (name := _NAME.fullmatch(path.name))
+    ]
+    return sorted(parts, key=lambda part: (part.first, -part.last, part.checksum))
+
+
+def live_parts(parts: Iterable[Part]) -> list[Part]:
+    """Those that count: one whose range lies inside another's has been merged into it."""
+    live: list[Part] = []
+    for part in parts:
+        if not live or part.last > live[-1].last:
+            live.append(part)
+    return live
+
+
+def part_name(first: int, last: int, path: Path) -> str:
+    """What a part with this content is called."""
+    return f"{first:010d}-{last:010d}.{_checksum(path)}.parquet"
+
+
+def _checksum(path: Path) -> str:
+    digest, buffer = xxhash.xxh3_64(), bytearray(1 << 20)
+    view = memoryview(buffer)
+    with path.open("rb", buffering=0) as file:
+        while size := file.readinto(buffer):
+            digest.update(view[:size])
+    return str(digest.hexdigest())
+
+
+_checked: dict[Path, tuple[int, int, int]] = {}
+"""Parts that were whole when they were read, by what changes when a file does: nobody reads a part twice for that."""
+
+
+def check_parts(run: Path, parts: Iterable[Part]) -> None:
+    """Raises Damaged for a part that is not what was written, and FileNotFoundError for one that is gone."""
+    for part in parts:
+        status = part.path.stat()
+        state = (status.st_ino, status.st_mtime_ns, status.st_size)
+        if part.checksum and _checked.get(part.path) != state:
+            if _checksum(part.path) != part.checksum:
+                raise Damaged(run, part.path, "its content does not fit the checksum in its name")
+            _checked[part.path] = state
+
+
+def fault_of(part: Part) -> str:
+    """What is wrong with a part, read from beginning to end; empty where nothing is."""
+    try:
+        if part.checksum and _checksum(part.path) != part.checksum:
+            return "its content does not fit the checksum in its name"
+        pl.read_parquet(part.path, glob=False)
+    except OSError as error:
+        return error.strerror or str(error)
+    except UNREADABLE as error:
+        return str(error).splitlines()[0]
+    return ""
+
+
+def rows_in(part: Part) -> int | None:
+    """How many rows a part has, by what is left of it; None where nothing says it."""
+    try:
+        return int(pl.scan_parquet(part.path, glob=False).select(pl.len()).collect().item())
+    except (OSError, *UNREADABLE):
+        return None

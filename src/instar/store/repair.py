@@ -1,0 +1,115 @@
+"""Repair: damaged files of a run are set aside, and what stood on them is forgotten, so that it is made again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import polars as pl
+
+from instar.store.parts import Damaged, fault_of, live_parts, parts_in, rows_in
+from instar.store.store import Store
+from instar.store.tables import APART
+
+ASIDE = "damaged"
+_CONTENTS = {
+    "apart": ("contents that predictions share", "the next run makes these predictions again"),
+    "cases": ("rows of cases", "the next run reads these inputs again"),
+    "needs": ("needs of cases", "the next run provides them again"),
+    "predictions": ("predictions", "the next run makes them again"),
+}
+_RECORDED = "import the same tables again, as they were imported before"
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A file that was set aside: where it was and where it is, what is wrong with it, what it had."""
+
+    file: str
+    aside: str | None
+    fault: str
+    content: str
+
+
+def repair(store: Store) -> list[Repair]:
+    """Check every stored file of a run from beginning to end, and set aside what is damaged.
+
+    Raises NoRun where the manifest is: nothing else says what the run is.
+    """
+    with store.lock():
+        recorded = store.manifest().recorded is not None
+        repairs = []
+        for table, (what, remedy) in _CONTENTS.items():
+            for part in live_parts(parts_in(store.folder / table)):
+                if why := fault_of(part):
+                    rows = rows_in(part)
+                    count = "an unknown number of" if rows is None else f"{rows:,}"
+                    content = f"{count} {what}; {_RECORDED if recorded else remedy}"
+                    repairs.append(_aside(store, part.path, why, content))
+        repairs += _blobs(store)
+        _forget_unfounded(store)
+    return [*repairs, *_verdicts(store)]
+
+
+def _aside(store: Store, path: Path, why: str, content: str) -> Repair:
+    """Move a file into a folder that nobody reads; one that is gone already is only told of."""
+    name = path.relative_to(store.folder)
+    if not path.exists():
+        return Repair(str(name), None, why, content)
+    place = store.folder / ASIDE / "-".join(name.parts)
+    place.parent.mkdir(exist_ok=True)
+    path.replace(place)
+    return Repair(str(name), str(place.relative_to(store.folder)), why, content)
+
+
+def _blobs(store: Store) -> list[Repair]:
+    """Needs whose content is damaged are forgotten with it."""
+    needs = store.needs(pl.col("hash").is_not_null())
+    repairs: list[Repair] = []
+    lost: list[str] = []
+    for (name,), rows in needs.group_by("hash", maintain_order=True):
+        try:
+            store.blob(str(name))
+        except Damaged as damage:
+            lost.append(str(name))
+            names = ", ".join(rows["need"].unique().sort())
+            content = f"{names} of {rows.height:,} cases; the next run provides it again"
+            repairs.append(_aside(store, damage.path, damage.why, content))
+    if lost:
+        store.merge("needs", keep=pl.col("hash").is_null() | ~pl.col("hash").is_in(lost))
+    return repairs
+
+
+def _forget_unfounded(store: Store) -> None:
+    """Predictions that name contents which are gone."""
+    there = store.read("apart", APART, ["hash"])["hash"].implode()
+    columns = store.apart(store.manifest().system.kind)
+    whole = pl.all_horizontal(pl.col(name).is_null() | pl.col(name).is_in(there) for name in columns)
+    store.merge("predictions", keep=whole)
+
+
+def _verdicts(store: Store) -> list[Repair]:
+    """A judging that lost a part is not up to date any more; judging is cheap."""
+    repairs: list[Repair] = []
+    for judging in store.judgings():
+        with store.judging_lock(judging):
+            folder = store.folder / store.verdict_table(judging)
+            info = store.judging_info(judging)
+            if info is None:
+                content = f"the options of the judging {judging}; judge by them again"
+                repairs.append(_aside(store, folder / "judging.json", "it cannot be read", content))
+                continue
+            if not info.instar:  # what was wrong with it is known
+                continue
+            content = f"verdicts of the judging {judging}; it is judged anew when it is next looked at"
+            parts = {part.first: part for part in parts_in(folder)}
+            paths = {
+                number: parts[number].path if number in parts else folder / f"part {number}"
+                for number in range(*info.parts)
+            }
+            whys = {number: fault_of(parts[number]) if number in parts else "it is gone" for number in paths}
+            faults = [_aside(store, paths[number], why, content) for number, why in whys.items() if why]
+            if faults:
+                store.write_judging_info(judging, replace(info, predictions=(), cases=(), instar=""))
+            repairs += faults
+    return repairs

@@ -1,0 +1,70 @@
+"""Class numbers and names that are counted from different places, as far as that can be seen without labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from instar import Detections, Image, declare
+from instar.systems.boxes import COCO, COCO_NUMBERS
+from instar.systems.check import check_system
+from instar.systems.check.findings import Finding
+from instar.systems.function import from_function
+from tests.quality import painted
+
+IMAGES = [(str(number), Image(painted.sign(number))) for number in range(4)]
+FIRST, LAST = 0, 79
+"""Places in the list of 80 names. A red sign is one, a blue one the other."""
+
+
+def _detector(name_of: Callable[[int], str]) -> Callable[[np.ndarray], Detections]:
+    @declare(kind="detections")
+    def answer(pixels: np.ndarray) -> Detections:
+        x, y = np.array(painted.middle(pixels)) * pixels.shape[1::-1]
+        place = FIRST if painted.redness(pixels).sum() > 0 else LAST
+        return Detections.from_xyxy([[x - 9, y - 9, x + 9, y + 9]], [name_of(place)], [0.9])
+
+    return answer
+
+
+def _found(name_of: Callable[[int], str]) -> dict[str, Finding]:
+    findings, _ = check_system(from_function(_detector(name_of), "detector"), IMAGES)
+    return {finding.name: finding for finding in findings}
+
+
+WITH_GAPS = ["N/A"] * 91
+for number, name in zip(COCO_NUMBERS, COCO, strict=True):
+    WITH_GAPS[number] = name
+FAULTS: dict[str, tuple[Callable[[int], str], str, str]] = {
+    "a list with a background, from 0": (
+        lambda place: ("background", *COCO)[place], "classes", "called 'background', which no object is",
+    ),
+    "places of 80 in a list of 91": (lambda place: WITH_GAPS[place], "classes", "'N/A'"),
+    "COCO's numbers in a list of 80, which ends": (
+        lambda place: dict(enumerate(COCO)).get(COCO_NUMBERS[place], f"class {COCO_NUMBERS[place]}"),
+        "classes",
+        "class 90 have no name, while other classes have",
+    ),
+    "COCO's numbers in a list of 80": (lambda place: COCO[COCO_NUMBERS[place]], "answers", "go up to 90 with gaps"),
+}  # fmt: skip
+FLAWLESS: dict[str, tuple[Callable[[int], str], str]] = {
+    "names": (lambda place: COCO[place], "found were 2 × toothbrush, 2 × person"),
+    "numbers alone": (str, "found were 2 × 79, 2 × 0"),
+}
+"""And what `check` says, so that whoever knows the images sees at once what is wrong."""
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_class_that_cannot_be_is_told(name: str) -> None:
+    name_of, question, words = FAULTS[name]
+    finding = _found(name_of)[question]
+    assert finding.state in ("warning", "problem") and words in finding.message
+
+
+@pytest.mark.parametrize("name", FLAWLESS)
+def test_classes_are_counted_for_who_knows_the_images(name: str) -> None:
+    name_of, words = FLAWLESS[name]
+    finding = _found(name_of)["classes"]
+    assert finding.state == "ok" and words in finding.message

@@ -1,0 +1,170 @@
+"""Systems from whose answers nothing can be told: scores that never count, silence, and one answer to everything.
+
+No rule can accuse them. Each is told in words what it is, by `show`, the headline and `check`, and `run` exits with 3.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+import instar
+from instar import Detections, Image, Labels, Poses, Segmentation, declare
+from instar.cli import app
+from instar.relations import relations
+from instar.report import show_run
+from instar.report.section import make_section
+from instar.report.sentences import headline
+from instar.skeleton import skeleton
+from instar.systems.check import check_system
+from instar.systems.check.examination import COUNTS
+from instar.systems.function import from_function
+from tests.quality import painted
+
+IMAGES = [painted.sign(number) for number in range(4)]
+_BONES = skeleton("coco-17")
+_POSE = np.random.default_rng(0).uniform(0.3, 0.7, (17, 2))
+Answer = Callable[[np.ndarray], Any]
+
+
+def _middle(pixels: np.ndarray) -> np.ndarray:
+    """Where the sign is, so that scores are the only thing wrong."""
+    return np.array(painted.middle(pixels)) * pixels.shape[1::-1]
+
+
+def weak_poses(score: float) -> Answer:
+    def answer(pixels: np.ndarray) -> Poses:
+        return Poses.from_array([_middle(pixels) + 40 * (_POSE - 0.5)], skeleton=_BONES, scores=[score])
+
+    return answer
+
+
+def weak_boxes(score: float) -> Answer:
+    def answer(pixels: np.ndarray) -> Detections:
+        x, y = _middle(pixels)
+        return Detections.from_xyxy([[x - 9, y - 9, x + 9, y + 9]], ["sign"], [score])
+
+    return answer
+
+
+@dataclass(frozen=True)
+class Fault:
+    """The answer, its kind, the rules it is asked, what is said of it, and what `check` says under which question."""
+
+    answer: Answer
+    kind: str
+    words: str
+    rules: str = "identity + mirror(h) + gamma(2)"
+    question: str = ""
+    checked: str = ""
+
+
+KEPT = """
+rules = ["identity", "mirror(h)", "gamma(2)"]
+[judging]
+empty = "keep"
+"""
+"""Nothing twice is severity 0, as in the suites of papers."""
+_SAME, _BLIND = "inputs that were compared have the same answer", "does not look at the image"
+FAULTS = {
+    "poses of low scores": Fault(
+        weak_poses(0.31),
+        "poses",
+        "No score reaches 0.5, from which on something counts; the highest was 0.31. If scores of this system are that "
+        "low, judge with confidence=0.16 and margin=0.062.",
+        question="scores",
+        checked="no score reaches 0.5",
+    ),
+    "poses with logits": Fault(weak_poses(-1.5), "poses", "the highest was -1.5. They look like logits"),
+    "boxes of low scores": Fault(
+        weak_boxes(0.02), "detections", "the highest was 0.02", question="scores", checked="no score reaches 0.5"
+    ),
+    "nobody, judged as published": Fault(
+        lambda pixels: Poses.from_array(np.empty(0), skeleton=_BONES),
+        "poses",
+        "The system found nothing in 4 of 4 source images",
+        KEPT,
+        "found",
+        "nothing was found",
+    ),
+    "nothing, judged as published": Fault(
+        lambda pixels: Detections.from_xyxy(np.empty((0, 4)), []),
+        "detections",
+        "The system found nothing in 4 of 4 source images",
+        KEPT,
+        "found",
+        "nothing was found",
+    ),
+    "one class for everything": Fault(
+        lambda pixels: Labels.from_scores(["disc", "star"], [0.8, 0.2]), "labels", _SAME, "", "looks", _BLIND
+    ),
+    "one caption for everything": Fault(
+        lambda pixels: "a man riding a horse", "caption", f"{_SAME}: a man riding a horse.", "", "looks", _BLIND
+    ),
+    "ground everywhere": Fault(
+        lambda pixels: Segmentation.from_classes(np.zeros(pixels.shape[:2], np.uint8), ("ground", "red")),
+        "segmentation",
+        _SAME,
+        "",
+    ),
+    "a box around the frame": Fault(
+        lambda pixels: Detections.from_xyxy([[0, 0, *pixels.shape[1::-1]]], ["sign"]), "detections", _SAME
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("signs")
+    for number, pixels in enumerate(IMAGES):
+        cv2.imwrite(str(folder / f"{number}.png"), pixels[..., ::-1])
+    return folder
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_it_is_told_in_words_and_is_not_clean(
+    name: str, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = FAULTS[name]
+    module = ModuleType("telling")
+    module.answer = declare(kind=fault.kind)(lambda pixels: fault.answer(pixels))  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "telling", module)
+    suite = fault.rules or {"labels": "labels", "caption": "captions", "segmentation": "segmentation"}[fault.kind]
+    if suite == KEPT:
+        (tmp_path / "kept.toml").write_text(KEPT)
+        suite = str(tmp_path / "kept.toml")
+    out = tmp_path / "run"
+    done = CliRunner().invoke(app, ["run", "telling:answer", suite, str(images), "-o", str(out), "--workers", "0"])
+    assert done.exit_code == 3, done.output
+    run = instar.open_run(out)
+    printed = io.StringIO()
+    show_run(Console(file=printed, width=1000), run)
+    assert fault.words in printed.getvalue()
+    section = make_section(run, next(iter(run.grids())))
+    assert fault.words in " ".join(headline(section, section.start)).replace("\xa0", " ")
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.question])
+def test_check_says_it_too(name: str) -> None:
+    fault = FAULTS[name]
+    system = from_function(declare(kind=fault.kind)(lambda pixels: fault.answer(pixels)), name)
+    findings, _ = check_system(system, [(str(number), Image(pixels)) for number, pixels in enumerate(IMAGES)])
+    (finding,) = [finding for finding in findings if finding.name == fault.question]
+    assert finding.state in ("warning", "problem") and fault.checked in finding.message
+
+
+def test_check_counts_as_rules_do() -> None:
+    for name in ("poses", "detections"):
+        (confidence,) = [option for option in relations()[name].options if option.name == "confidence"]
+        assert confidence.default == COUNTS

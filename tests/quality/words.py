@@ -1,0 +1,65 @@
+"""What is said of a run in words, and proof that the terminal and the report say all of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from html import unescape
+from typing import Any
+
+from typer.testing import CliRunner
+
+import instar
+from instar.cli import app
+from instar.report import Finding, findings
+from instar.report.page import make_report, page
+from instar.systems import System
+from instar.systems.check import check_system
+from tests.missing import module
+
+
+def plain(text: str) -> str:
+    return text.replace("\xa0", " ")
+
+
+def said(run: instar.Run, **how: Any) -> list[Finding]:
+    """The findings of a run, with plain spaces."""
+    return [Finding(plain(each.words), each.accuses) for each in findings(run, **how)]
+
+
+def accusations(run: instar.Run, **how: Any) -> list[str]:
+    """What is said against a system: nothing, if it is flawless."""
+    return [each.words for each in said(run, **how) if each.accuses]
+
+
+def assert_accused(run: instar.Run, words: str, **how: Any) -> None:
+    """One sentence against the system holds these words, a regular expression."""
+    sentences = accusations(run, **how)
+    assert words, "a fault must be said in words"
+    assert any(re.search(words, sentence) for sentence in sentences), "\n".join(sentences)
+
+
+def assert_checked(system: System | Callable[..., object], inputs: Sequence[tuple[str, Any]], words: str) -> None:
+    """`instar check` holds these words, a regular expression, against a system that it asks about a few inputs."""
+    messages = [one.message for one in check_system(instar.system(system), inputs)[0] if one.state != "ok"]
+    assert any(re.search(words, message) for message in messages), "\n".join(messages)
+
+
+def assert_shown(run: instar.Run) -> None:
+    """`instar show` prints every finding."""
+    shown = CliRunner().invoke(app, ["show", str(run.folder)])
+    assert shown.exit_code == 0, shown.output
+    _assert_holds(shown.output, run)
+
+
+def assert_shown_and_reported(run: instar.Run) -> None:
+    """`instar show` prints every finding, and the report's page holds every finding."""
+    module("vl_convert")
+    assert_shown(run)
+    _assert_holds(unescape(page(make_report([run], images=0))), run)
+
+
+def _assert_holds(text: str, run: instar.Run) -> None:
+    sentences = [each.words for each in said(run)]
+    missing = [sentence for sentence in sentences if sentence not in plain(text)]
+    assert sentences and not missing, missing

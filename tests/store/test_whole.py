@@ -1,0 +1,241 @@
+"""What is read is what was written, whoever writes, moves or damages the folder meanwhile."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+import xxhash
+
+from instar.files import place_file
+from instar.store import Busy, Damaged, DatasetInfo, Gone, JudgingInfo, NoRun, Store, repair, rows_frame
+from tests.manifests import manifest_of
+
+INFO = JudgingInfo("0", {}, ("mirror(h) => poses",), (), ())
+UNFINISHED = f".{'0c' * 16}.part"
+"""What `place_file` calls a file that it has not finished."""
+
+
+def a_run(folder: Path) -> Store:
+    """A run folder with something in each of its tables, and verdicts."""
+    store = Store(folder)
+    store.write_manifest(manifest_of())
+    for number in range(3):
+        rows = [{"case": f"c{number}", "follow_up": "source", "draw": 0, "repeat": 0, "status": "ok"}]
+        store.append_predictions(rows, "poses")
+        store.append_cases([{"case": f"c{number}", "status": "ok"}], None)
+    store.append_apart({"h": b"content"})
+    name = xxhash.xxh3_128_hexdigest(b"mask")
+    store.put_blob(name, b"mask")
+    store.append_needs([{"case": "c0", "need": "zones", "status": "ok", "hash": name}])
+    store.replace_verdicts("default", iter([verdicts(0.5), verdicts(0.25)]), INFO)
+    return store
+
+
+def verdicts(severity: float) -> pl.DataFrame:
+    return pl.DataFrame({"case": ["c0"], "rule": ["mirror(h) => poses"], "severity": [severity]})
+
+
+def flip(path: Path, place: float = 0.5) -> None:
+    """Change one bit, as a bad disk does."""
+    content = bytearray(path.read_bytes())
+    content[int(len(content) * place)] ^= 1
+    path.write_bytes(content)
+
+
+def part_of(folder: Path) -> Path:
+    return min(folder.glob("*.parquet"))
+
+
+# --- damage ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", [0.3, 0.9])
+@pytest.mark.parametrize("table", ["predictions", "cases", "apart", "needs", "verdicts/default"])
+def test_a_bit_that_changed_is_an_error_that_names_the_file_and_what_to_do(
+    tmp_path: Path, table: str, place: float
+) -> None:
+    """Four of five flipped bits in a Parquet file are read without any complaint by polars."""
+    store = a_run(tmp_path)
+    path = part_of(tmp_path / table)
+    flip(path, place)
+    reads: dict[str, Callable[[], object]] = {
+        "predictions": store.predictions,
+        "cases": store.cases,
+        "apart": lambda: store.read("apart", {}),
+        "needs": store.needs,
+        "verdicts/default": lambda: store.verdicts("default"),
+    }
+    with pytest.raises(Damaged) as error:
+        reads[table]()
+    assert str(path) in str(error.value) and f"`instar repair-run {tmp_path}`" in str(error.value)
+
+
+def test_a_damaged_part_is_not_merged_into_a_whole_one(tmp_path: Path) -> None:
+    store = a_run(tmp_path)
+    flip(part_of(tmp_path / "predictions"))
+    for keep in (None, pl.col("status") == "error"):
+        with pytest.raises(Damaged):
+            store.merge("predictions", keep=keep)
+    assert len(store.state("predictions")) == 3
+
+
+def test_blobs_manifest_and_judgings_are_checked_too(tmp_path: Path) -> None:
+    store = a_run(tmp_path)
+    (blob,) = (tmp_path / "blobs").glob("*/*")
+    flip(blob)
+    with pytest.raises(Damaged, match=blob.name):
+        store.blob(blob.name)
+    blob.unlink()
+    with pytest.raises(Damaged, match="No such file"):
+        store.blob(blob.name)
+    text = (tmp_path / "manifest.json").read_text()
+    (tmp_path / "manifest.json").write_text(text.replace('"seed": 0', '"seed": 1'))
+    with pytest.raises(
+        NoRun, match=r"manifest\.json is damaged .*does not fit its checksum.*restore it.*delete its entry"
+    ):
+        store.manifest()
+    values = json.loads(text.replace('"seed": 0', '"seed": 1'))
+    del values["checksum"]
+    (tmp_path / "manifest.json").write_text(json.dumps(values))
+    assert store.manifest().seed == 1, "whoever edits it may say so"
+    judging = tmp_path / "verdicts" / "default" / "judging.json"
+    judging.write_text(judging.read_text().replace('"instar": "0"', '"instar": "1"'))
+    assert store.judging_info("default") is None, "it is judged anew"
+
+
+def test_a_folder_of_the_format_without_checksums_is_read_and_goes_on(tmp_path: Path) -> None:
+    store = a_run(tmp_path)
+    for path in tmp_path.rglob("*.parquet"):
+        path.rename(path.with_name(f"{path.name.partition('.')[0]}.parquet"))
+    values = json.loads((tmp_path / "manifest.json").read_text())
+    del values["checksum"]
+    (tmp_path / "manifest.json").write_text(json.dumps({**values, "format": 2}))
+    assert store.manifest() == manifest_of()
+    assert store.predictions().height == 3 and store.verdicts("default").height == 2
+    store.append_predictions([{"case": "d", "follow_up": "source", "draw": 0, "repeat": 0, "status": "ok"}], "poses")
+    store.merge("predictions")
+    assert store.predictions().height == 4
+    cases = part_of(tmp_path / "cases")
+    cases.write_bytes(cases.read_bytes()[:-20])
+    with pytest.raises(Damaged, match=cases.name):
+        store.cases()
+
+
+def test_repair_sets_damage_aside_says_what_is_lost_and_forgets_what_stood_on_it(tmp_path: Path) -> None:
+    store = a_run(tmp_path)
+    assert repair(store) == [] and not (tmp_path / "damaged").exists(), "a whole run stays as it is"
+    row = {"case": "c9", "follow_up": "noise(1)", "draw": 0, "repeat": 0, "status": "ok", "mask": "h"}
+    store.append_predictions([row], "poses")
+    (blob,) = (tmp_path / "blobs").glob("*/*")
+    damaged = [part_of(tmp_path / name) for name in ("predictions", "apart", "verdicts/default")] + [blob]
+    for path in damaged:
+        flip(path)
+    repairs = {one.file: one for one in repair(store)}
+    assert set(repairs) == {str(path.relative_to(tmp_path)) for path in damaged}
+    for one in repairs.values():
+        assert one.aside is not None and (tmp_path / one.aside).is_file()
+    assert repairs[str(damaged[0].relative_to(tmp_path))].content == "1 predictions; the next run makes them again"
+    assert store.predictions()["case"].sort().to_list() == ["c1", "c2"], "c9 named a content that is gone"
+    assert store.needs().is_empty(), "it named a blob that is gone"
+    info = store.judging_info("default")
+    assert info is not None and info != INFO, "it is not up to date any more"
+    assert repair(store) == [], "nothing is wrong that was not said"
+
+
+# --- who else writes -------------------------------------------------------------------------------
+
+
+def test_taking_the_lock_touches_nothing_that_is_not_ours(tmp_path: Path) -> None:
+    users = [tmp_path / "photos" / UNFINISHED, tmp_path / ".film.part", tmp_path / UNFINISHED]
+    (tmp_path / "photos").mkdir()
+    for path in users:
+        path.touch()
+    with Store(tmp_path).lock():
+        pass
+    assert all(path.exists() for path in users), "a folder that is no run is somebody's own"
+    store = a_run(tmp_path)
+    under_way = tmp_path / "verdicts" / "default" / UNFINISHED
+    under_way.touch()
+    with store.lock():
+        pass
+    assert [path.exists() for path in (*users, under_way)] == [True, True, False, True], "a judge has its own lock"
+    with store.judging_lock("default"):
+        assert not under_way.exists()
+
+
+def test_a_judge_goes_on_while_others_take_the_lock(tmp_path: Path) -> None:
+    store = a_run(tmp_path)
+
+    def slow(place: Path) -> None:
+        place.write_bytes(b"half")
+        with Store(tmp_path).lock():
+            pass
+        place.write_bytes(place.read_bytes() + b"whole")
+
+    with store.judging_lock("default"):
+        assert place_file(tmp_path / "verdicts" / "default" / "x", slow).read_bytes() == b"halfwhole"
+
+
+def test_who_reads_verdicts_reads_those_of_one_judging(tmp_path: Path) -> None:
+    store = a_run(tmp_path)
+    reading = store.verdict_parts("default")
+    severities = [next(reading)["severity"][0]]
+    store.replace_verdicts("default", iter([verdicts(0.75)]), INFO)
+    assert store.verdicts("default")["severity"].to_list() == [0.75]
+    severities += [part["severity"][0] for part in reading]
+    assert severities == [0.5, 0.25]
+    store.replace_verdicts("default", iter([verdicts(1.0)]), INFO)
+    assert len(list((tmp_path / "verdicts" / "default").glob("*.parquet"))) == 1, "nobody reads the others any more"
+
+
+def test_verdicts_that_are_gone_are_not_taken_for_none(tmp_path: Path) -> None:
+    store = a_run(tmp_path)
+    part_of(tmp_path / "verdicts" / "default").unlink()
+    with pytest.raises(Damaged, match="part 0 of its verdicts is gone"):
+        store.verdicts("default")
+
+
+@pytest.mark.parametrize("how", ["deleted", "moved", "replaced"])
+def test_a_folder_that_goes_while_it_is_written_stops_the_writer(tmp_path: Path, how: str) -> None:
+    store = a_run(tmp_path / "run")
+    with store.lock():
+        if how == "deleted":
+            shutil.rmtree(store.folder)
+        else:
+            store.folder.rename(tmp_path / "elsewhere")
+        if how == "replaced":
+            a_run(tmp_path / "run")
+            with Store(tmp_path / "run").lock(), pytest.raises(Busy), Store(tmp_path / "run").lock():
+                pass
+        writes: list[Callable[[], object]] = [
+            lambda: store.append_apart({"x": b""}),
+            lambda: store.write_manifest(manifest_of()),
+            lambda: store.put_blob("ab", b""),
+        ]
+        for write in writes:
+            with pytest.raises(Gone, match="moved, deleted or replaced while it was written to"):
+                write()
+    assert (tmp_path / "run").exists() is (how == "replaced")
+
+
+# --- texts -----------------------------------------------------------------------------------------
+
+
+def test_every_text_of_a_table_and_of_a_manifest_can_be_stored(tmp_path: Path) -> None:
+    frame = rows_frame([{"a": "x\ud800", "b": ["\udce9", "y"]}, {}], {"a": pl.String, "b": pl.List(pl.String)})
+    assert frame.rows() == [("x<U+D800>", ["<U+DCE9>", "y"]), (None, [])]
+    store = Store(tmp_path)
+    where = DatasetInfo.of("caf\udce9", "/photos/caf\udce9")
+    store.write_manifest(manifest_of(suites=("s\ud800",), datasets=(where,)))
+    assert store.manifest().suites == ("s<U+D800>",) and store.manifest().datasets == (where,)
+    assert store.manifest().datasets[0].folder == "/photos/caf\udce9"
+
+
+def test_a_run_folder_whose_name_is_no_text_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"caf<U\+DCE9>: a run folder has a name in UTF-8"):
+        Store(tmp_path / "caf\udce9")
