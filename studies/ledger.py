@@ -35,7 +35,7 @@ import instar
 import instar.engine.coordinator
 import instar.engine.keeper
 import instar.engine.worker
-from instar.store import KEY, Store
+from instar.store import KEY, Store, repair
 from tests.toys import write_scenes
 
 P = ParamSpec("P")
@@ -139,7 +139,7 @@ def _operation(folder: str, name: str, disturbance: Disturbance, workers: int, a
         elif name == "judge":
             instar.open_run(home / "run").judge(**OTHER_JUDGING)
         elif name == "repair":
-            pass
+            repair(Store(home / "run"))
     except Exception as error:
         answer.send(("refused", f"{type(error).__name__}: {error}", steps.count))
         return
@@ -194,6 +194,8 @@ class Entry:
     random: random.Random
     steps: int
     events: list[str] = field(default_factory=list)
+    manifest: bytes = b""
+    """A copy of the manifest from before it was damaged: nothing else says what a run is."""
 
     @property
     def run(self) -> Path:
@@ -226,6 +228,8 @@ def damaged(entry: Entry) -> None:
         return
     path, how = entry.random.choice(files), entry.random.choice(("cut", "emptied", "wrong byte", "wrong byte"))
     content = bytearray(path.read_bytes())
+    if path.name == "manifest.json":
+        entry.manifest = bytes(content)
     if how == "wrong byte" and content:
         content[entry.random.randrange(len(content))] ^= 1 << entry.random.randrange(8)
     path.write_bytes(content[: len(content) // 2] if how == "cut" else b"" if how == "emptied" else content)
@@ -337,6 +341,8 @@ def settled(entry: Entry) -> None:
         entry.note("run", result)
         if result.end == "done":
             return
+        if "restore it from a copy" in result.words:
+            (entry.run / "manifest.json").write_bytes(entry.manifest)
         entry.note("repair", Operation(entry.home, "repair").result())
 
 
