@@ -1,14 +1,19 @@
 """How many pose verdicts a second the judge makes, from stored predictions to stored verdicts.
 
     python -m benchmarks.judge [--cases 4000]
+    python -m benchmarks.judge --memory 1000000
 
-The last line is one JSON object.
+With `--memory` it says how much memory judging takes instead: of so many verdicts, six subjects in every image, in a
+process of its own. The last line is one JSON object.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -68,6 +73,7 @@ def made(folder: Path, cases: int, subjects: int) -> tuple[Store, int]:
             store.append_predictions(rows, "poses")
             rows = []
     store.append_predictions(rows, "poses")
+    store.merge("predictions")
     return store, cases * len(rules) * subjects
 
 
@@ -84,10 +90,38 @@ def measured(cases: int, subjects: int) -> float:
         return verdicts / min(spent)
 
 
+def remembered(verdicts: int, subjects: int = 6) -> dict[str, object]:
+    """What a process takes that judges so many verdicts and nothing else."""
+    with tempfile.TemporaryDirectory() as folder:
+        _, count = made(Path(folder), -(-verdicts // (19 * subjects)), subjects)
+        judged = subprocess.run(
+            [sys.executable, "-m", "benchmarks.judge", "--folder", folder], check=True, capture_output=True, text=True
+        )
+        return {"verdicts": count, "subjects": subjects, **json.loads(judged.stdout)}
+
+
+def judged_alone(folder: str) -> dict[str, float]:
+    """How long this process takes to judge a run, and the most memory that it has had since it began."""
+    begun = time.perf_counter()
+    judge(Store(folder))
+    seconds = time.perf_counter() - begun
+    peak = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+    assert peak is not None
+    return {"seconds": round(seconds, 1), "peak_megabytes": round(int(peak[1]) / 1024)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=4000)
+    parser.add_argument("--memory", type=int, metavar="VERDICTS", help="measure memory, of so many verdicts")
+    parser.add_argument("--folder", help="judge this run once, and say what it took")
     arguments = parser.parse_args()
+    if arguments.folder:
+        print(json.dumps(judged_alone(arguments.folder)))
+        return
+    if arguments.memory:
+        print(json.dumps({"benchmark": "judge", "landmarks": 33, **remembered(arguments.memory)}))
+        return
     rates = {
         "verdicts_per_second": round(measured(arguments.cases, 1)),
         "verdicts_per_second_three_subjects": round(measured(arguments.cases // 4, 3)),

@@ -11,12 +11,26 @@ from instar.analysis import Run as Run
 from instar.analysis import open_run as open_run
 from instar.case import Case, Input, read_input
 from instar.datasets import Dataset, dataset
-from instar.engine import Estimate, Need, Outcome, Progress, make_follow_up, predict, provided, provider
+from instar.engine import (
+    SOURCE,
+    Estimate,
+    Need,
+    Outcome,
+    Progress,
+    bound_rules,
+    make_follow_up,
+    predict,
+    provided,
+    provider,
+    stored_provider,
+    unloaded_code,
+)
 from instar.engine import estimate as _estimate
 from instar.exchange import export_inputs as _export_inputs
 from instar.exchange import import_outputs as _import_outputs
 from instar.exchange import opened_export
 from instar.image import Image, Unreadable, read_image
+from instar.registry import loaded_object
 from instar.report import contact_sheet, draw_shapes, write_png
 from instar.skeleton import Skeleton
 from instar.store import ProviderInfo, Store
@@ -24,15 +38,22 @@ from instar.suites import Suite, suite
 from instar.systems import System, default_objects, default_zones, from_function, system_name
 from instar.systems import system as _system
 from instar.systems.check import Finding, check_system
-from instar.transforms import NotApplicable
+from instar.transforms import NotApplicable, transformation
 
 
 def providers_of(
-    suite: Suite, store: Store, *, zones: str | None = None, objects: str | None = None, pool: str | Path | None = None
+    suite: Suite,
+    earlier: Mapping[str, ProviderInfo],
+    *,
+    zones: str | None = None,
+    objects: str | None = None,
+    pool: str | Path | None = None,
+    trust: bool = False,
 ) -> dict[str, str]:
-    """Who provides what a suite needs: those asked for, else the run's own, else the best ones installed.
+    """Who provides what a suite needs: those asked for, else those of `earlier`, else the best ones installed.
 
-    `none` is nobody. A detector is taken without being asked for only where something is to be inserted.
+    `none` is nobody. A detector is taken without being asked for only where something is to be inserted. Who is in
+    `earlier`, as the folder says it, and would have to be started or loaded, works only for who trusts the folder.
     """
     needs = {need for rule in suite.rules for t in rule.transformations for need in t.needs}
     wanted = {"zones": zones, "objects": objects, "pool": None if pool is None else str(pool)}
@@ -43,7 +64,6 @@ def providers_of(
                     f"{relation.name} is about annotated {need} or what the system itself finds in the source; "
                     f"leave out `{need}`"
                 )
-    stored = store.manifest().providers if store.exists else {}
     best: dict[str, Callable[[], str | None]] = {}
     if "zones" in needs:
         best["zones"] = default_zones
@@ -54,8 +74,8 @@ def providers_of(
         if name not in (None, "auto", "none"):
             assert name is not None
             names[need] = name if need == "pool" or name in ("masks", "boxes") else system_name(name)
-        elif name != "none" and need in stored:
-            names[need] = stored[need].name
+        elif name != "none" and need in earlier:
+            names[need] = earlier[need].name if trust else stored_provider(need, earlier[need].name)
         elif name != "none" and need in best and (installed := best[need]()):
             names[need] = installed
     return names
@@ -75,6 +95,7 @@ def run(
     objects: str | None = None,
     pool: str | Path | None = None,
     retry_failed: bool = False,
+    trust: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Run:
     """Test a system: predict what is missing in the run folder, then judge it.
@@ -91,8 +112,10 @@ def run(
         zones: who finds skin, hair, clothes and background; `auto` by default, `none` for nobody.
         objects: the detector that finds objects in cases without annotated ones.
         pool: the folder of cut-out objects to insert.
+        trust: whether to load and start what an existing run folder names and this call does not.
     """
     store, chosen = Store(out), _suite(suite)
+    earlier = _earlier(store, trust)
     system, workers = _sendable(system, workers)
     outcome = predict(
         system,
@@ -103,11 +126,16 @@ def run(
         workers=workers,
         timeout=timeout,
         limit=limit,
-        providers=providers_of(chosen, store, zones=zones, objects=objects, pool=pool),
+        providers=providers_of(chosen, earlier, zones=zones, objects=objects, pool=pool, trust=trust),
         retry_failed=retry_failed,
         on_progress=on_progress,
     )
     return _judged(Run(store, outcome))
+
+
+def _earlier(store: Store, trust: bool) -> Mapping[str, ProviderInfo]:
+    """Who provides what in the run that a folder holds. The code of a run that is trusted is loaded."""
+    return open_run(store.folder, trust=trust).manifest.providers if store.exists else {}
 
 
 def _judged(run: Run) -> Run:
@@ -128,9 +156,11 @@ def estimate(
     zones: str | None = None,
     objects: str | None = None,
     pool: str | Path | None = None,
+    trust: bool = False,
 ) -> Estimate:
     """What a run would cost, from three timed cases. Writes nothing."""
     store, chosen = Store(out if out is not None else "no run folder"), _suite(suite)
+    earlier = _earlier(store, trust)
     return _estimate(
         system_name(system),
         chosen,
@@ -139,7 +169,7 @@ def estimate(
         workers=workers,
         timeout=timeout,
         limit=limit,
-        providers=providers_of(chosen, store, zones=zones, objects=objects, pool=pool),
+        providers=providers_of(chosen, earlier, zones=zones, objects=objects, pool=pool, trust=trust),
     )
 
 
@@ -155,6 +185,7 @@ def export_inputs(
     zones: str | None = None,
     objects: str | None = None,
     pool: str | Path | None = None,
+    trust: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Outcome:
     """Write every follow-up of a plan as a file with its key, for whoever answers them elsewhere.
@@ -165,15 +196,15 @@ def export_inputs(
         out: the folder; `inputs.jsonl` in it has one line per input.
         kind: the output kind of the answers; that of the suite by default.
         stochastic: the system answers the same input differently; ask for the repeats that rules want.
+        trust: whether to load and start what an existing export names and this call does not.
     """
     chosen = _suite(suite)
     earlier: Mapping[str, ProviderInfo] = {}
     with suppress(FileNotFoundError):
-        earlier = opened_export(out).providers
-    named = {
-        need: (earlier[need].name if need in earlier else None) if name in (None, "auto") else str(name)
-        for need, name in (("zones", zones), ("objects", objects), ("pool", pool))
-    }
+        manifest = opened_export(out)
+        earlier = manifest.providers
+        for code in unloaded_code(bound_rules(manifest.rules, manifest.kind)) if trust else ():
+            loaded_object(code)
     return _export_inputs(
         _dataset(dataset),
         chosen,
@@ -182,7 +213,7 @@ def export_inputs(
         stochastic=stochastic,
         seed=seed,
         limit=limit,
-        providers=providers_of(chosen, Store("no run folder"), **named),
+        providers=providers_of(chosen, earlier, zones=zones, objects=objects, pool=pool, trust=trust),
         on_progress=on_progress,
     )
 
@@ -223,7 +254,7 @@ def import_outputs(
         export=export,
         dataset=None if dataset is None else _dataset(dataset),
         columns=columns,
-        follow_up=follow_up,
+        follow_up=follow_up if follow_up in (None, SOURCE) else transformation(follow_up).id,
         skeleton=skeleton,
         name=name,
     )
@@ -249,17 +280,17 @@ def preview(
     whole = _suite(suite)
     chosen = list(dict.fromkeys(t for rule in whole.rules for t in rule.transformations))
     wanted = frozenset().union(*(t.needs for t in chosen))
-    named = providers_of(whole, Store("no run folder"), zones=zones, objects=objects, pool=pool)
+    named = providers_of(whole, {}, zones=zones, objects=objects, pool=pool)
     providers = {need: provider(need, name) for need, name in named.items() if need in wanted}
     needs: dict[str, Need | NotApplicable] = {}
-    for transformation in chosen:
-        for need in transformation.needs - needs.keys():
+    for changed in chosen:
+        for need in changed.needs - needs.keys():
             needs[need] = provided(need, providers.get(need), case, source)
         try:
-            follow_up, _ = make_follow_up(seed, case.id, source, transformation, 0, needs)
-            tiles.append((_shown(follow_up), transformation.id))
+            follow_up, _ = make_follow_up(seed, case.id, source, changed, 0, needs)
+            tiles.append((_shown(follow_up), changed.id))
         except NotApplicable as error:
-            missing.append((transformation.id, str(error)))
+            missing.append((changed.id, str(error)))
     return contact_sheet(tiles), missing
 
 

@@ -13,7 +13,8 @@ import numpy.typing as npt
 import xxhash
 
 from instar.files import storable
-from instar.image import Crop, Image, Unreadable, decode_image, file_bytes
+from instar.image import Crop, Image, decode_image
+from instar.reading import Unreadable, image_bytes
 from instar.scene import Scene, Track
 from instar.shapes import Shape
 from instar.video import video_frame
@@ -151,7 +152,7 @@ def _read_image(path: str, frame: int | None, crop: Crop | None) -> tuple[Image,
         image = video_frame(path, frame)
         digest = image.content_hash()
     else:
-        content = file_bytes(path)
+        content = image_bytes(path)
         image, digest = decode_image(content, path), str(xxhash.xxh3_128_hexdigest(content))
     if crop is None:
         return image, digest

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import stat
 import struct
 import tempfile
 import threading
 import zlib
 from base64 import b64encode
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -19,20 +16,19 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from instar.headers import encoded_size as encoded_size
+from instar.headers import header_of
+from instar.headers import png_chunks as png_chunks
 from instar.json_values import PNG
+from instar.reading import Unreadable as Unreadable
+from instar.reading import file_bytes as file_bytes
+from instar.reading import image_bytes, too_many_pixels
 from instar.shapes import Shape
 from instar.warp import Resampling, Size, Warp, warp_pixels
 
 Pixels = npt.NDArray[np.uint8]
 
-MOST_PIXELS = 2**28
-"""Larger images are refused: a few compressed kilobytes can claim to be gigabytes."""
-
 _Decoded = npt.NDArray[Any]
-
-
-class Unreadable(ValueError):
-    """An input that cannot be read; its message says which and why."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,8 +139,11 @@ class Crop(NamedTuple):
     def of(self, image: Image) -> Image:
         """The part as an image of its own. What has no area, or nothing of the image, raises ValueError."""
         high, wide = self.y1 - self.y0, self.x1 - self.x0
-        if min(high, wide, self.width, self.height) < 1 or max(high * wide, self.width * self.height) > MOST_PIXELS:
-            raise ValueError(f"{self} has no area, or more than {MOST_PIXELS:,} pixels")
+        if min(high, wide, self.width, self.height) < 1:
+            raise ValueError(f"{self} has no area")
+        for size in ((wide, high), (self.width, self.height)):
+            if reason := too_many_pixels(*size):
+                raise ValueError(f"{self} has {reason}")
         left, top = max(self.x0, 0), max(self.y0, 0)
         part = image.pixels[top : max(self.y1, 0), left : max(self.x1, 0)]
         if not part.size:
@@ -176,11 +175,13 @@ def decode_image(data: bytes, name: str) -> Image:
     """
     if not data:
         raise Unreadable(f"{name}: the file is empty")
-    header = _header(data)
+    header = header_of(data)
     if header.lack:
         raise Unreadable(f"{name}: truncated ({header.lack}, {len(data):,} bytes)")
-    if header.size and header.size[0] * header.size[1] > MOST_PIXELS:
-        raise Unreadable(f"{name}: {header.size[0]:,} × {header.size[1]:,} pixels; at most {MOST_PIXELS:,} are read")
+    if header.size and (reason := too_many_pixels(*header.size)):
+        raise Unreadable(f"{name}: {reason}")
+    if not header.kind:  # nothing is decoded of which nobody knows how large it becomes
+        raise Unreadable(f"{name}: not an image that OpenCV can read, or damaged ({len(data):,} bytes)")
     try:
         with quiet_opencv:
             pixels = _decoded(_without_profile(data) if header.kind == "png" else data, header.kind)
@@ -204,100 +205,11 @@ def _without_profile(data: bytes) -> bytes:
     return data
 
 
-def png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Kind, start and end of a PNG's chunks, as far as they are whole: OpenCV believes their lengths, and clears
-    gigabytes for a damaged one."""
-    start = 8
-    while start + 12 <= len(data) and (end := start + 12 + int.from_bytes(data[start : start + 4], "big")) <= len(data):
-        yield data[start + 4 : start + 8], start, end
-        start = end
-
-
 class _NotForEyes(ValueError):
     """Pixels that nobody says how to show."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
-    """What an image's first bytes say, and what it lacks at the end."""
-
-    kind: str = ""
-    size: Size | None = None
-    orientation: int = 1
-    lack: str = ""
-
-
-def _header(data: bytes) -> _Header:
-    if data.startswith(b"\xff\xd8"):
-        return _jpeg(data)
-    if data.startswith(PNG):
-        return _png(data)
-    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
-        lack = "" if len(data) >= int.from_bytes(data[4:8], "little") + 8 else "its end is missing"
-        has_exif = data[12:16] == b"VP8X" and len(data) > 20 and data[20] & 8
-        at = data.rfind(b"EXIF") if has_exif else -1
-        exif = data[at + 8 :].removeprefix(b"Exif\0\0") if at > 0 else b""
-        return _Header("webp", None, _orientation(exif), lack)
-    if data.startswith((b"GIF87a", b"GIF89a")):
-        size = (int.from_bytes(data[6:8], "little"), int.from_bytes(data[8:10], "little"))
-        return _Header("gif", size, 1, "" if data.rstrip(b"\0").endswith(b";") else "its end is missing")
-    return _Header()
-
-
-def encoded_size(data: bytes) -> Size | None:
-    """Width and height that the first bytes of an image claim; None where they claim nothing."""
-    return _header(data).size
-
-
-def _jpeg(data: bytes) -> _Header:
-    """Walks the segments up to the pixels: a thumbnail inside EXIF has markers of its own."""
-    at, orientation, size = 2, 1, None
-    while at + 4 <= len(data):
-        if data[at] != 0xFF:
-            return _Header("jpeg", size, orientation)  # damaged; the decoder says so
-        marker = data[at + 1]
-        if marker == 0xFF or 0xD0 <= marker <= 0xD8 or marker == 0x01:  # fill bytes, markers without a length
-            at += 1 if marker == 0xFF else 2
-            continue
-        length = data[at + 2] << 8 | data[at + 3]
-        if marker == 0xE1 and data[at + 4 : at + 10] == b"Exif\0\0":
-            orientation = _orientation(data[at + 10 : at + 2 + length])
-        elif 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            size = (int.from_bytes(data[at + 7 : at + 9], "big"), int.from_bytes(data[at + 5 : at + 7], "big"))
-        elif marker == 0xDA:
-            # The end is almost always within the last bytes; only then is the whole file searched.
-            ends = data.find(b"\xff\xd9", max(at, len(data) - 64)) >= 0 or data.rfind(b"\xff\xd9", at) >= 0
-            return _Header("jpeg", size, orientation, "" if ends else "its end is missing")
-        at += 2 + length
-    return _Header("jpeg", size, orientation, "it ends before the pixels begin")
-
-
-def _png(data: bytes) -> _Header:
-    orientation, size = 1, (int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big"))
-    for kind, start, end in png_chunks(data):
-        if kind == b"IEND":
-            return _Header("png", size, orientation)
-        if kind == b"eXIf":
-            orientation = _orientation(data[start + 8 : end - 4])
-    return _Header("png", size, orientation, "its end is missing")
-
-
-def _orientation(exif: bytes) -> int:
-    """EXIF orientation 1 to 8 from a TIFF header; 1 where there is none or it makes no sense."""
-    order = {b"II*\0": "little", b"MM\0*": "big"}.get(exif[:4])
-    if order is None:
-        return 1
-
-    def number(at: int, size: int) -> int:
-        return int.from_bytes(exif[at : at + size], "little" if order == "little" else "big")
-
-    start = number(4, 4)
-    for i in range(min(number(start, 2), 200)):
-        entry = start + 2 + 12 * i
-        if number(entry, 2) == 0x0112:
-            value = number(entry + 8, 2)
-            return value if 1 <= value <= 8 else 1
-    return 1
+_NO_BLACK = "its pixels are {}, of which nobody says what is black and what white; save it with 8 or 16 bits"
 
 
 def _turned(pixels: Pixels, orientation: int) -> Pixels:
@@ -313,6 +225,8 @@ def _decoded(data: bytes, kind: str) -> Pixels | None:
 
     OpenCV's own handling of EXIF differs between formats and versions, so it is switched off.
     """
+    if kind == "float":
+        raise _NotForEyes(_NO_BLACK.format("floating point"))
     buffer = np.frombuffer(data, dtype=np.uint8)
     plain = cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
     if kind == "jpeg":
@@ -323,9 +237,7 @@ def _decoded(data: bytes, kind: str) -> Pixels | None:
     if full is None:
         return _first_of_gif(data) if kind == "gif" else None
     if full.dtype not in (np.uint8, np.uint16):
-        raise _NotForEyes(
-            f"its pixels are {full.dtype}, of which nobody says what is black and what white; save it with 8 or 16 bits"
-        )
+        raise _NotForEyes(_NO_BLACK.format(full.dtype))
     if full.ndim == 3 and full.shape[2] == 4:
         return _on_white(full)
     if full.ndim == 3 and full.shape[2] == 3 and full.dtype == np.uint8:
@@ -397,25 +309,7 @@ quiet_opencv = _Quiet()
 
 def read_image(path: str | Path) -> Image:
     """Read an image file; raises Unreadable with the path and the reason."""
-    return decode_image(file_bytes(path), str(path))
-
-
-def file_bytes(path: str | Path) -> bytes:
-    try:
-        # A pipe or a device may never end, and opening a pipe waits for its other end.
-        with os.fdopen(os.open(path, os.O_RDONLY | _NOT_WAITING), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise Unreadable(f"{path}: not a regular file")
-            return file.read()
-    except OSError as error:
-        raise Unreadable(f"{path}: {error.strerror or error}") from None
-    except MemoryError:
-        raise Unreadable(f"{path}: too large for memory") from None
-    except ValueError as error:  # a NUL in the name
-        raise error if isinstance(error, Unreadable) else Unreadable(f"{path!r}: {error}") from None
-
-
-_NOT_WAITING: int = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    return decode_image(image_bytes(path), str(path))
 
 
 # --- what is measured ------------------------------------------------------------------------------
@@ -450,12 +344,15 @@ def image_properties(image: Image) -> dict[str, float]:
 
 
 def picture_size(path: str) -> Size | None:
-    """Width and height of an image as it is read, upright; from its first bytes where they tell. None: unreadable."""
+    """Width and height of an image as it is read, upright; from its first bytes where they tell. None: unreadable,
+    or too large to be read."""
     try:
-        header = _header(Path(path).read_bytes())
+        header = header_of(image_bytes(path))
         if header.size is None:
             return read_image(path).size
-    except (OSError, Unreadable):
+    except Unreadable:
         return None
     width, height = header.size
+    if too_many_pixels(width, height):
+        return None
     return (height, width) if header.orientation in (5, 6, 7, 8) else (width, height)

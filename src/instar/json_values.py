@@ -9,10 +9,26 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from instar.spelling import nearest
+from instar.spelling import MOST_DIGITS, nearest
 
 PNG = b"\x89PNG\r\n\x1a\n"
 """How every PNG file begins."""
+
+
+MOST_COLUMNS = 1_000
+"""How many columns a table may have: every one that is no output is an attribute of cases, which reports compare."""
+
+
+def refuse_columns(where: str, count: int) -> None:
+    if count > MOST_COLUMNS:
+        raise ValueError(f"{where}: it has {count:,} columns, at most {MOST_COLUMNS:,} are read; leave out the others")
+
+
+def whole_number(digits: str) -> int:
+    """What JSON's decoder makes of a whole number: an error where no float could hold it."""
+    if len(digits) > MOST_DIGITS:
+        raise ValueError(f"a number has {len(digits):,} digits, at most {MOST_DIGITS} are read")
+    return int(digits)
 
 
 def as_text(value: object, what: str) -> str:

@@ -25,8 +25,10 @@ import xxhash
 
 from instar.case import case_id
 from instar.files import place_file, storable
-from instar.image import Image, Unreadable, png_chunks
+from instar.headers import png_chunks
+from instar.image import Image
 from instar.json_values import PNG
+from instar.reading import Unreadable, file_text, image_bytes, too_many_pixels
 from instar.spelling import nearest
 from instar.warp import Size, Warp
 
@@ -38,7 +40,6 @@ UNFINISHED = "pool.unfinished"
 _TEXTS, _SIZES = ("file", "label", "licence", "source"), ("width", "height", "area")
 VISIBLE = 26
 """The alpha from which a pixel belongs to the object: a tenth."""
-_MOST_PIXELS = 2**26
 _KEPT_BYTES = 64 << 20
 _OTHER_IMAGES = (".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 
@@ -207,8 +208,8 @@ def _listing(path: Path) -> dict[str, ListingLine]:
         return {}
     lines: dict[str, ListingLine] = {}
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = file_text(path)
+    except ValueError as error:
         raise ValueError(f"{path}: cannot be read ({error})") from None
     for number, written in enumerate(text.split("\n"), 1):
         if not written.strip():
@@ -250,7 +251,7 @@ def _item(root: Path, name: str, path: Path | None, line: ListingLine | None) ->
             raise _Skip("it lies outside of the folder")
         if not path.is_file():
             raise _Skip(f"listed in {LISTING}, but not there" if line else "not a file")
-        data = path.read_bytes()
+        data = image_bytes(path)
     except (OSError, ValueError, RuntimeError) as error:  # a NUL in the name, a link to itself
         if isinstance(error, _Skip):
             raise
@@ -304,8 +305,8 @@ def _plain_png(data: bytes) -> tuple[bytes, Size]:
     if len(header) != 25 or not kept[b"IEND"]:
         raise Unreadable(f"truncated or damaged ({len(data):,} bytes)")
     size = (int.from_bytes(header[8:12], "big"), int.from_bytes(header[12:16], "big"))
-    if size[0] * size[1] > _MOST_PIXELS:
-        raise Unreadable(f"{size[0]:,} × {size[1]:,} pixels; at most {_MOST_PIXELS:,} are read")
+    if reason := too_many_pixels(*size):
+        raise Unreadable(reason)
     if header[17] not in (4, 6) and not kept[b"tRNS"]:
         raise Unreadable("it has no alpha channel")
     return b"".join(pieces), size
@@ -351,7 +352,7 @@ class _Recent:
                 if key in self.kept:
                     self.kept.move_to_end(key)
                     return self.kept[key]
-            pixels = _cut(_decoded(path.read_bytes()))
+            pixels = _cut(_decoded(image_bytes(path)))
         except (OSError, Unreadable) as error:
             raise Unreadable(f"{path}: {getattr(error, 'strerror', None) or error}") from None
         with self.lock:

@@ -3,6 +3,10 @@
 A task brings things through its `Task`; a package may also register single things as entry points of the groups
 `instar.outputs`, `instar.systems`, `instar.datasets`, `instar.transformations`, `instar.relations`, `instar.suites`.
 What cannot be loaded is reported in a warning and left out; it costs nobody else.
+
+An object that nobody registered is named `package.module:object`, and then the one question is who named it. A name
+that the user gave is imported (`loaded_object`). A name that stands in a file, such as a run folder, is only looked up
+among those that the user gave (`known_object`): to open a file never runs code.
 """
 
 from __future__ import annotations
@@ -28,8 +32,28 @@ class BrokenPlugin(UserWarning):
     """Something that a package registered and that cannot be loaded; the message says what and why."""
 
 
+class NotLoaded(ValueError):
+    """Code that a file names and the user did not; the message says what it is."""
+
+
+Lookup = Callable[[str], Any]
+"""How the object that `package.module:object` names is had: `loaded_object` for a name of the user's, `known_object`
+for a name in a file."""
+_loaded: dict[str, Any] = {}
+
+
+def known_object(name: str) -> Any:
+    """The object of a name that stands in a file: one that was loaded for the user before. Nothing is imported."""
+    if name not in _loaded:
+        raise NotLoaded(f"{name} is code, and was not loaded: a file names it, and you did not")
+    return _loaded[name]
+
+
 def loaded_object(name: str) -> Any:
-    """The object that `package.module:object` names. The current folder can be imported from, as by `python -m`."""
+    """The object that `package.module:object` names, imported on the user's word.
+
+    The current folder can be imported from, as by `python -m`.
+    """
     module_name, _, attribute = name.partition(":")
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:
@@ -47,6 +71,7 @@ def loaded_object(name: str) -> Any:
         if not hasattr(loaded, part):
             raise unknown(f"object in {module_name}", part, [n for n in dir(loaded) if not n.startswith("_")])
         loaded = getattr(loaded, part)
+    _loaded[name] = loaded
     return loaded
 
 

@@ -16,7 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from instar.image import MOST_PIXELS, Unreadable, encoded_size, fast_png, file_bytes, quiet_opencv
+from instar.headers import encoded_size
+from instar.image import fast_png, quiet_opencv
+from instar.reading import Unreadable, image_bytes, too_many_pixels
 from instar.shapes import Shape
 from instar.warp import Resampling, Size, Warp, inside, warp_pixels
 
@@ -25,6 +27,9 @@ Floats = npt.NDArray[np.float64]
 
 BACKGROUND = "background"
 """The name of class 0: nothing is known of the cell, or it lies outside the map."""
+
+MOST_CELLS = 1 << 28
+"""Of a class map that is stored in a run."""
 
 _PAST = (31, 90, 210)
 _COLOURS: Mapping[str, tuple[int, int, int]] = {
@@ -233,6 +238,8 @@ class Track:
         if classes is None:
             if self.size is None:
                 raise ValueError("a track without a map says how large its frame is")
+            if reason := too_many_pixels(*self.size):
+                raise ValueError(f"its frame has {reason}")
             classes = np.zeros(self.size[::-1], np.uint8)
         past = np.array(self.past, np.float64).reshape(-1, 2)
         return Scene(classes, self.names, past, self.steps, self.rate, self.metres_per_pixel)
@@ -255,8 +262,14 @@ class Track:
 
 
 def decode_classes(data: bytes) -> Classes:
-    """A class map from an encoded image of one channel with eight bits, whose values are class numbers."""
-    cells = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED) if data else None
+    """A class map from an encoded image of one channel with eight bits, whose values are class numbers.
+
+    What a run has stored is read whatever the limit on inputs is now, up to one of its own.
+    """
+    size = encoded_size(data)
+    if size and size[0] * size[1] > MOST_CELLS and (reason := too_many_pixels(*size)):
+        raise ValueError(reason)
+    cells = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED) if size else None
     if cells is None:
         raise ValueError(f"not an image that can be read, or damaged ({len(data):,} bytes)")
     if cells.ndim != 2 or cells.dtype != np.uint8:
@@ -278,10 +291,10 @@ def _class_map(path: str) -> tuple[Classes, str]:
 
 @lru_cache(maxsize=32)
 def _decoded_map(path: str, *changed: int) -> tuple[Classes, str]:
-    data = file_bytes(path)
+    data = image_bytes(path)
     size = encoded_size(data)
-    if size and size[0] * size[1] > MOST_PIXELS:
-        raise Unreadable(f"{path}: {size[0]:,} × {size[1]:,} cells; at most {MOST_PIXELS:,} are read")
+    if size and (reason := too_many_pixels(*size)):
+        raise Unreadable(f"{path}: {reason}")
     try:
         with quiet_opencv:
             classes = decode_classes(data)

@@ -19,6 +19,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from instar.reading import file_text
 from instar.spelling import nearest, unknown
 
 Indices = npt.NDArray[np.intp]
@@ -227,10 +228,9 @@ def _from_toml(path: Path, within: tuple[Path, ...]) -> Skeleton:
     import tomllib
 
     try:
-        with path.open("rb") as file:
-            d = tomllib.load(file)
-    except FileNotFoundError:
-        raise FileNotFoundError(f"there is no skeleton file {path}") from None
+        if not path.exists():
+            raise FileNotFoundError(f"there is no skeleton file {path}")
+        d = tomllib.loads(file_text(path))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not TOML: {error}") from None
     here = path.resolve()

@@ -36,6 +36,11 @@ class Span:
 Value: TypeAlias = Union[int, float, str, bool, "tuple[Value, ...]", "Span", "Call", "tuple[Call, ...]", None]
 
 
+MOST_LETTERS, MOST_DIGITS, DEEPEST, MOST_LEVELS = 10_000, 40, 32, 1_000
+"""How long a spelling may be, how long a number in it, how many brackets lie in one another, and how many levels a
+range has. Suites and tables come from anywhere; whoever meant more wrote something else."""
+
+
 class _Required:
     def __repr__(self) -> str:
         return "REQUIRED"
@@ -96,7 +101,8 @@ class Parameter:
         converted = self._converted(value)
         if converted is None:
             hint = nearest(str(value), self.choices) if self.choices and isinstance(value, str) else ""
-            raise ValueError(f"{owner}: {self.name}={spell_value(value)} is not allowed; it takes {self.allowed}{hint}")
+            written = _shortened(spell_value(value))
+            raise ValueError(f"{owner}: {self.name}={written} is not allowed; it takes {self.allowed}{hint}")
         return converted
 
     def _converted(self, value: object) -> Value | None:
@@ -145,6 +151,8 @@ def _number(value: object) -> int | float | None:
     """Whole floats become ints, so that 5 and 5.0 are one spelling and one id."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
+    if isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
+        return None  # no float could hold one of 400 digits
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     return value
@@ -186,24 +194,33 @@ _TOKEN = re.compile(
 )
 
 
+def _shortened(text: str, most: int = 200) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
 @dataclass
 class _Reader:
     text: str
     what: str
     tokens: list[tuple[str, str]] = field(default_factory=list)
     at: int = 0
+    depth: int = 0
 
     def __post_init__(self) -> None:
+        if len(self.text) > MOST_LETTERS:
+            raise self.error(f"it has {len(self.text):,} letters, at most {MOST_LETTERS:,} are read")
         place, end = 0, len(self.text.rstrip())
         while place < end:
             match = _TOKEN.match(self.text, place)
             if not match or match.lastgroup is None:
                 raise self.error(f"cannot read {self.text[place:].strip()[:20]!r}")
+            if match.lastgroup in ("number", "span") and len(match.group(match.lastgroup)) > MOST_DIGITS:
+                raise self.error(f"a number has at most {MOST_DIGITS} digits")
             self.tokens.append((match.lastgroup, match.group(match.lastgroup)))
             place = match.end()
 
     def error(self, why: str) -> ValueError:
-        return ValueError(f"{self.what} {self.text!r}: {why}; written like name(value, key=value)")
+        return ValueError(f"{self.what} {_shortened(self.text)!r}: {why}; written like name(value, key=value)")
 
     def peek(self, sign: str) -> bool:
         return self.at < len(self.tokens) and self.tokens[self.at] == ("sign", sign)
@@ -244,6 +261,14 @@ class _Reader:
         return Call(name, tuple(args), tuple(kwargs))
 
     def value(self) -> Value:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise self.error(f"more than {DEEPEST} brackets lie in one another")
+        value = self._value()
+        self.depth -= 1
+        return value
+
+    def _value(self) -> Value:
         if self.at >= len(self.tokens):
             raise self.error("it ends where a value should be")
         kind, text = self.tokens[self.at]
@@ -257,6 +282,8 @@ class _Reader:
             first, last = (int(end) for end in text.split(".."))
             if last < first:
                 raise self.error(f"the range {text} runs backwards")
+            if last - first >= MOST_LEVELS:
+                raise self.error(f"the range {text} has more than {MOST_LEVELS:,} levels")
             return Span(first, last)
         if kind == "string":
             self.at += 1

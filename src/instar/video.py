@@ -10,7 +10,8 @@ from pathlib import Path
 
 import cv2
 
-from instar.image import Image, Unreadable, bgr_to_rgb, quiet_opencv
+from instar.image import Image, bgr_to_rgb, quiet_opencv
+from instar.reading import Unreadable, too_many_pixels
 
 
 @dataclass(slots=True)
@@ -24,6 +25,7 @@ class _Capture:
 
 _last = threading.local()
 _inherited: list[_Capture] = []
+_SIDES = cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT
 
 
 def video_frame(path: str, frame: int) -> Image:
@@ -70,6 +72,8 @@ def _open_video(path: str) -> cv2.VideoCapture:
     video = cv2.VideoCapture(path)
     if not video.isOpened():
         raise Unreadable(f"{path}: not a video OpenCV can read, or damaged")
+    if reason := too_many_pixels(*(round(video.get(side)) for side in _SIDES)):
+        raise Unreadable(f"{path}: its frames have {reason}")
     return video
 
 

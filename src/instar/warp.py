@@ -185,9 +185,10 @@ def crossing(mask: npt.NDArray[np.bool_], paths: npt.ArrayLike, apart: float) ->
 def boxes_iou(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
     """Intersection over union of every box of `a` (N, 4) with every box of `b` (M, 4)."""
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    low = np.maximum(first[:, None, :2], second[None, :, :2])
-    high = np.minimum(first[:, None, 2:], second[None, :, 2:])
-    overlap = np.prod(np.clip(high - low, 0, None), -1)
+    overlap = np.ones((len(first), len(second)))
+    for low, high in ((0, 2), (1, 3)):  # one side after the other: of thousands of boxes both are a lot of memory
+        ends = np.minimum(first[:, None, high], second[None, :, high])
+        overlap *= np.clip(ends - np.maximum(first[:, None, low], second[None, :, low]), 0, None)
     areas = [np.prod(np.clip(x[:, 2:] - x[:, :2], 0, None), -1) for x in (first, second)]
     union = areas[0][:, None] + areas[1][None] - overlap
     return np.asarray(np.divide(overlap, union, out=np.zeros_like(union), where=union > 0))

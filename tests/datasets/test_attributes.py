@@ -68,7 +68,7 @@ def test_own_attributes_stay_and_the_table_wins(photos: Path, picture: Write) ->
         ("case\na.png\n", "a column 'case' and others; its first line names case"),
         ("", "not a table in CSV"),
         ("case,object\na.png,1,2\n", "not a table in CSV"),
-        (f"case,{','.join(map(str, range(1001)))}\n", "it has 1,002 columns, and at most 1,000 are attributes"),
+        (f"case,{','.join(map(str, range(1001)))}\n", "it has 1,002 columns, at most 1,000 are read"),
         (f"case,object\na.png,{'9' * 400}\n", r"not a table in CSV \(.{0,200}\)$"),
     ],
 )

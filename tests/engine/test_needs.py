@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -11,9 +9,9 @@ import instar
 from instar.api import providers_of
 from instar.case import Case
 from instar.engine import provider
-from instar.engine.needs import with_source
+from instar.engine.needs import stored_provider, with_source
 from instar.outputs.poses import Poses
-from instar.store import Store
+from instar.registry import NotLoaded
 
 HAND = Poses.from_array(np.zeros((1, 21, 2)), skeleton="hand-21")
 
@@ -37,10 +35,22 @@ def test_the_source_stands_in_for_what_is_not_annotated(kind: str, truth: Poses 
     assert ("source" in with_source(needs, Case("a", path="a.png", truth=truth), kind)) is stands_in
 
 
-def test_a_relation_about_the_systems_own_objects_takes_no_detector(tmp_path: Path) -> None:
-    suite, store = instar.suite("object-relevance"), Store(tmp_path / "run")
+@pytest.mark.parametrize(
+    "name",
+    ['process("touch x")', 'http("service.toml")', 'onnx-classifier("weights.onnx")', "my.module:zones", "no-such"],
+)
+def test_a_file_starts_no_provider(name: str) -> None:
+    """Whoever continues a run names again what has to be started, loaded or sent the images."""
+    with pytest.raises(NotLoaded, match=r"zones came from .*; name it again as `zones`, or give `trust`"):
+        stored_provider("zones", name)
+    assert stored_provider("zones", "selfie-multiclass") == "selfie-multiclass", "it comes with Instar"
+    assert stored_provider("zones", "boxes") == "boxes" and stored_provider("pool", "cut/out") == "cut/out"
+
+
+def test_a_relation_about_the_systems_own_objects_takes_no_detector() -> None:
+    suite = instar.suite("object-relevance")
     with pytest.raises(
         ValueError, match=r"presence is about annotated objects or what the system itself .*leave out `objects`"
     ):
-        providers_of(suite, store, objects="efficientdet-lite0")
-    assert "objects" not in providers_of(suite, store, objects="none", zones="none")
+        providers_of(suite, {}, objects="efficientdet-lite0")
+    assert "objects" not in providers_of(suite, {}, objects="none", zones="none")

@@ -836,3 +836,20 @@ def test_any_text_survives_both_kinds_of_table(tmp_path: Path, told: list[tuple[
         shutil.rmtree(tmp_path / "run", ignore_errors=True)
         imported(write(tmp_path / "t", *(said(case, "source", text) for case, text in told)), tmp_path / "run")
         assert dict(instar.open_run(tmp_path / "run").predictions().select("case", "caption").iter_rows()) == expected
+
+
+def test_a_table_has_at_most_a_thousand_columns(tmp_path: Path) -> None:
+    """A hundred thousand would be as many attributes of every case, and a report would compare them all."""
+    more = {f"column {number}": 1 for number in range(100_000)}
+    for table in (
+        as_csv(tmp_path / "wide.csv", said("a", "source", "a dog", **more)),
+        jsonl(tmp_path / "wide.jsonl", said("a", "source", "a dog", **more)),
+    ):
+        with pytest.raises(ValueError, match=r"it has 100,00\d columns, at most 1,000 are read; leave out the others"):
+            imported(table, tmp_path / "run")
+
+
+def test_a_number_of_400_digits_is_refused_where_it_stands(tmp_path: Path) -> None:
+    table = jsonl(tmp_path / "table.jsonl", said("a", "source", "a dog", age=10**400))
+    with pytest.raises(ValueError, match=r"line 1: .*a number has 401 digits, at most 40 are read"):
+        imported(table, tmp_path / "run")

@@ -16,9 +16,10 @@ from tests.missing import absent
 SOURCE = Path(instar.__file__).parent
 LAYERS = [
     {"__init__"},
-    {"files", "spelling", "task"},
+    {"files", "reading", "spelling", "task"},
     {"registry"},
     {"json_values", "shapes", "warp"},
+    {"headers"},
     {"skeleton", "stats", "scene", "image"},
     {"video"},
     {"case", "pool"},

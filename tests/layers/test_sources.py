@@ -144,3 +144,47 @@ def test_the_registry_names_every_suite_and_relation_once() -> None:
     for group in ("suites", "relations", "panels", "systems"):
         brought = [name for task in tasks().values() for name in getattr(task, group)]
         assert len(brought) == len(set(brought)) and set(brought) <= set(names(group))
+
+
+def test_datasets_read_files_through_the_one_reader() -> None:
+    """It refuses what is no regular file, or too large; a bare `open` waits for a pipe for ever."""
+    families = {"FOLDER", "COCO", "family"}  # which open datasets, not files
+    calls = [
+        (path, node.lineno, ast.unparse(node.func).split("."))
+        for path, tree in parsed().items()
+        if path.parts[0] == "datasets" or path.name in ("image.py", "scene.py", "video.py")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+    ]
+    wrong = [
+        f"{path}:{line}: {'.'.join(names)}"
+        for path, line, names in calls
+        if names[-1] in ("open", "read_bytes", "read_text") and names[0] not in families
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+LOADING = {"rule", "transformation", "suite", "system", "dataset", "loaded_object"}
+"""Functions that import the code that a text names: the text must be the user's."""
+DOORS = {
+    *("__init__.py", "api.py", "cli", "suites", "transforms", "relations", "systems", "datasets"),
+    *("engine/worker.py", "engine/needs.py"),  # which are sent what was named or trusted
+    "analysis/run.py",  # whose `open_run` loads what is trusted
+    *("tasks/object_relevance/commands.py", "tasks/object_relevance/repair", "tasks/meta_ic/commands.py"),
+    "tasks/meta_ic/captioner.py",
+}
+"""Where users' own words are read. All else reads files, with `named_rule`, `named_transformation`, `named_suite`."""
+
+
+def test_only_the_users_own_words_load_code() -> None:
+    """A run folder is somebody else's text: what opens it must not be able to import what it names."""
+    wrong = [
+        f"{path}:{node.lineno}: {name.name}"
+        for path, tree in parsed().items()
+        if path.as_posix() not in DOORS and not any(parent.as_posix() in DOORS for parent in path.parents)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("instar")
+        for name in node.names
+        if name.name in LOADING
+    ]
+    assert not wrong, "\n".join(wrong)

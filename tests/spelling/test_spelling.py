@@ -92,3 +92,29 @@ def test_defaults_stay_out_of_the_id() -> None:
     bound = bind(parse_call("f(3, c=y)"), parameters, what="thing")
     assert bound == {"a": 3, "b": 1, "c": "y"}
     assert spell("f", bound, parameters) == "f(3, c=y)"
+
+
+DIGITS = "9" * 400
+TOO_MUCH = {
+    "a number of 400 digits": (f"gamma({DIGITS})", "a number has at most 40 digits"),
+    "a fraction of 400 digits": (f"gamma(0.{DIGITS})", "a number has at most 40 digits"),
+    "a range of a milliard levels": ("noise(1..1000000000) => correlation", "has more than 1,000 levels"),
+    "a thousand brackets": (f"gamma({'(' * 1000}1{')' * 1000})", "more than 32 brackets lie in one another"),
+    "a megabyte": ("gamma(0.5) | " * 80_000 + "gamma(0.5)", "letters, at most 10,000 are read"),
+}
+
+
+@pytest.mark.parametrize("what", TOO_MUCH)
+def test_a_spelling_has_limits(what: str) -> None:
+    """Rules come from run folders, suites and tables of others: an absurd one is an error of one line, at once."""
+    text, why = TOO_MUCH[what]
+    with pytest.raises(ValueError, match=why) as caught:
+        instar.rule(text)
+    assert len(str(caught.value)) < 500
+
+
+def test_a_parameter_refuses_a_number_that_no_float_holds() -> None:
+    """As TOML and Python can write it: 400 digits are a whole number to both."""
+    with pytest.raises(ValueError, match=r"exponent=9+… is not allowed; it takes a number from 0 to 10") as caught:
+        Parameter("exponent", "float", low=0, high=10).check(int(DIGITS), "gamma")
+    assert len(str(caught.value)) < 500

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,35 @@ def test_errors_name_the_file_the_key_and_what_is_near(tmp_path: Path, text: str
 def test_a_file_that_is_not_there() -> None:
     with pytest.raises(FileNotFoundError, match=r"nowhere\.toml: No such file"):
         suite("nowhere.toml")
+
+
+def test_files_that_include_each_other_twice_are_read_once(tmp_path: Path) -> None:
+    """Each step would double what is read: after thirty steps nobody waits for the end."""
+    written(tmp_path, 'rules = ["gamma(0.5)"]', "s0.toml")
+    for number in range(1, 15):
+        others = ", ".join([f'"s{number - 1}.toml"'] * 20)
+        written(tmp_path, f'include = [{others}]\nrules = ["rotation({number})"]', f"s{number}.toml")
+    assert len(suite(str(tmp_path / "s14.toml"))) == 15
+
+
+def test_a_long_way_of_includes_is_not_followed(tmp_path: Path) -> None:
+    for number in range(40):
+        written(tmp_path, f'include = ["s{number + 1}.toml"]', f"s{number}.toml")
+    with pytest.raises(ValueError, match="it is included through 16 other files"):
+        suite(str(tmp_path / "s0.toml"))
+
+
+def test_a_suite_is_a_small_file(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="it is larger than 1 MB; a suite is a list of rules"):
+        suite(written(tmp_path, "#" * (1 << 20) + "#"))
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(FileNotFoundError, match="not a regular file"):
+        suite(str(tmp_path / "pipe.toml"))
+
+
+@pytest.mark.parametrize(
+    "line", ['rules = [{{rule = "gamma(0.5)", threshold = {}}}]', 'rules = ["gamma(0.5)"]\nthresholds = {{"*" = {}}}']
+)
+def test_a_threshold_of_400_digits_is_none(tmp_path: Path, line: str) -> None:
+    with pytest.raises(ValueError, match=r"a threshold is a number from 0 \(or inf\), got 9+…"):
+        suite(written(tmp_path, line.format("9" * 400)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -100,6 +101,30 @@ def test_rubbish_costs_its_own_answer() -> None:
     bad, good = system(rubbish).answer([GREY, small], [0, 0])
     assert isinstance(bad, TypeError)
     assert isinstance(good, Poses)
+
+
+@declare(kind="poses")
+def forking(image):  # type: ignore[no-untyped-def]
+    copy = os.fork()
+    if copy == 0 and image.shape[1] == 7:
+        raise RuntimeError("only the copy fails")
+    return pose(copy)
+
+
+def test_a_copy_that_a_system_forks_does_not_come_back() -> None:
+    """It would answer what is left a second time, and fork again at each input."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    for image in (GREY, Image(np.zeros((5, 7, 3), np.uint8))):
+        try:
+            [answer] = system(forking).answer([image], [0])
+        finally:
+            os.write(writer, b"x")
+        assert isinstance(answer, Poses)
+        os.waitpid(int(answer.points[0, 0, 0]), 0)
+        assert os.read(reader, 9) == b"x", "one process came back"
+    os.close(reader)
+    os.close(writer)
 
 
 def test_functions_that_cannot_be_systems() -> None:

@@ -255,7 +255,7 @@ def test_a_message_quotes_no_part_of_a_secret(server: Server, loaded: Callable[.
     """A message quotes the first 80 characters of a wrong value, which end in the middle of the key here."""
     server.steps = [says({"result": {"caption": ["x" * 70 + KEY.upper()], "confidence": 1}})]
     message = failure(loaded())
-    assert "it takes a text" in message
+    assert "the answer holds the value of CAPTION_KEY" in message, "in capitals, too"
     assert KEY.upper()[:6] not in message
 
 

@@ -25,6 +25,7 @@ import pytest
 
 import instar
 from instar.case import Input
+from instar.engine import Provider, provided
 from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.outputs.forecast import Forecast
@@ -33,9 +34,10 @@ from instar.outputs.zones import Zones
 from instar.scene import Scene
 from instar.spelling import bind, parse_call, spell
 from instar.suites import Suite
-from instar.systems import System
+from instar.systems import AnotherVersion, System
 from instar.systems.child import Crashed, TimedOut
 from instar.systems.process import FAMILIES
+from instar.transforms import NotApplicable
 from tests.missing import absent
 from tests.toys import rectangles, scene, steady, write_scenes
 
@@ -540,8 +542,48 @@ def test_a_program_that_is_another_when_it_starts_again(told: Any, tmp_path: Pat
     system = told("", first=first)
     with pytest.raises(Crashed):
         ask(system)
-    with pytest.raises(Crashed, match=r"version='True'.*before with .*version='False'"):
+    # the run ends: answers of two versions would be mixed, and no row may hide it
+    with pytest.raises(AnotherVersion, match=r"version='True'.*before with .*version='False'"):
         ask(system)
+
+
+def test_a_program_that_was_edited_when_it_starts_again(told: Any, tmp_path: Path) -> None:
+    """The greeting of the new version is the same: only the file tells."""
+    edit = "text = open(__file__).read(); open(__file__, 'w').write(text + '# better'); sys.exit(1)"
+    system = told(f"if n == 2: {edit}\nanswer()")
+    assert len(ask(system)) == 1
+    with pytest.raises(Crashed):
+        ask(system)
+    for _ in range(2):
+        with pytest.raises(AnotherVersion, match=r"program\.py changed, and the program was started again with it"):
+            ask(system)
+
+
+def test_a_program_whose_file_was_touched_is_the_same(told: Any) -> None:
+    system = told("if n == 1: os.utime(__file__); sys.exit(1)\nanswer()")
+    with pytest.raises(Crashed):
+        ask(system)
+    assert len(ask(system)) == 1
+
+
+def test_another_version_of_a_segmenter_is_no_failure_of_one_input(told: Any) -> None:
+    """Whoever asks a system for one of its own answers must not turn this into a row."""
+    edit = "open(__file__, 'a').write('# better'); sys.exit(1)"
+    zones = told(f"if n == 1: {edit}\nanswer()", "zones")
+    who = Provider("edited", "1", zones)
+    assert isinstance(provided("zones", who, instar.Case("a", input=GREY), GREY), NotApplicable)
+    with pytest.raises(AnotherVersion):
+        provided("zones", who, instar.Case("a", input=GREY), GREY)
+
+
+def test_an_answer_that_comes_before_its_question_is_none(told: Any) -> None:
+    """A program that answers twice and counts for itself would answer each input with what it said of the last."""
+    system = told("answer()\nif n == 1: say({'id': 2, 'output': {**POSE, 'points': []}})")
+    assert len(ask(system)) == 1
+    time.sleep(0.1)
+    with pytest.raises(ValueError, match=r"wrote .* to stdout before it was asked"):
+        ask(system)
+    assert len(ask(system)) == 1
 
 
 # --- programs that hang -------------------------------------------------------------------------------
@@ -751,6 +793,16 @@ def test_a_run_with_workers_records_deaths_and_hangs(tmp_path: Path, monkeypatch
     } == {"source": {"ok"}, "mirror(h)": {"ok"}, "gamma(0.2)": {"timeout"}, "gamma(4)": {"crashed"}}
     assert "killed after 3 s without its answer" in rows["000.png", "gamma(0.2)"]["message"]
     assert "killed by SIGSEGV" in rows["000.png", "gamma(4)"]["message"]
+
+
+def test_a_program_may_say_goodbye_when_a_run_with_workers_is_done(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    path = written(tmp_path, "answer()")
+    path.write_text(path.read_text() + f"time.sleep(0.3)\nopen({str(mark)!r}, 'w').write('goodbye')\n")
+    photos = write_scenes(tmp_path / "photos", 1)
+    spelling = spelled(shlex.join([sys.executable, str(path)]))
+    instar.run(spelling, "mirror(h)", photos, out=tmp_path / "run", workers=1)
+    assert mark.read_text() == "goodbye"
 
 
 # --- the fingerprint ----------------------------------------------------------------------------------

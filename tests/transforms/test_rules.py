@@ -227,12 +227,12 @@ def test_the_smallest_pictures(change: Transformation, size: Size) -> None:
 
 @pytest.fixture(scope="module")
 def large() -> Image:
-    return Image(np.zeros((6000, 8000, 3), np.uint8))
+    return Image(np.zeros((3000, 4000, 3), np.uint8))
 
 
 @pytest.fixture(scope="module")
 def large_needs() -> dict[str, object]:
-    return needs_of((8000, 6000))
+    return needs_of((4000, 3000))
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)

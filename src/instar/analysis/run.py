@@ -35,12 +35,13 @@ from instar.analysis.selection import costs, selected
 from instar.analysis.severities import COLUMNS, Severities, group_of, severities, shown_status
 from instar.analysis.slices import described, slices
 from instar.analysis.subjects import subject_columns
-from instar.engine import DEFAULT, Judging, Outcome, bound_rules, judge, stored_judging
+from instar.engine import DEFAULT, Judging, Outcome, bound_rules, judge, stored_judging, unloaded_code
 from instar.outputs import output_kind
-from instar.relations import BoundRule, levels_of, rule
+from instar.registry import loaded_object
+from instar.relations import BoundRule, levels_of, named_rule
 from instar.spelling import unknown
 from instar.store import Manifest, Store
-from instar.suites import default_suite, suite
+from instar.suites import default_suite, named_suite
 
 T = TypeVar("T")
 
@@ -135,10 +136,15 @@ class Run:
         manifest = self.manifest
         return bound_rules(manifest.rules, manifest.system.kind)
 
+    def unloaded(self) -> list[str]:
+        """The functions of others that make follow-ups of this run and were not loaded: the run names them, and the
+        user did not. They are needed to draw those follow-ups, and to predict more."""
+        return unloaded_code(self.bound_rules())
+
     def rule_id(self, text: str) -> str:
         """The id of a rule of this run, spelled with or without its relation."""
         known = self.manifest.rules
-        wanted = rule(text).id
+        wanted = named_rule(text).id
         for name in known:
             if wanted in (name, name.partition(" => ")[0]):
                 return name
@@ -257,8 +263,8 @@ class Run:
         changing = set(self.changing_rules())
         sets: dict[str, list[str]] = {}
         for name in self.manifest.suites:
-            with suppress(KeyError, ValueError, FileNotFoundError):  # a file that is elsewhere, or a list of rules
-                bound = bound_rules(suite(name).rules, self.manifest.system.kind)
+            with suppress(KeyError, ValueError):  # a user's own: a file, or a list of rules with a name
+                bound = bound_rules(named_suite(name).rules, self.manifest.system.kind)
                 sets[name] = [one.id for one in bound if one.id in changing]
         return group_rates(self.severities(judging), sets, self.thresholds(threshold), alphas=self.alphas(p))
 
@@ -476,8 +482,11 @@ class Run:
         return dict(self.rules().filter(family="identity").select("relation", "rule").iter_rows())
 
 
-def open_run(folder: str | Path) -> Run:
-    """An existing run folder."""
+def open_run(folder: str | Path, *, trust: bool = False) -> Run:
+    """An existing run folder. Nothing that it names is loaded, unless you `trust` it: then its own code is imported."""
     opened = Run(Store(folder))
     opened.store.manifest()
+    if trust:
+        for name in opened.unloaded():
+            loaded_object(name)
     return opened

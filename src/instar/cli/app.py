@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from instar import __version__
 from instar.cli import checking, exchange, judging, listing, looking, models, repairing, running
+from instar.cli.printing import visible_streams
 from instar.registry import BrokenPlugin, find, names
 
 TASKS = "Tasks"
@@ -52,14 +53,14 @@ class Commands(TyperGroup):
     def get_command(self, ctx: object, cmd_name: str) -> Any:
         """A command by name; one of a task that cannot be loaded is reported in one line and left out."""
         if cmd_name in self.commands or cmd_name not in names("commands"):
-            return self.commands.get(cmd_name)
+            return _shown(self.commands.get(cmd_name))
         try:
             command = typer.main.get_group(find("command", cmd_name, "commands", typer.Typer))
         except Exception as error:  # whatever a package's module does when it is imported
             _report(str(error))
             return None
         command.name, command.rich_help_panel = cmd_name, TASKS
-        return command
+        return _shown(command)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The epilog names what is in `MORE`. It is hidden here alone: what is hidden is not completed by a shell."""
@@ -84,8 +85,19 @@ class Commands(TyperGroup):
                 raise typer.Exit(130) from None
 
 
+def _shown(command: Any) -> Any:
+    """The command, and those in it, with all that they print made visible."""
+    for one in (command, *getattr(command, "commands", {}).values()):
+        work = getattr(one, "callback", None)
+        if work is not None and not hasattr(work, "shown"):
+            one.callback = visible_streams()(work)
+            one.callback.shown = True
+    return command
+
+
 def _report(message: str) -> None:
-    print(f"instar: {message}", file=sys.stderr)
+    with visible_streams():
+        print(f"instar: {message}", file=sys.stderr)
 
 
 _usual_showwarning = warnings.showwarning

@@ -8,7 +8,18 @@ from typing import Annotated
 
 import typer
 
-from instar.cli.options import DatasetArgument, Json, Limit, Objects, Pool, Seed, SuiteArgument, SummaryThreshold, Zones
+from instar.cli.options import (
+    DatasetArgument,
+    Json,
+    Limit,
+    Objects,
+    Pool,
+    Seed,
+    SuiteArgument,
+    SummaryThreshold,
+    Trust,
+    Zones,
+)
 from instar.cli.printing import Display, new_console, print_json, print_notes
 
 ExportFolder = Annotated[
@@ -39,6 +50,7 @@ def export_inputs(
     zones: Zones = "auto",
     objects: Objects = "auto",
     pool: Pool = None,
+    trust: Trust = False,
     as_json: Json = False,
 ) -> None:
     """Write every input of a run as a file with its key, for a system that Instar cannot call.
@@ -69,6 +81,7 @@ def export_inputs(
             zones=zones,
             objects=objects,
             pool=pool,
+            trust=trust,
             on_progress=display.update,
         )
     if as_json:

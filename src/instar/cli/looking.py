@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from instar.cli.options import DatasetFolder, Json, Judging, RunArgument, Threshold
-from instar.cli.printing import new_console, print_json
+from instar.cli.options import DatasetFolder, Json, Judging, RunArgument, Threshold, Trust
+from instar.cli.printing import new_console, print_json, print_unloaded
 
 if TYPE_CHECKING:
     from instar.api import Run
@@ -174,6 +174,7 @@ def report(
     threshold: Threshold = None,
     judging: Judging = "default",
     dataset: DatasetFolder = None,
+    trust: Trust = False,
 ) -> None:
     """Write what a run found as one page that works without a network; several runs are compared.
 
@@ -189,7 +190,7 @@ def report(
     from instar.report import write_report
 
     chosen = [name.strip() for names in formats or ["html"] for name in names.split(",") if name.strip()]
-    opened = [open_run(folder) for folder in runs]
+    opened = [open_run(folder, trust=trust) for folder in runs]
     for path in write_report(
         opened, out, formats=chosen, threshold=threshold, judging=judging, images=images, dataset=dataset
     ):
@@ -197,6 +198,7 @@ def report(
         print(f"{path}  {size / 1e6:.1f} MB" if size >= 1e5 else f"{path}  {size / 1e3:.1f} kB")
         if path.suffix in (".html", ".htm"):
             print(f"Open it in a browser: {path.resolve().as_uri()}")
+    print_unloaded(opened)
 
 
 def view(
@@ -204,6 +206,7 @@ def view(
     port: Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
     dataset: DatasetFolder = None,
+    trust: Trust = False,
 ) -> None:
     """Look at runs in the browser: filter the pairs, open every case and rule, compare two runs.
 
@@ -215,8 +218,11 @@ def view(
 
         instar view runs/before runs/after --port 8000 --no-browser
     """
+    from instar.api import open_run
+    from instar.store import Store
     from instar.viewer import serve
 
+    print_unloaded([open_run(folder, trust=trust) for folder in runs if Store(folder).exists])
     serve(runs, port=port, browser=browser, dataset=dataset)
 
 
@@ -228,6 +234,7 @@ def draw(
     rule: OneRule = None,
     case: Annotated[str | None, typer.Option(metavar="CASE", help="Draw pairs of this case only.")] = None,
     dataset: DatasetFolder = None,
+    trust: Trust = False,
 ) -> None:
     """Draw the worst pairs: source and follow-up, what was expected hollow and what was answered filled.
 
@@ -239,14 +246,16 @@ def draw(
     """
     from instar.api import open_run
     from instar.report import draw_pairs
+    from instar.report.words import one_line
 
-    opened = open_run(run)
+    opened = open_run(run, trust=trust)
     chosen = opened.worst(worst, judging=judging, rule=rule, case=case)
     if chosen.is_empty():
         print("There is nothing to draw: no pair has a severity above 0.")
         return
     for path, label in draw_pairs(opened, chosen, out, judging=judging, dataset=dataset):
-        print(f"{path}  {label}" if path else f"not drawn: {label}")
+        print(f"{path}  {one_line(label)}" if path else f"not drawn: {one_line(label)}")
+    print_unloaded([opened])
 
 
 def select(

@@ -86,13 +86,22 @@ Pool = Annotated[
 
 
 class Providers(TypedDict):
-    """What finds or holds the things that transformations need besides the input."""
+    """What finds or holds the things that transformations need besides the input, and whether a folder may name it."""
 
     zones: str
     objects: str
     pool: Path | None
+    trust: bool
 
 
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust",
+        help="Load and start what the folder itself names: functions that make follow-ups, programs and services that "
+        "find zones or objects. Only for a folder of your own, or of somebody whose code you would run.",
+    ),
+]
 DatasetFolder = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="Where the images are now, if they were moved.")
 ]

@@ -6,24 +6,59 @@ import json
 import math
 import sys
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as Bar
 
+    from instar.api import Run
     from instar.engine import Progress
 
 
-def new_console() -> Console:
-    from rich.console import Console
+class VisibleStream:
+    """A stream whose text is shown: a name that holds an escape sequence is printed, and does not reach the terminal.
 
-    return Console(soft_wrap=False)
+    Colours are the console's, which writes to the stream `beneath`.
+    """
+
+    def __init__(self, beneath: TextIO) -> None:
+        self.beneath = beneath
+
+    def write(self, text: str) -> int:
+        from instar.report.words import visible
+
+        return self.beneath.write(visible(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.beneath, name)
+
+
+@contextmanager
+def visible_streams() -> Iterator[None]:
+    """While a command works, all that it prints goes through here."""
+    with redirect_stdout(VisibleStream(sys.stdout)), redirect_stderr(VisibleStream(sys.stderr)):
+        yield
+
+
+def _beneath(stream: TextIO) -> TextIO:
+    return stream.beneath if isinstance(stream, VisibleStream) else stream
+
+
+def new_console() -> Console:
+    from instar.report.console import PlainConsole
+
+    return PlainConsole(soft_wrap=False, file=_beneath(sys.stdout))
 
 
 def print_json(value: object) -> None:
-    print(json.dumps(_plain(value), ensure_ascii=False, indent=1))
+    """What a terminal would take for a command is written as an escape, which JSON reads as the same."""
+    from instar.report.words import UNSEEN
+
+    text = json.dumps(_plain(value), ensure_ascii=False, indent=1)
+    print(UNSEEN.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text))
 
 
 def _plain(value: object) -> object:
@@ -43,6 +78,17 @@ def print_notes(console: Console, *notes: str, style: str = "yellow") -> None:
         console.print(note, style=style, markup=False, highlight=False)
 
 
+def print_unloaded(runs: Sequence[Run]) -> None:
+    """Say once which code runs name that is not loaded, and so which follow-ups cannot be drawn."""
+    names = sorted({name for run in runs for name in run.unloaded()})
+    if names:
+        print(
+            f"instar: follow-ups that {', '.join(names)} made are not drawn: a run folder names this code, and it was "
+            "not loaded; --trust loads it",
+            file=sys.stderr,
+        )
+
+
 class Display:
     """Progress with rate and remaining time: a bar on a terminal, a line now and then elsewhere."""
 
@@ -52,9 +98,10 @@ class Display:
 
     def __enter__(self) -> Display:
         if not self.quiet and sys.stderr.isatty():
-            from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
             from rich.progress import Progress as Bar
+
+            from instar.report.console import PlainConsole
 
             self.bar = Bar(
                 SpinnerColumn(),
@@ -62,7 +109,7 @@ class Display:
                 BarColumn(),
                 MofNCompleteColumn(),
                 TextColumn("{task.fields[note]}"),
-                console=Console(stderr=True),
+                console=PlainConsole(file=_beneath(sys.stderr)),
                 transient=True,
             )
             self.bar.add_task("loading the system" if self.what == "predicting" else self.what, total=None, note="")

@@ -20,6 +20,7 @@ from instar.cli.options import (
     SuiteArgument,
     SummaryThreshold,
     SystemArgument,
+    Trust,
     Zones,
 )
 from instar.cli.printing import Display, new_console, print_json, print_notes
@@ -62,6 +63,7 @@ def run(
     pool: Pool = None,
     retry: Retry = None,
     plan: Plan = False,
+    trust: Trust = False,
     threshold: SummaryThreshold = None,
     as_json: Json = False,
 ) -> None:
@@ -85,14 +87,10 @@ def run(
         raise typer.BadParameter(f"{retry!r}; allowed is: failed", param_hint="--retry")
     if out is None and not plan:
         raise typer.BadParameter("say where the run goes, e.g. --out runs/first", param_hint="--out")
-    providers = Providers(zones=zones, objects=objects, pool=pool)
+    providers = Providers(zones=zones, objects=objects, pool=pool, trust=trust)
     if out is None or plan:
         cost = api.estimate(system, suite, dataset, out=out, limit=limit, workers=workers, timeout=timeout, **providers)
-        if as_json:
-            print_json(asdict(cost))
-        else:
-            show_plan(new_console(), cost)
-        return
+        return print_json(asdict(cost)) if as_json else show_plan(new_console(), cost)
     with Display(quiet=as_json) as display:
         finished = api.run(
             system,

@@ -26,6 +26,7 @@ from instar.datasets.tracks import TRACKS
 from instar.datasets.video import VIDEO
 from instar.datasets.voc import VOC
 from instar.datasets.yolo import YOLO
+from instar.reading import most_pixels
 from instar.registry import every, find, loaded_object
 from instar.spelling import Call, bind, nearest, parse_call, spell
 
@@ -52,6 +53,7 @@ def dataset(spelling: str | Path) -> Dataset:
     of FLIC, LSP and EgoHands, the folders of YOLO and Pascal VOC, the hands of FreiHAND, CMU and OneHand10K, the tracks
     of SDD, inD, ETH and UCY and your own.
     """
+    most_pixels()  # a limit that is no number is said now, and not in every row
     text = str(spelling)
     if not text:
         raise ValueError("nothing was given; a dataset is a path, a name with parameters, or package.module:function")

@@ -11,13 +11,13 @@ import polars as pl
 
 from instar.case import Case
 from instar.datasets.dataset import Dataset, DatasetFamily, counted, existing, nfc, shortened
+from instar.json_values import refuse_columns
+from instar.reading import Unreadable, file_bytes
 from instar.spelling import Parameter
 
 _ATTRIBUTES = Parameter(
     "attributes", "text", None, help="a CSV file whose column `case` has the cases' ids, and its others attributes"
 )
-_MOST_COLUMNS = 1000
-"""Every column is a question that slices ask, and is stored with every case."""
 Rows = Mapping[str, Mapping[str, object]]
 
 
@@ -51,14 +51,10 @@ def _rows(file: Path) -> Rows:
     """By case; what is empty is left out. A column is of numbers or of truth values where all its lines are."""
     existing(file, "table of attributes", Path.is_file)
     try:
-        table = pl.read_csv(file, schema_overrides={"case": pl.String}, infer_schema_length=None)
-    except (pl.exceptions.PolarsError, OSError) as error:
+        table = pl.read_csv(file_bytes(file), schema_overrides={"case": pl.String}, infer_schema_length=None)
+    except (pl.exceptions.PolarsError, Unreadable) as error:
         raise ValueError(f"{file}: not a table in CSV ({str(error).splitlines()[0][:200]})") from None
-    if len(table.columns) > _MOST_COLUMNS:
-        raise ValueError(
-            f"{file}: it has {len(table.columns):,} columns, and at most {_MOST_COLUMNS:,} are attributes of cases; "
-            "leave out those that nobody asks about"
-        )
+    refuse_columns(str(file), table.width)
     if "case" not in table.columns or len(table.columns) < 2:
         raise ValueError(
             f"{file}: a table of attributes has a column 'case' and others; its first line names "

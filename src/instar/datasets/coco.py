@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from instar.case import Case
 from instar.datasets.dataset import (
+    FAR,
     PATH,
     Dataset,
     DatasetFamily,
@@ -29,14 +30,13 @@ from instar.datasets.objects import Left, Thing, truth_of
 from instar.outputs.caption import Caption
 from instar.outputs.detections import Detections
 from instar.outputs.poses import Poses
+from instar.reading import too_many_pixels
 from instar.skeleton import Skeleton, skeleton, skeletons
 from instar.spelling import Parameter
+from instar.warp import Size
 
 Entry = Mapping[str, Any]
 Floats = npt.NDArray[np.float32]
-
-FAR = 1e9
-"""No pixel is so far away, whatever a file says."""
 
 _FROM_TIPS = np.r_[0, 4:0:-1, 8:4:-1, 12:8:-1, 16:12:-1, 20:16:-1]
 """The Rendered Handpose Dataset lists each finger from its tip; so do COCO-style files of it, whatever its names."""
@@ -46,7 +46,8 @@ _FROM_TIPS = np.r_[0, 4:0:-1, 8:4:-1, 12:8:-1, 16:12:-1, 20:16:-1]
 class _Picture:
     id: str
     path: str
-    size: tuple[int, int]
+    size: Size | None
+    """None where the file says none that an image could have."""
     licence: str = ""
     people: list[Floats] = field(default_factory=list)
     things: list[Thing] = field(default_factory=list)
@@ -57,7 +58,7 @@ class _Picture:
 
 def _open(name: str, *, path: str, images: str | None, truth: str, masks: bool, skeleton: str | None) -> Dataset:
     content = _content(Path(path))
-    categories = {each.get("id"): each for each in _entries(content, "categories", path)}
+    categories = {_key(each.get("id")): each for each in _entries(content, "categories", path)}
     annotations = _entries(content, "annotations", path)
     kind = truth if truth != "auto" else _kind(categories, annotations)
     pictures = _pictures(content, path)
@@ -87,6 +88,11 @@ def _open(name: str, *, path: str, images: str | None, truth: str, masks: bool, 
     else:
         notes.append("no keypoints, boxes or captions in it: its cases have no truth")
         cases = partial(_with_captions, ordered)  # of which there are none
+    if sizeless := [picture.id for picture in ordered if picture.size is None]:
+        notes.append(
+            f"{counted(len(sizeless), 'picture')} whose width and height are no size of an image, so that no masks can "
+            f"be drawn: {shortened(sizeless)}"
+        )
     crowds = sum(picture.crowds for picture in ordered)
     if crowds:
         notes.append(f"{counted(crowds, 'crowd region')} left out of the truth; attribute crowds counts them")
@@ -127,8 +133,8 @@ def _pictures(content: Entry, path: str) -> dict[object, _Picture]:
     pictures: dict[object, _Picture] = {}
     for number, entry in enumerate(_entries(content, "images", path), 1):
         try:
-            file_name, size = entry["file_name"], (int(entry["width"]), int(entry["height"]))
-            if not isinstance(file_name, str) or not file_name or min(size) < 1:
+            file_name, size = entry["file_name"], _size(entry["width"], entry["height"])
+            if not isinstance(file_name, str) or not file_name:
                 raise ValueError
             key = entry["id"]
             hash(key)
@@ -144,6 +150,20 @@ def _pictures(content: Entry, path: str) -> dict[object, _Picture]:
     if not pictures:
         raise ValueError(f"{path}: its list of images is empty")
     return pictures
+
+
+def _size(width: object, height: object) -> Size | None:
+    """Only masks are drawn by it: an image that has another size than is written here is read all the same."""
+    try:
+        size = int(str(width)), int(str(height))
+    except ValueError:
+        return None
+    return size if min(size) > 0 and not too_many_pixels(*size) else None
+
+
+def _key(value: object) -> object:
+    """A number or a text that entries are called by; None for anything else."""
+    return value if isinstance(value, int | float | str) else None
 
 
 def _licences(content: Entry) -> dict[int | str, str]:
@@ -192,8 +212,7 @@ def _bones(categories: Mapping[object, Entry], annotations: list[Entry], name: s
 
 
 def _picture_of(entry: Entry, pictures: dict[object, _Picture], left: Left) -> _Picture | None:
-    key = entry.get("image_id")
-    picture = pictures.get(key) if isinstance(key, int | str) else None
+    picture = pictures.get(_key(entry.get("image_id")))
     if picture is None:
         left("of images that are not listed", entry.get("id", "?"))
     elif entry.get("iscrowd"):
@@ -204,7 +223,7 @@ def _picture_of(entry: Entry, pictures: dict[object, _Picture], left: Left) -> _
 
 def _read_captions(annotations: list[Entry], pictures: Mapping[object, _Picture], left: Left) -> None:
     for entry in annotations:
-        picture, text = pictures.get(entry.get("image_id")), entry.get("caption")
+        picture, text = pictures.get(_key(entry.get("image_id"))), entry.get("caption")
         if picture is None:
             left("of a picture that is not listed", entry.get("id", "?"))
         elif not isinstance(text, str) or not text.strip():
@@ -234,7 +253,7 @@ def _read_people(
             continue
         try:
             marks = np.array(entry["keypoints"], dtype=np.float32).reshape(-1, 3)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             marks = np.zeros((0, 3), np.float32)
         if marks.shape[0] != len(bones.landmarks):
             left(f"without {len(bones.landmarks)} × (x, y, v) keypoints", entry.get("id", "?"))
@@ -242,7 +261,7 @@ def _read_people(
             continue
         if order is not None:
             marks = marks[order]
-        marks[~(marks[:, 2] > 0) | ~np.isfinite(marks).all(1)] = np.nan
+        marks[~(marks[:, 2] > 0) | ~(np.abs(marks) < FAR).all(1)] = np.nan
         if np.isnan(marks[:, 0]).all():
             picture.unmarked += 1
             continue
@@ -262,7 +281,7 @@ def _read_things(
         picture = _picture_of(entry, pictures, left)
         if picture is None:
             continue
-        category = categories.get(entry.get("category_id"))
+        category = categories.get(_key(entry.get("category_id")))
         if category is None:
             left("of categories that are not listed", entry.get("id", "?"))
             continue
@@ -270,15 +289,15 @@ def _read_things(
             x, y, width, height = (float(value) for value in entry["bbox"])
             if not all(abs(value) < FAR for value in (x, y, width, height)) or width < 0 or height < 0:
                 raise ValueError
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             left("whose bbox is not x, y, width, height", entry.get("id", "?"))
             continue
         if not width or not height:
             left("whose bbox has no area", entry.get("id", "?"))
             continue
         try:
-            shape = _shape(entry.get("segmentation"), picture.size) if masks else None
-        except (TypeError, ValueError):
+            shape = _shape(entry.get("segmentation"), picture.size) if masks and picture.size else None
+        except (TypeError, ValueError, OverflowError):
             left("whose segmentation is neither polygons nor runs that fit the image", entry.get("id", "?"))
             continue
         name, label = str(entry.get("id", number)), str(category.get("name", entry["category_id"]))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from instar.case import Case
+from instar.reading import file_bytes, file_text
 from instar.spelling import Parameter, nearest
 
 
@@ -45,10 +46,7 @@ class Place:
         """The first bytes of a file; nothing of a folder."""
         if self.is_folder:
             return b""
-        if not self.path.is_file():
-            raise ValueError(f"{self.path}: neither a folder nor a regular file")
-        with self.path.open("rb") as file:
-            return file.read(4096)
+        return file_bytes(self.path, start=4096)
 
     @cached_property
     def text(self) -> str:
@@ -74,6 +72,8 @@ class DatasetFamily:
     recognises: Callable[[Place], bool] = field(default=lambda place: False)
 
 
+FAR = 1e9
+"""No pixel is so far away, whatever a file says."""
 PATH = Parameter("path", "text", help="where it lies")
 
 
@@ -127,16 +127,16 @@ def existing(path: str | Path, what: str = "file or folder", test: Callable[[Pat
 def utf8_text(path: str | Path, what: str) -> str:
     """The text in a file; `what` says in an error what such a file is."""
     try:
-        return Path(path).read_bytes().decode("utf-8-sig")
+        return file_text(path)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: {what} text in UTF-8, this is not ({error.reason})") from None
 
 
 def json_of(file: Path) -> Any:
     """What a JSON file says; a damaged one raises ValueError."""
-    existing(file, "file", Path.is_file)
+    content = file_bytes(existing(file, "file"))
     try:
-        return json.loads(file.read_bytes())
+        return json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{file}: not JSON, or damaged ({error})") from None
 

@@ -13,6 +13,7 @@ import polars as pl
 
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, counted, existing, missing, nfc, shortened
 from instar.datasets.windowing import HORIZON, Ground, Horizon, Scenes, Window, frame_to, native_step, plain
+from instar.reading import file_text
 from instar.spelling import Parameter
 from instar.warp import Warp
 
@@ -63,7 +64,7 @@ def _open(name: str, *, path: str, map: str, homography: str, **window: Unpack[W
         inner = file.relative_to(place_of_tracks)
         if any(part.startswith(".") for part in inner.parts):
             continue
-        if file.stat().st_size and not _is_track_text(_text(file)[:4096]):
+        if not file.is_file() or (file.stat().st_size and not _is_track_text(_text(file)[:4096])):
             others.append(inner.as_posix())
             continue
         _read(file, inner.as_posix(), distinct(nfc(inner.with_suffix("").as_posix())), place, scenes)
@@ -83,7 +84,7 @@ def _read(file: Path, shown: str, scene: str, place: _Place, scenes: Scenes) -> 
 
 
 def _text(file: Path) -> str:
-    return file.read_bytes().decode("utf-8-sig", errors="replace")
+    return file_text(file, errors="replace")
 
 
 def _seen(text: str) -> pl.DataFrame:

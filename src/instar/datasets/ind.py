@@ -24,6 +24,7 @@ from instar.datasets.windowing import (
     maps_in,
     named_columns,
 )
+from instar.reading import file_bytes
 from instar.spelling import Parameter
 from instar.warp import Size
 
@@ -137,8 +138,7 @@ def _doubt(place: Path, reach: npt.NDArray[np.float64], scale: float) -> str:
 
 
 def _png_size(file: Path) -> Size | None:
-    with file.open("rb") as data:
-        start = data.read(24)
+    start = file_bytes(file, start=24)
     if not start.startswith(b"\x89PNG\r\n\x1a\n"):
         return None
     return int.from_bytes(start[16:20], "big"), int.from_bytes(start[20:24], "big")

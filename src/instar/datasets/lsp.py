@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Iterator
 from functools import partial
@@ -15,6 +16,7 @@ from instar.case import Case
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Place, existing, first_existing, nfc
 from instar.datasets.matlab import load, variables
 from instar.outputs.poses import Poses
+from instar.reading import file_text
 from instar.skeleton import skeleton
 from instar.spelling import Parameter, nearest
 
@@ -79,7 +81,7 @@ def _from_csv(file: Path, path: str) -> dict[str, Floats]:
     """By image: (14, 3) in the pixel coordinates used here, NaN where `visible` is 0 or there is no line."""
     place = {landmark: i for i, landmark in enumerate(skeleton("lsp-14").landmarks)}
     people: dict[str, Floats] = {}
-    with file.open(encoding="utf-8-sig", newline="") as lines:
+    with io.StringIO(file_text(file), newline="") as lines:
         reader = csv.DictReader(lines)
         if tuple(reader.fieldnames or ()) != CSV_HEADER:
             raise ValueError(

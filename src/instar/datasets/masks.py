@@ -52,8 +52,8 @@ def runs_of(rle: Mapping[str, object], size: tuple[int, int]) -> Runs:
     width, height = size
     if rle.get("size") != [height, width]:
         raise ValueError(f"an RLE of size {rle.get('size')} belongs to no image of {height} × {width}")
-    if (runs < 0).any() or runs.sum() != width * height:
-        raise ValueError(f"an RLE's runs make {int(runs.sum()):,} pixels, the image has {width * height:,}")
+    if (runs < 0).any() or (runs > width * height).any() or runs.sum() != width * height:
+        raise ValueError(f"an RLE's runs do not make the {width * height:,} pixels that the image has")
     return runs
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from instar.datasets.dataset import existing
+from instar.reading import regular
 
 T = TypeVar("T")
 
@@ -32,7 +33,7 @@ def load(path: Path, variable: str) -> Any:
 def _scipy_call(function: Callable[..., T], path: Path, **options: object) -> T:
     existing(path, "file", Path.is_file)
     try:
-        return function(str(path), **options)
+        return function(regular(path), **options)
     except NotImplementedError:
         raise ValueError(f"{path}: MATLAB 7.3 files are not read; save it with -v7") from None
     except Exception as error:  # scipy raises whatever the bytes lead it to

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from instar.datasets.dataset import counted, shortened
 from instar.datasets.masks import Mask, Runs, mask_from_polygons, mask_from_runs
 from instar.outputs.detections import Detections
+from instar.outputs.limits import LIMITS
 from instar.warp import Size
 
 Box = tuple[float, float, float, float]
@@ -61,10 +62,12 @@ def within(box: Sequence[float], size: tuple[float, float]) -> Box | str:
 
 
 def truth_of(things: Iterable[Thing], size: Size | None, *, masks: bool) -> Detections:
-    """Masks are drawn where an object has a shape; one without is its box."""
+    """Masks are drawn where an object has a shape; one without is its box. Masks that are more than an answer may hold
+    are not drawn: thousands of objects in a large image."""
     things = list(things)
     drawn = None
-    if masks and size and any(thing.shape is not None for thing in things):
+    few = size is not None and len(things) * size[0] * size[1] <= LIMITS["pixels in all masks"]
+    if masks and size and few and any(thing.shape is not None for thing in things):
         drawn = np.zeros((len(things), size[1], size[0]), bool)
         for mask, thing in zip(drawn, things, strict=True):
             mask[:] = thing.mask(size)

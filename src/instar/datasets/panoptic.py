@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, Place, counted, existing, json_of, nfc
+from instar.datasets.dataset import FAR, PATH, Dataset, DatasetFamily, Distinct, Place, counted, existing, json_of, nfc
 from instar.datasets.hands import Floats, array_of, hands_of
 from instar.datasets.listing import path_id
 from instar.datasets.objects import Left
@@ -105,7 +105,7 @@ def _valid(marks: object, picture: Path, cropped: bool, left: Left, place: str) 
     if landmarks is None:
         left("without 21 × (x, y, flag)", place)
         return None
-    landmarks[(landmarks[:, 2] != 1) | ~np.isfinite(landmarks).all(1)] = np.nan
+    landmarks[(landmarks[:, 2] != 1) | ~(np.abs(landmarks) <= FAR).all(1)] = np.nan
     known = landmarks[~np.isnan(landmarks[:, 0]), :2]
     if not len(known):
         left("without any valid landmark", place)

@@ -23,7 +23,8 @@ from instar.datasets.windowing import (
     frame_to,
     maps_in,
 )
-from instar.image import Unreadable, read_image
+from instar.image import picture_size
+from instar.reading import MOST_BYTES, file_bytes, regular
 from instar.spelling import Parameter
 from instar.warp import Size
 
@@ -92,7 +93,10 @@ def _read_compact(file: Path, maps: Maps, scenes: Scenes) -> None:
 
 def _arrays(file: Path) -> Iterator[tuple[str, npt.NDArray[np.float64]]]:
     try:
-        with np.load(file, allow_pickle=False) as arrays:
+        with np.load(regular(file), allow_pickle=False) as arrays:
+            size = sum(member.file_size for member in arrays.zip.infolist())
+            if size > MOST_BYTES:
+                raise ValueError(f"unpacked it has {size:,} bytes, and at most {MOST_BYTES:,} are read")
             for scene in sorted(arrays.files):
                 rows = arrays[scene]
                 if rows.ndim != 3 or rows.shape[2] != 2 or rows.dtype.kind not in "iuf":
@@ -132,7 +136,7 @@ def _boxes(file: Path) -> pl.DataFrame:
     """The middle of every box that is not lost; boxes are measured in continuous pixels already."""
     # With a first line of names no damaged line decides how many columns there are. Quotes are taken off by hand:
     # one that is never closed would swallow the lines below it.
-    text = " ".join(_COLUMNS).encode() + b"\n" + file.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    text = " ".join(_COLUMNS).encode() + b"\n" + file_bytes(file).removeprefix(b"\xef\xbb\xbf")
     table = pl.read_csv(
         text,
         separator=" ",
@@ -156,10 +160,8 @@ def _boxes(file: Path) -> pl.DataFrame:
 
 def _frame(file: Path, seen: pl.DataFrame, scene: str) -> Size:
     """The size of the picture beside the annotations; without one, as far as people come."""
-    try:
-        return read_image(file.with_name("reference.jpg")).size
-    except Unreadable:
-        return frame_to(seen.select("x", "y").to_numpy().max(0), scene)
+    beside = picture_size(str(file.with_name("reference.jpg")))
+    return beside or frame_to(seen.select("x", "y").to_numpy().max(0), scene)
 
 
 # fmt: off

@@ -22,6 +22,7 @@ from instar.datasets.windowing import (
     collected,
     named_columns,
 )
+from instar.reading import file_text
 from instar.scene import BACKGROUND
 from instar.spelling import Parameter, nearest
 
@@ -87,7 +88,7 @@ def _described(toml: Path) -> _Description:
             'one that lies elsewhere is given with scene="other.toml"'
         )
     try:
-        content = tomllib.loads(toml.read_bytes().decode("utf-8-sig"))
+        content = tomllib.loads(file_text(toml))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{toml}: not TOML, or damaged ({error})") from None
     for key in content:

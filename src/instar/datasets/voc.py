@@ -12,11 +12,12 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, counted, existing, missing, nfc, shortened
+from instar.datasets.dataset import FAR, PATH, Dataset, DatasetFamily, counted, existing, missing, nfc, shortened
 from instar.datasets.folder import FOLDER
 from instar.datasets.objects import Left, Thing, truth_of, within
 from instar.image import picture_size
 from instar.outputs.detections import Detections
+from instar.reading import file_bytes, file_text
 from instar.spelling import Parameter, nearest
 
 _ANNOTATIONS = "Annotations"
@@ -112,7 +113,7 @@ def _split(root: Path, split: str, pictures: dict[str, _Picture], notes: list[st
             f"{root}: there is no ImageSets/…/{split}.txt for split={split}{nearest(split, lists)}; "
             f"there are {shortened(sorted(lists), 8) or 'no such lists'}, and all"
         )
-    lines = file.read_text("utf-8-sig", errors="replace").splitlines()
+    lines = file_text(file, errors="replace").splitlines()
     words = [nfc(line.split()[0]) for line in lines if line.strip()]
     last = {key.rpartition("/")[2]: key for key in pictures}
     keys = {word: word if word in pictures else last.get(word.rpartition("/")[2]) for word in words}
@@ -144,7 +145,7 @@ def _parsed(data: bytes) -> Element:
 
 def _read(file: Path, picture: _Picture, left: Left, difficult: bool) -> int:
     """Fills in a picture's objects, and returns how many boxes begin before the first pixel."""
-    tree = _parsed(file.read_bytes())
+    tree = _parsed(file_bytes(file))
     size = _size(tree, picture.path)
     things, early = [], 0
     for number, entry in enumerate(tree.iter("object"), 1):
@@ -152,7 +153,7 @@ def _read(file: Path, picture: _Picture, left: Left, difficult: bool) -> int:
         label = (entry.findtext("name") or "").strip()
         try:
             x0, y0, x1, y1 = (float(entry.findtext(f"bndbox/{edge}") or "") for edge in _EDGES)
-            if not all(map(math.isfinite, (x0, y0, x1, y1))):
+            if not all(abs(edge) < FAR for edge in (x0, y0, x1, y1)):
                 raise ValueError
         except ValueError:
             left("whose bndbox is not xmin, ymin, xmax, ymax", place)
@@ -177,7 +178,7 @@ def _read(file: Path, picture: _Picture, left: Left, difficult: bool) -> int:
 def _size(tree: Element, path: str) -> tuple[float, float]:
     try:
         width, height = (float(tree.findtext(f"size/{side}") or "") for side in ("width", "height"))
-        if min(width, height) >= 1:
+        if min(width, height) >= 1 and max(width, height) < FAR:
             return width, height
     except ValueError:
         pass

@@ -18,6 +18,7 @@ import polars as pl
 from instar.case import Case
 from instar.datasets.dataset import Dataset, Distinct, counted, existing, nfc, shortened
 from instar.outputs.forecast import Forecast
+from instar.reading import regular, too_many_pixels
 from instar.scene import BACKGROUND, Track
 from instar.spelling import Parameter, nearest
 from instar.warp import Size
@@ -28,8 +29,6 @@ GROUND = (BACKGROUND, "pavement", "road", "structure", "terrain", "tree")
 """The classes of the maps that were drawn for SDD and inD, by their number."""
 
 _HORIZONS = {"short": (8, 12, 2.5), "long": (5, 30, 1.0)}
-_MOST_PIXELS = 2**28
-"""A stray position must not make a frame that no memory holds."""
 _ROUNDING = 1e-6
 _LINE = "\0line"
 """A column that no file has."""
@@ -346,13 +345,13 @@ def _case(ground: Ground, label: str, stretch: Stretch, first: int, horizon: Hor
 
 
 def frame_to(reach: Floats, what: str) -> Size:
-    """The frame from the origin to the furthest position (x, y), rounded up to whole pixels."""
+    """The frame from the origin to the furthest position (x, y), rounded up to whole pixels.
+
+    A stray position must not make a frame that no memory holds.
+    """
     wide, high = (max(1, math.ceil(side)) for side in reach.tolist())
-    if wide * high > _MOST_PIXELS:
-        raise ValueError(
-            f"{what}: its positions spread over {wide:,} × {high:,} pixels; at most {_MOST_PIXELS:,} make "
-            "a frame. Is one of them in another unit?"
-        )
+    if reason := too_many_pixels(wide, high):
+        raise ValueError(f"{what}: its positions spread over {reason}. Is one of them in another unit?")
     return wide, high
 
 
@@ -384,7 +383,7 @@ def named_columns(file: Path, needed: Sequence[str], optional: Sequence[str] = (
     """Columns of a CSV file with a header, as text, and `line`; the optional ones only where they are there."""
     try:
         table = pl.scan_csv(
-            file,
+            regular(file),
             infer_schema=False,
             truncate_ragged_lines=True,
             ignore_errors=True,

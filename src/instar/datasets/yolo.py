@@ -18,6 +18,7 @@ from instar.datasets.folder import FOLDER
 from instar.datasets.objects import Left, Thing, truth_of, within
 from instar.image import picture_size
 from instar.outputs.detections import Detections
+from instar.reading import file_text
 from instar.spelling import Parameter
 from instar.warp import Size
 
@@ -51,8 +52,8 @@ def _described(root: Path) -> Path | None:
 def _description(file: Path) -> Description:
     """As much of YAML as such files are written in: values, lists and numbered names, in a line or below it."""
     try:
-        text = file.read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError):
+        text = file_text(file)
+    except ValueError:
         return {}
     blocks: dict[str, list[str]] = {}
     for line in text.splitlines():
@@ -183,7 +184,7 @@ def _place(entry: str, root: Path, yaml: Path) -> Path:
 
 
 def _listed(file: Path) -> Iterator[Path]:
-    for line in file.read_text("utf-8-sig", errors="replace").splitlines():
+    for line in file_text(file, errors="replace").splitlines():
         if line.strip():
             yield (file.parent / line.strip()).resolve()
 
@@ -201,7 +202,7 @@ def _names(root: Path, names_file: str | None, description: Description) -> dict
         file = next((place for place in places if place.is_file()), None)
         if file is None:
             return {}
-    lines = file.read_text("utf-8-sig", errors="replace").strip().splitlines()
+    lines = file_text(file, errors="replace").strip().splitlines()
     return {number: line.strip() for number, line in enumerate(lines)}
 
 
@@ -230,8 +231,8 @@ def _lone(root: Path, used: set[Path]) -> list[str]:
 
 def _rows(file: Path, root: Path, called: Mapping[int, str], left: Left, *, posed: bool) -> list[_Row] | None:
     try:
-        text = file.read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError):
+        text = file_text(file)
+    except ValueError:
         return None
     rows = []
     for number, line in enumerate(text.splitlines(), 1):

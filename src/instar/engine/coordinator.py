@@ -5,27 +5,31 @@ from __future__ import annotations
 import math
 import os
 import signal
+import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from multiprocessing.connection import Connection, Pipe, wait
+from itertools import chain
+from multiprocessing.connection import wait
 from queue import SimpleQueue
 from threading import Thread
 from types import FrameType
-from typing import IO, Protocol
+from typing import BinaryIO, Protocol
 
+from instar.engine.line import Garbage, Line, pickled
 from instar.engine.messages import (
     Begin,
     CaseTask,
     Done,
+    End,
     Failed,
     InputRead,
     InputUnreadable,
+    Loaded,
     Message,
     NeedProvided,
     Ready,
@@ -35,8 +39,11 @@ from instar.engine.messages import (
     WorkerInfo,
 )
 from instar.engine.plan import Key
-from instar.engine.worker import Worker, pickled, received
+from instar.engine.versions import Changed, SystemFailed, refuse_changed, refuse_other
+from instar.engine.worker import Worker
 from instar.store import KEY
+from instar.systems import AnotherVersion
+from instar.systems.child import end_guarded, ending, guarded, last_words, scratch
 from instar.transforms import NotApplicable
 
 LOAD_SECONDS = 600.0
@@ -52,10 +59,8 @@ WORKER_ENVIRONMENT = {
 """What a worker's environment says unless the user's own does."""
 QUEUED_SECONDS = 0.5  # a worker has its next cases at hand while the coordinator commits
 QUEUED_MOST = 64
-
-
-class SystemFailed(RuntimeError):
-    """The system under test (or a provider) could not be loaded."""
+END_SECONDS = 5.0
+"""How long workers may take to close their systems when all is done; a program has two seconds of it."""
 
 
 class Interrupted(Exception):
@@ -98,8 +103,8 @@ class _Process:
     """One worker process."""
 
     child: subprocess.Popen[bytes]
-    connection: Connection
-    log: IO[bytes]
+    line: Line
+    log: BinaryIO
     queue: deque[_Work] = field(default_factory=deque)
     ready: bool = False
     batch: int = 1
@@ -116,7 +121,7 @@ class _Process:
     def _send(self) -> None:
         with suppress(OSError, ValueError):
             while (message := self.outbox.get()) is not None:
-                self.connection.send_bytes(message)
+                self.line.send_bytes(message)
 
     def tell(self, message: object) -> None:
         """Pickled here, not in the thread: what cannot be pickled is the caller's error, and must be heard."""
@@ -145,26 +150,15 @@ class _Process:
         return self.queue[0] if self.queue else None
 
     def kill(self) -> None:
+        """End it at once, with all that its system has started."""
         self.outbox.put(None)
-        with suppress(OSError):
-            self.child.kill()
-        self.child.wait()
-        self.connection.close()
+        end_guarded(self.child)
+        self.line.close()
         self.log.close()
 
     def end(self) -> str:
         """How it ended, and its last words on stderr: why a native library died is said nowhere else."""
-        code = self.child.wait()
-        how, words = f"exit {code}", ""
-        with suppress(ValueError):
-            how = signal.Signals(-code).name if code < 0 else how
-        with suppress(OSError):
-            self.log.flush()
-            size = self.log.seek(0, os.SEEK_END)
-            self.log.seek(max(0, size - 2000))
-            lines = self.log.read().decode("utf-8", "replace").strip().splitlines()
-            words = " / ".join(line.strip() for line in lines[-3:] if line.strip())[-400:]
-        return f"({how}){': ' * bool(words)}{words}"
+        return f"({ending(self.child.wait())}){last_words(self.log)}"
 
 
 def default_workers() -> int:
@@ -174,35 +168,36 @@ def default_workers() -> int:
 
 def start(setup: Setup) -> _Process:
     """A new worker process. It never imports the caller's main module, so scripts need no guard."""
-    here, there = Pipe()
-    log = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the process)
+    here, there = socket.socketpair()
+    log = scratch()
     environment = {**WORKER_ENVIRONMENT, **os.environ}
-    code = f"from instar.engine.worker import serve; serve({there.fileno()})"
     child = subprocess.Popen(
-        [sys.executable, "-c", code],
-        pass_fds=[there.fileno()],
-        stdin=subprocess.DEVNULL,
-        stdout=log,
+        guarded([sys.executable, "-c", "from instar.engine.worker import serve; serve()"]),
+        stdin=there.fileno(),
+        stdout=subprocess.DEVNULL,
         stderr=log,
         env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     there.close()
-    process = _Process(child, here, log)
+    process = _Process(child, Line(here), log)
     process.tell(replace(setup, path=tuple(sys.path)))
     return process
 
 
 def greeted(process: _Process) -> WorkerInfo:
     """Wait for a worker's first word: what its system is, or why it failed."""
-    if not process.connection.poll(LOAD_SECONDS):
-        process.kill()
-        raise SystemFailed(f"the system did not load within {LOAD_SECONDS:.0f} s")
-    try:
-        (message,) = received(process.connection)
-    except (EOFError, OSError):
-        end = process.end()
-        process.kill()
-        raise SystemFailed(f"the worker died while it loaded the system {end}") from None
+    message: object = None
+    deadline = time.monotonic() + LOAD_SECONDS
+    while message is None:
+        if not wait([process.line.fileno()], timeout=max(0.0, deadline - time.monotonic())):
+            process.kill()
+            raise SystemFailed(f"the system did not load within {LOAD_SECONDS:.0f} s")
+        try:
+            message = next(chain.from_iterable(process.line.arrived()), None)
+        except (EOFError, OSError, Garbage) as error:
+            end = _garbled(error) if isinstance(error, Garbage) else f"died while it loaded the system {process.end()}"
+            process.kill()
+            raise SystemFailed(f"the worker {end}") from None
     if isinstance(message, Failed):
         process.kill()
         raise SystemFailed(message.reason)
@@ -212,6 +207,13 @@ def greeted(process: _Process) -> WorkerInfo:
     return message.info
 
 
+def _garbled(garbage: Garbage) -> str:
+    return (
+        f"said {garbage} where Instar hears its answers; the system writes to, or closes, descriptors of the process "
+        "that are not its own"
+    )
+
+
 def execute(
     tasks: Iterable[CaseTask],
     sink: Sink,
@@ -219,15 +221,22 @@ def execute(
     setup: Setup,
     workers: int,
     timeout: float,
+    info: WorkerInfo,
     ready: Sequence[_Process] = (),
     here: Worker | None = None,
 ) -> None:
-    """Work off all tasks with `workers` processes; with the worker `here`, without protection from its failures."""
+    """Work off all tasks with `workers` processes; with the worker `here`, without protection from its failures.
+
+    `info` is what the run is of: a worker that loads something else ends it.
+    """
     with _StopSignals() as stop:
-        if here is not None:
+        if here is None:
+            _Coordinator(tasks, sink, setup, workers, timeout, stop, info, ready).run()
+            return
+        try:
             _inline(tasks, sink, here, stop)
-        else:
-            _Coordinator(tasks, sink, setup, workers, timeout, stop, ready).run()
+        except AnotherVersion as change:
+            raise Changed(f"{info.system.name}: {change}") from None
 
 
 def _deliver(sink: Sink, task: CaseTask, message: Message) -> bool:
@@ -290,12 +299,13 @@ class _Coordinator:
         workers: int,
         timeout: float,
         stop: _StopSignals,
+        info: WorkerInfo,
         ready: Sequence[_Process],
     ) -> None:
         self.tasks: Iterator[CaseTask] = iter(tasks)
         self.again: deque[_Work] = deque()
         self.sink, self.setup, self.timeout, self.stop = sink, setup, timeout, stop
-        self.wanted = workers
+        self.wanted, self.info = workers, info
         self.processes: list[_Process] = list(ready)
         self.exhausted = False
         self.mean = 0.0
@@ -307,22 +317,40 @@ class _Coordinator:
                 self._hand_out()
                 busy = [p for p in self.processes if p.queue]
                 if not busy and self.exhausted and not self.again:
+                    self._part()
                     return
-                for connection in wait([p.connection for p in self.processes], timeout=0.2):
-                    self._hear(next(p for p in self.processes if p.connection is connection))
+                for process in self._speaking(0.2):
+                    self._hear(process)
                 self._look_for_hangs()
                 self.sink.tick()
             self._hear_out()
             raise Interrupted
         finally:
             for process in self.processes:
+                process.child.terminate()  # all at once, before each is waited for
+            for process in self.processes:
                 process.kill()
+
+    def _part(self) -> None:
+        """All is done: systems may close themselves, and end what they have started, before they are killed."""
+        deadline = time.monotonic() + END_SECONDS
+        loaded = [process for process in self.processes if process.ready]
+        for process in loaded:
+            process.tell(End())
+        for process in loaded:
+            with suppress(subprocess.TimeoutExpired):
+                process.child.wait(max(0.0, deadline - time.monotonic()))
 
     def _hear_out(self) -> None:
         """What workers have sent already is not lost when the user stops."""
-        while arrived := wait([p.connection for p in self.processes], timeout=0):
-            for connection in arrived:
-                self._hear(next(p for p in self.processes if p.connection is connection))
+        while speaking := self._speaking(0):
+            for process in speaking:
+                self._hear(process)
+
+    def _speaking(self, seconds: float) -> list[_Process]:
+        """Those that have something to say, or have ended, as soon as there is one."""
+        ready = wait([p.line.fileno() for p in self.processes], timeout=seconds)
+        return [p for p in self.processes if p.line.fileno() in ready]
 
     def _next(self) -> _Work | None:
         if self.again:
@@ -346,20 +374,32 @@ class _Coordinator:
             self.processes.append(start(self.setup))
 
     def _hear(self, process: _Process) -> None:
+        garbage = ""
         try:
-            messages: list[Message] = received(process.connection)
+            arrived: list[list[Message]] = process.line.arrived()
         except (EOFError, OSError):
             self._bury(process, "crashed", f"the worker process died {process.end()}")
             return
+        except Garbage as error:
+            arrived, garbage = error.before, f"the worker {_garbled(error)}"
         process.heard = time.monotonic()
-        for message in messages:
+        for message in chain.from_iterable(arrived):
             self._note(process, message)
+        if garbage:
+            self._bury(process, "crashed", garbage)
 
     def _note(self, process: _Process, message: Message) -> None:
+        name = self.info.system.name
         if isinstance(message, Failed):
-            raise SystemFailed(message.reason)
+            failed = SystemFailed(f"{name} loaded in one worker, but not in another: {message.reason}")
+            raise Changed(f"{name}: {message.reason}") if message.changed else failed
         if isinstance(message, Ready):
+            refuse_other(self.info, message.info)
             process.ready, process.batch, self.load_failures = True, message.info.batch, 0
+            return
+        if isinstance(message, Loaded):
+            refuse_changed(name, self.info.files, message.files)
+            self.info = replace(self.info, files={**message.files, **self.info.files})
             return
         work = process.current
         assert work is not None

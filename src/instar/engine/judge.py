@@ -16,7 +16,9 @@ from instar.relations.relation import NOTHING_FOUND
 from instar.spelling import nearest
 from instar.store import VERDICT, JudgingInfo, Manifest, NoRun, Store
 
-CHUNK_ROWS = 400_000
+PIECE_ROWS = 50_000
+PIECE_BYTES = 32 << 20
+"""What is judged at a time: relations hold it several times over, and a run may have many subjects in every row."""
 _STATUS = pl.when(pl.col("severity").is_null()).then(pl.lit("not applicable")).otherwise(pl.lit("ok"))
 
 
@@ -76,8 +78,7 @@ def _verdicts(store: Store, manifest: Manifest, rules: tuple[Rule, ...], judging
     levels: list[pl.DataFrame] = []
     kind = manifest.system.kind
     wanted = {level.id for rule in over_cases for level in levels_of(rule, kind)}
-    heavy = bool(output_kind(kind).apart)
-    for part in chunks(store, CHUNK_ROWS // 20 if heavy else CHUNK_ROWS):
+    for part in chunks(store):
         cases = store.cases(where=part)
         predictions = store.whole(store.predictions(where=part))
         for members in groups.values():
@@ -92,12 +93,15 @@ def _verdicts(store: Store, manifest: Manifest, rules: tuple[Rule, ...], judging
         yield _over_cases(rule, pl.concat(levels, how="diagonal") if levels else pl.DataFrame(), manifest)
 
 
-def chunks(store: Store, most: int = CHUNK_ROWS) -> Iterator[pl.Expr]:
+def chunks(store: Store) -> Iterator[pl.Expr]:
     """Conditions on the case that split a large run into pieces that fit into memory."""
-    counts = store.predictions(["case"], query=lambda rows: rows.group_by("case").agg(count=pl.len())).sort("case")
-    if counts.is_empty():
-        return
-    pieces = counts.with_columns(piece=(pl.col("count").cum_sum() - 1) // most)
+    manifest = store.manifest()
+    kind = output_kind(manifest.system.kind)
+    answer = pl.lit(0) if manifest.output is None else kind.stored_bytes(manifest.header)
+    # a row of few numbers costs as much as one of its share of the rows that are judged at a time
+    size = answer + PIECE_BYTES // PIECE_ROWS + store.apart_bytes() * len(kind.apart)
+    sizes = store.predictions(query=lambda rows: rows.group_by("case").agg(size=size.sum())).sort("case")
+    pieces = sizes.with_columns(piece=(pl.col("size").cum_sum() - 1) // PIECE_BYTES)
     for (_,), piece in pieces.group_by("piece", maintain_order=True):
         yield pl.col("case").is_between(pl.lit(piece["case"].min()), pl.lit(piece["case"].max()))
 

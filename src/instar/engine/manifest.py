@@ -20,7 +20,7 @@ from instar.engine.plan import SOURCE
 from instar.relations import Rule
 from instar.store import DatasetInfo, Machine, Manifest, Store
 from instar.suites import Suite
-from instar.transforms import transformation
+from instar.transforms import named_transformation
 
 T = TypeVar("T")
 # fmt: off
@@ -109,7 +109,9 @@ def _refuse_other(folder: Path, manifest: Manifest, info: WorkerInfo, suite: Sui
     for need, who in info.providers.items():
         before = manifest.providers.get(need)
         if before is not None and before.fingerprint != who.fingerprint:
-            raise Conflict(f"{folder} has its {need} from {before.name}, not from {who.name}; {go_on}.")
+            other = who.name if before.name != who.name else f"what is there now (fingerprint {who.fingerprint})"
+            earlier = before.name if before.name != who.name else f"{before.name} (fingerprint {before.fingerprint})"
+            raise Conflict(f"{folder} has its {need} from {earlier}, not from {other}; {go_on}.")
     if dict(suite.options) != manifest.options and suite.options:
         raise Conflict(
             f"{folder} is judged with {manifest.options or 'the defaults'}, suite {suite.name} "
@@ -120,7 +122,7 @@ def _refuse_other(folder: Path, manifest: Manifest, info: WorkerInfo, suite: Sui
 def _forget_unprovided(store: Store, added: frozenset[str]) -> None:
     """Pairs that were not applicable for want of a provider are open again once there is one."""
     names = {key for key in store.predictions(["follow_up"])["follow_up"].unique() if key != SOURCE}
-    waiting = [name for name in names if transformation(name).needs & added]
+    waiting = [name for name in names if named_transformation(name).needs & added]
     store.merge("predictions", keep=~(pl.col("follow_up").is_in(waiting) & (pl.col("status") == "not applicable")))
 
 

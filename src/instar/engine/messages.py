@@ -47,16 +47,22 @@ class Stored:
     """The need that the worker provided is stored: it may go on."""
 
 
+@dataclass(frozen=True, slots=True)
+class End:
+    """Nothing more is to do: the worker closes its systems and ends."""
+
+
 # --- from a worker ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """The system and the providers that a worker loaded."""
+    """The system and the providers that a worker loaded, and the hashes of the files that they are made of."""
 
     system: SystemInfo
     providers: Mapping[str, ProviderInfo]
     batch: int = 1
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +74,17 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The first and last message of a worker that could not load."""
+    """The last message of a worker that could not load, or whose system is no longer the one it loaded (`changed`)."""
 
     reason: str
+    changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Files that the system was found to be made of after it was loaded: modules that it imports late."""
+
+    files: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,4 +151,4 @@ class Done:
     """The case is done."""
 
 
-Message = Ready | Failed | Begin | InputRead | InputUnreadable | NeedProvided | Rows | Done
+Message = Ready | Failed | Loaded | Begin | InputRead | InputUnreadable | NeedProvided | Rows | Done

@@ -14,7 +14,9 @@ from instar.outputs import Output, output_kind, output_kinds
 from instar.outputs.detections import Detections
 from instar.outputs.zones import Zones
 from instar.pool import Pool, read_pool
-from instar.systems import System, system
+from instar.registry import NotLoaded
+from instar.systems import System, system, systems
+from instar.systems.secrets import without_secrets
 from instar.transforms import NotApplicable
 
 Need = Output | Pool
@@ -82,6 +84,17 @@ def provider(need: str, name: str) -> Provider:
     return Provider(loaded.name, loaded.fingerprint, loaded)
 
 
+def stored_provider(need: str, name: str) -> str:
+    """The provider that a file names, if it may work unasked: a pool, annotations, or a system that comes with Instar
+    or an installed package, as it is. Programs, services, files and functions are named by the user."""
+    if need == "pool" or name in ("masks", "boxes") or name in systems():
+        return name
+    raise NotLoaded(
+        f"{need} came from {name}, which is not loaded or started because a file names it; "
+        f"name it again as `{need}`, or give `trust`"
+    )
+
+
 def is_stored(who: Provider, value: Need | NotApplicable, case: Case) -> bool:
     """Whether a need is stored for itself. Truth is stored with its case, the source output with the predictions, and
     a pool is a folder of its own."""
@@ -113,10 +126,12 @@ def provided(
     try:
         if isinstance(who.source, System):
             provision = who.source.answer([source], [0])[0]
-            return NotApplicable(f"{who.name}: {provision}") if isinstance(provision, Exception) else _sure(provision)
+            if isinstance(provision, Exception):
+                return NotApplicable(without_secrets(f"{who.name}: {provision}"))
+            return _sure(provision)
         return _zones_of_truth(case, source, who.source)
     except Exception as error:
-        return NotApplicable(f"{who.name} failed: {type(error).__name__}: {error}")
+        return NotApplicable(without_secrets(f"{who.name} failed: {type(error).__name__}: {error}"))
 
 
 def _sure(answer: Output) -> Output:

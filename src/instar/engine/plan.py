@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import polars as pl
 
-from instar.relations import BoundRule, Rule, levels_of, rule
+from instar.registry import NotLoaded
+from instar.relations import BoundRule, Rule, levels_of, named_rule
 from instar.store import KEY, Store
 from instar.transforms import Transformation
 
@@ -54,7 +56,7 @@ def bound_rules(rules: Iterable[Rule | str], output: str) -> tuple[BoundRule, ..
     """
     bound: dict[str, BoundRule] = {}
     for rule_or_text in rules:
-        one = (rule(rule_or_text) if isinstance(rule_or_text, str) else rule_or_text).for_output(output)
+        one = (named_rule(rule_or_text) if isinstance(rule_or_text, str) else rule_or_text).for_output(output)
         if one.relation.relation.over == "cases":
             bound |= {level.id: level for level in levels_of(one, output) if level.id not in bound}
         wants = one.relation.relation.output
@@ -62,6 +64,21 @@ def bound_rules(rules: Iterable[Rule | str], output: str) -> tuple[BoundRule, ..
             raise ValueError(f"rule {one.id!r} is about {wants}, this system answers with {output}")
         bound.setdefault(one.id, one)
     return tuple(bound.values())
+
+
+def unloaded_code(rules: Iterable[Rule]) -> list[str]:
+    """The functions, by name, that make follow-ups of these rules and were not loaded: only a file names them."""
+    names = (one.unloaded for rule in rules for one in rule.transformations)
+    return sorted(frozenset().union(*names))
+
+
+def refuse_unloaded(folder: Path, rules: Iterable[Rule]) -> None:
+    """Raises where follow-ups cannot be made because a file alone names the code that makes them."""
+    if names := unloaded_code(rules):
+        raise NotLoaded(
+            f"{folder} has follow-ups that are made by {', '.join(names)}: that is code, and is not loaded because a "
+            "file names it; name its rules in `suite`, or give `trust`"
+        )
 
 
 def make_plan(rules: Sequence[Rule], *, seed: int, deterministic: bool) -> Plan:

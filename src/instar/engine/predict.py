@@ -17,7 +17,7 @@ from instar.engine.keeper import Keeper
 from instar.engine.manifest import grown_manifest
 from instar.engine.messages import CaseTask, InputRead, InputUnreadable, NeedProvided, Rows, Setup
 from instar.engine.order import Order
-from instar.engine.plan import bound_rules, committed, make_plan
+from instar.engine.plan import bound_rules, committed, make_plan, refuse_unloaded
 from instar.engine.progress import Outcome, Progress
 from instar.engine.worker import Worker
 from instar.store import Store, SystemInfo
@@ -49,6 +49,7 @@ def predict(
     workers = default_workers() if workers is None else workers
     with ExitStack() as stack:
         stack.enter_context(store.lock())
+        _refuse_code(store)
         processes = [start(setup) for _ in range(workers)]
         for process in processes:
             stack.callback(process.kill)
@@ -64,7 +65,16 @@ def predict(
         keeper = Keeper(store, manifest, plan, dataset, limit, on_progress)
         interrupted = False
         try:
-            execute(keeper.tasks(), keeper, setup=setup, workers=workers, timeout=timeout, ready=processes, here=here)
+            execute(
+                keeper.tasks(),
+                keeper,
+                setup=setup,
+                workers=workers,
+                timeout=timeout,
+                info=info,
+                ready=processes,
+                here=here,
+            )
         except Interrupted:
             interrupted = True
         finally:
@@ -106,6 +116,7 @@ def estimate(
     """Count what is to do and time a few cases, spread over the dataset, in one worker."""
     setup = Setup(system if isinstance(system, System) else system_name(system), dict(providers or {}))
     workers = default_workers() if workers is None else workers
+    _refuse_code(store)
     with ExitStack() as stack:
         first = start(setup)
         stack.callback(first.kill)
@@ -123,7 +134,7 @@ def estimate(
         begun = time.perf_counter()
         order = Order(plan, info.system.kind)
         tasks = (CaseTask(case, order(case.id), 0) for case in chosen)
-        execute(tasks, statuses, setup=setup, workers=1, timeout=timeout, ready=[first])
+        execute(tasks, statuses, setup=setup, workers=1, timeout=timeout, info=info, ready=[first])
         spent = time.perf_counter() - begun
     rows = len(cases) * len(keys)
     timed = sum(count for status, count in statuses.counts.items() if status != "unreadable")
@@ -170,6 +181,13 @@ def _forget_failed(store: Store) -> None:
     store.merge("predictions", keep=pl.col("status").is_in(["ok", "not applicable"]))
     store.merge("cases", keep=pl.col("status") == "ok")
     store.merge("needs", keep=pl.col("status") == "ok")
+
+
+def _refuse_code(store: Store) -> None:
+    """Workers load whatever makes a follow-up, so that a run folder may not ask for more than the user did."""
+    if store.exists:
+        manifest = store.manifest()
+        refuse_unloaded(store.folder, bound_rules(manifest.rules, manifest.system.kind))
 
 
 def _refuse_inputs(system: SystemInfo, dataset: Dataset) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import signal
 import sys
 import time
 import traceback
@@ -10,19 +12,21 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
-from typing import Any
+from socket import socket
 
 import cv2
 
 from instar.case import Input
 from instar.engine.cases import read_case
 from instar.engine.follow_up import NoFollowUp, error_text, make_follow_up
+from instar.engine.line import Line
 from instar.engine.messages import (
     Begin,
     CaseTask,
     Done,
+    End,
     Failed,
+    Loaded,
     Message,
     NeedProvided,
     Ready,
@@ -37,7 +41,9 @@ from instar.engine.plan import SOURCE, Key
 from instar.outputs import Output
 from instar.pool import Pool
 from instar.store import KEY, ProviderInfo, Row, SystemInfo
-from instar.systems import system
+from instar.systems import AnotherVersion, System, imports_noted, system
+from instar.systems.sources import LOADED
+from instar.systems.system import end_copy
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed, transformation
 
 BATCH_BYTES = 32 << 20
@@ -91,8 +97,12 @@ class Worker:
 
     def __init__(self, setup: Setup) -> None:
         cv2.setNumThreads(1)
-        self.system = system(setup.system).tested()
-        self.providers: dict[str, Provider] = {need: provider(need, name) for need, name in setup.providers.items()}
+        owner = os.getpid()
+        try:
+            self.system = system(setup.system).tested()
+            self.providers: dict[str, Provider] = {need: provider(need, name) for need, name in setup.providers.items()}
+        finally:
+            end_copy(owner)
         self._parsed: dict[str, Transformation] = {}
         self._pack = Packer()
 
@@ -103,7 +113,14 @@ class Worker:
             SystemInfo(it.name, it.kind, it.fingerprint, it.deterministic, it.seedable, it.takes),
             {need: ProviderInfo(p.name, p.fingerprint) for need, p in self.providers.items()},
             it.batch,
+            dict(LOADED),
         )
+
+    def close(self) -> None:
+        """Close the system and those that provide needs."""
+        for one in (self.system, *(who.source for who in self.providers.values())):
+            if isinstance(one, System):
+                one.close()
 
     def transformation(self, name: str) -> Transformation:
         if name not in self._parsed:
@@ -207,57 +224,57 @@ def _status(error: Exception) -> str:
     return status if status in ("crashed", "timeout") else "error"
 
 
-def pickled(message: object) -> bytes:
-    """With the plain pickler: it takes half the time of a connection's own for many small values."""
-    return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+def serve() -> None:
+    """A worker process: loads, says what it is, and works off tasks until its line, which is its stdin, closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who presses Ctrl-C means the coordinator
+    line = Line(socket(fileno=os.dup(0)))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)  # what the system prints is kept with its errors, as far as those are kept
+    with imports_noted(), suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        worker = _loaded(line)
+        if worker is not None:
+            try:
+                _work_off(worker, line)
+            except AnotherVersion as change:
+                line.send([Failed(str(change), changed=True)])
+    os._exit(0)  # a system's threads and libraries may take long to end, or hang
 
 
-def send(connection: Connection, message: object) -> None:
-    connection.send_bytes(pickled(message))
-
-
-def received(connection: Connection) -> Any:
-    return pickle.loads(connection.recv_bytes())
-
-
-def serve(descriptor: int) -> None:
-    """A worker process: loads, says what it is, and works off tasks until its connection closes."""
-    _die_with_parent()
-    connection = Connection(descriptor)
-    setup: Setup = received(connection)
-    sys.path[:] = [*setup.path, *(p for p in sys.path if p not in setup.path)]
+def _loaded(line: Line) -> Worker | None:
+    first = line.received_bytes()  # a system that is sent by its pickle is imported when it is read
     try:
-        worker = Worker(setup)
+        setup: Setup = pickle.loads(first)
+        sys.path[:] = [*setup.path, *(p for p in sys.path if p not in setup.path)]
+        return Worker(setup)
     except BaseException as error:
         traceback.print_exc()
-        send(connection, [Failed(f"{type(error).__name__}: {error}")])
-        return
-    send(connection, [Ready(worker.info())])
+        line.send([Failed(f"{type(error).__name__}: {error}")])
+        return None
+
+
+def _work_off(worker: Worker, line: Line) -> None:
+    line.send([Ready(worker.info())])
+    known = len(LOADED)
     waiting: deque[CaseTask] = deque()
-    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        while True:
-            task: CaseTask = waiting.popleft() if waiting else received(connection)
-            unsent: list[Message] = []  # sending costs more than a message: the input goes with the first rows
-            for message in worker.work(task):
-                if unsent and isinstance(unsent[-1], Rows):
-                    send(connection, unsent)
-                    unsent = []
-                unsent.append(message)
-                if task.single or isinstance(message, NeedProvided):
-                    send(connection, unsent)
-                    unsent = []
-                if isinstance(message, NeedProvided):
-                    # the next task may have been sent before the word that the need is stored
-                    while not isinstance(reply := received(connection), Stored):
-                        waiting.append(reply)
-            send(connection, [*unsent, Done()])
-
-
-def _die_with_parent() -> None:
-    """Linux: a worker does not outlive its coordinator, not even when it hangs and the other is killed."""
-    with suppress(Exception):
-        import ctypes
-        import signal
-
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    while True:
+        task: CaseTask | End = waiting.popleft() if waiting else line.received()
+        if isinstance(task, End):
+            worker.close()
+            return
+        unsent: list[Message] = []  # sending costs more than a message: the input goes with the first rows
+        for message in worker.work(task):
+            if unsent and isinstance(unsent[-1], Rows):
+                line.send(unsent)
+                unsent = []
+            if len(LOADED) > known:
+                known = len(LOADED)
+                unsent.append(Loaded(dict(LOADED)))
+            unsent.append(message)
+            if task.single or isinstance(message, NeedProvided):
+                line.send(unsent)
+                unsent = []
+            if isinstance(message, NeedProvided):
+                # the next task may have been sent before the word that the need is stored
+                while not isinstance(reply := line.received(), Stored):
+                    waiting.append(reply)
+        line.send([*unsent, Done()])

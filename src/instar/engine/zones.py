@@ -15,7 +15,7 @@ from instar.outputs.zones import Zones
 from instar.relations import Relation
 from instar.relations.relation import ZONE_SHARE
 from instar.store import Manifest, Store
-from instar.transforms import transformation
+from instar.transforms import named_transformation
 from instar.transforms.region import zones_around
 
 _PAIR = ("case", "follow_up")
@@ -67,7 +67,7 @@ def with_right_zones(
 
 @lru_cache(maxsize=4096)
 def _around(name: str) -> frozenset[str]:
-    return zones_around(transformation(name))
+    return zones_around(named_transformation(name))
 
 
 def _shares(

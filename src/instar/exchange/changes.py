@@ -12,10 +12,10 @@ from instar.case import blank_input
 from instar.engine.plan import SOURCE
 from instar.exchange.inputs import KnownInputs
 from instar.exchange.raw import CHUNK, RawRows, spelled_key
-from instar.image import MOST_PIXELS
 from instar.outputs import output_kind
+from instar.reading import too_many_pixels
 from instar.store import KEY, Schema, Store, rows_frame
-from instar.transforms import Change, NotApplicable, transformation
+from instar.transforms import Change, NotApplicable, named_transformation
 from instar.warp import Size
 
 _FINE = pl.col("status") == "ok"
@@ -143,14 +143,15 @@ def _change_without_input(kind: str, name: str, size: Size) -> Change | str | No
 @lru_cache(maxsize=4096)
 def _change_of(name: str, size: Size, takes: str) -> Change | str:
     """What a transformation does to any input of a size; or why that is not known without the input."""
-    wanted = transformation(name)
+    wanted = named_transformation(name)
+    if wanted.unloaded:
+        return f"{' and '.join(sorted(wanted.unloaded))}, which makes it, is not loaded because a file names it"
     if wanted.photometric or [step.family.name for step in wanted.steps] == ["recorded"]:
         return Change.none(size)
     if wanted.needs or wanted.random:
         return f"it needs {' and '.join(sorted(wanted.needs))}" if wanted.needs else "it is random"
-    width, height = size
-    if width * height > MOST_PIXELS:
-        return f"{width:,} × {height:,} pixels are too many to try it on"
+    if reason := too_many_pixels(*size):
+        return f"the input has {reason}"
     try:
         return wanted(blank_input(takes, size))[1]
     except NotApplicable as error:

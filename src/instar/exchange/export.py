@@ -18,9 +18,9 @@ from instar.datasets import Dataset
 from instar.engine.cases import case_row, read_case
 from instar.engine.follow_up import NoFollowUp, make_follow_up
 from instar.engine.manifest import Conflict
-from instar.engine.needs import Need, Provider, is_stored, provided, provider
+from instar.engine.needs import Need, Provider, is_stored, provided, provider, stored_provider
 from instar.engine.packing import packed_need
-from instar.engine.plan import SOURCE, Key, Plan, bound_rules, make_plan
+from instar.engine.plan import SOURCE, Key, Plan, bound_rules, make_plan, refuse_unloaded
 from instar.engine.progress import Outcome, Progress
 from instar.exchange.exported import (
     ExportedCase,
@@ -130,8 +130,11 @@ def _grown(
     for name in ("kind", "stochastic", "dataset", "seed", "options"):
         _refuse_other(folder, name, getattr(manifest, name), getattr(wanted, name))
     rules = bound_rules([*manifest.rules, *suite.rules], kind)
+    refuse_unloaded(folder, rules)
     needs = {need for rule in rules for one in rule.transformations for need in one.needs}
-    before = {need: who.name for need, who in manifest.providers.items()}
+    before = {
+        need: stored_provider(need, who.name) for need, who in manifest.providers.items() if need in needs - set(names)
+    }
     providers = {need: provider(need, name) for need, name in {**before, **names}.items() if need in needs}
     infos = {need: ProviderInfo(who.name, who.fingerprint) for need, who in providers.items()}
     for need, who in infos.items():

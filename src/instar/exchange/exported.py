@@ -20,6 +20,7 @@ import xxhash
 
 from instar.engine.plan import Key
 from instar.files import place_file
+from instar.reading import image_bytes
 from instar.scene import decode_classes
 from instar.store import DatasetInfo, ProviderInfo, Row
 from instar.store.manifest import Header
@@ -116,7 +117,7 @@ class ExportedInput:
         row = {name: getattr(self, name) for name in ("case", "follow_up", "draw", "repeat", "status", "message")}
         if self.change is None or self.width is None or self.height is None:
             return row
-        mask = _read_mask(folder / self.change["mask"]) if "mask" in self.change else None
+        mask = _read_mask(folder, self.change["mask"]) if "mask" in self.change else None
         warp = Warp(np.array(self.change["warp"]), source, (self.width, self.height))
         regions = tuple((x0, y0, x1, y1) for x0, y0, x1, y1 in self.change["regions"])
         added, removed = tuple(self.change["added"]), tuple(self.change["removed"])
@@ -195,10 +196,13 @@ def safe_name(name: str) -> str:
     return f"{slug}-{xxhash.xxh3_64_hexdigest(name.encode('utf-8', 'surrogatepass'))}".lstrip("-")
 
 
-def _read_mask(path: Path) -> npt.NDArray[np.bool_]:
+def _read_mask(folder: Path, name: str) -> npt.NDArray[np.bool_]:
     """The changed cells."""
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise ValueError(f"{folder} names {name}, which lies elsewhere; export again")
     try:
-        return decode_classes(path.read_bytes()) > 0
+        return decode_classes(image_bytes(path)) > 0
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: {error}; export again") from None
 

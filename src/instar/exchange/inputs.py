@@ -103,4 +103,6 @@ def _source_file(folder: Path, exported: ExportedCase) -> Row:
     if file is None or not file.endswith(".png"):
         return {}
     path = (folder / file).absolute()
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise ValueError(f"{folder} says that the image of {exported.case['case']!r} is {file}, which lies elsewhere")
     return {"path": path_text(str(path)), "hash": xxhash.xxh3_128_hexdigest(path.read_bytes())}

@@ -13,7 +13,7 @@ from instar.relations import BoundRelation, Rule, bound_relation, own_equivarian
 from instar.spelling import Call, nearest
 from instar.store import Manifest
 from instar.suites import Suite
-from instar.transforms import transformation
+from instar.transforms import named_transformation
 
 
 def import_rules(
@@ -59,7 +59,7 @@ def _own_rules(raw: RawRows, covered: set[str]) -> tuple[Rule, ...]:
             else:
                 counts_of = {**count, "repeats": max(count["repeats"], sources)}
             values = {**own.values, **{one: number for one, number in counts_of.items() if one in parameters}}
-            rules.append(Rule((transformation(name),), BoundRelation(own.relation, values), name))
+            rules.append(Rule((named_transformation(name),), BoundRelation(own.relation, values), name))
     return tuple(rules)
 
 

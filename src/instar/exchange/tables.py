@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import unicodedata
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -13,13 +14,25 @@ from typing import IO
 import xxhash
 
 from instar.engine.plan import SOURCE
-from instar.json_values import as_number, as_numbers, as_text, as_texts, as_whole, depth, one_of, short
+from instar.json_values import (
+    as_number,
+    as_numbers,
+    as_text,
+    as_texts,
+    as_whole,
+    depth,
+    one_of,
+    refuse_columns,
+    short,
+    whole_number,
+)
 from instar.outputs import Output, json_columns, output_kind, output_kinds
+from instar.outputs.limits import TooMuch, within_limits
 from instar.pool import plain_label
 from instar.spelling import nearest
 from instar.store import KEY, Row
 from instar.store.manifest import Header
-from instar.transforms import transformation
+from instar.transforms import named_transformation
 from instar.warp import Warp
 
 STATUSES = ("ok", "error", "timeout", "crashed", "not applicable")
@@ -88,6 +101,7 @@ def _objects(path: Path, texts: Iterator[str]) -> Iterator[tuple[int, Row]]:
             raise ValueError(f"{path}, line {number}: not a JSON object: {error}") from None
         if not isinstance(record, dict):
             raise ValueError(f"{path}, line {number}: a line is a JSON object, this is {short(record)}")
+        refuse_columns(f"{path}, line {number}", len(record))
         yield number, record
 
 
@@ -95,7 +109,8 @@ def _refused(constant: str) -> float:
     raise ValueError(f"{constant} is not JSON; what is absent is null")
 
 
-_JSON, _SPELLED = json.JSONDecoder(parse_constant=_refused), json.JSONEncoder(ensure_ascii=False)
+_JSON = json.JSONDecoder(parse_int=whole_number, parse_constant=_refused)
+_SPELLED = json.JSONEncoder(ensure_ascii=False)
 
 
 def _cells(path: Path, texts: Iterator[str], header: str) -> Iterator[tuple[int, Row]]:
@@ -103,7 +118,8 @@ def _cells(path: Path, texts: Iterator[str], header: str) -> Iterator[tuple[int,
     reader = csv.reader(texts, delimiter=max(",;\t", key=header.count), strict=True)
     try:
         names = next(row for row in reader if row)
-        twice = next((name for name in names if name and names.count(name) > 1), None)
+        refuse_columns(str(path), len(names))
+        twice = next((name for name, count in Counter(names).items() if name and count > 1), None)
         if twice is not None:
             raise ValueError(f"{path}: two columns are called {twice!r}")
         seen = False
@@ -263,7 +279,7 @@ class Reader:
     def _id(self, text: str) -> str:
         if text not in self.ids:
             try:
-                self.ids[text] = transformation(text).id
+                self.ids[text] = named_transformation(text).id
             except (KeyError, ValueError, TypeError) as error:
                 raise ValueError(
                     f"follow_up: {error} What was made elsewhere, and Instar has no name for, is spelled "
@@ -285,7 +301,11 @@ class Reader:
             if lacking:
                 raise ValueError(_lacking_text(lacking, prefix))
             frame = (values["width"], values["height"]) if not prefix and {"width", "height"} <= values.keys() else None
-            row["output"] = self._of_the_run(output_kind(self.kind).from_json(fields, frame))
+            output = output_kind(self.kind).from_json(fields, frame)
+            try:
+                row["output"] = self._of_the_run(within_limits(output))
+            except TooMuch as error:
+                return {**row, "status": "error", "message": str(error)}
         elif not lacking and any(fields[field] not in ("", None) for field in needed):
             raise ValueError(f"its {prefix}status is {status}, and it has an output too")
         return row

@@ -111,6 +111,13 @@ class Caption(OutputDefaults):
     def says(self) -> str:
         return self.text
 
+    def sizes(self) -> Mapping[str, int]:
+        return {
+            "characters in the caption": len(self.text),
+            **({} if self.attention is None else self.attention.sizes()),
+            **({} if self.detections is None else self.detections.sizes()),
+        }
+
     def to_json(self) -> dict[str, object]:
         return {
             "text": self.text if len(self.texts) == 1 else list(self.texts),

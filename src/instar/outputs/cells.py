@@ -9,8 +9,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from instar.image import MOST_PIXELS
 from instar.json_values import as_png
+from instar.reading import too_many_pixels
 from instar.scene import decode_classes
 from instar.warp import Size, Warp, warp_pixels
 
@@ -40,8 +40,8 @@ def cells_from_json(value: object, what: str, whole: str, frame: Size | None) ->
     # said before it is decoded: a few bytes can claim to be gigabytes
     if frame is not None and (width, height) != frame:
         raise ValueError(f"the {whole} are {(width, height)}, the input is {frame}")
-    if width * height > MOST_PIXELS:
-        raise ValueError(f"the {whole} are {width:,} × {height:,} pixels; at most {MOST_PIXELS:,} are read")
+    if reason := too_many_pixels(width, height):
+        raise ValueError(f"the {whole} are {reason}")
     try:
         return decode_classes(png)
     except cv2.error as error:

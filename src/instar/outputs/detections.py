@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -69,7 +70,7 @@ class Detections(OutputDefaults):
         if (self.boxes[:, 2:] < self.boxes[:, :2]).any():
             raise ValueError("a box has x1 < x0 or y1 < y0; boxes are x0, y0, x1, y1")
         if len(set(self.ids)) != len(self.ids):
-            twice = next(name for name in self.ids if self.ids.count(name) > 1)
+            twice = next(name for name, count in Counter(self.ids).items() if count > 1)
             raise ValueError(f"ids tell objects apart, and {twice!r} is that of several")
         if self.masks is not None and (self.masks.ndim != 3 or len(self.masks) != count):
             raise ValueError(f"masks are (N, H, W), one for each of the {count} boxes, got shape {self.masks.shape}")
@@ -140,6 +141,13 @@ class Detections(OutputDefaults):
                 shares.append(float(cells[y0:y1, x0:x1].mean()))
         return max(shares)
 
+    def sizes(self) -> Mapping[str, int]:
+        return {
+            "objects": len(self),
+            "pixels in all masks": 0 if self.masks is None else self.masks.size,
+            "characters in a name": max(map(len, (*self.labels, *self.ids)), default=0),
+        }
+
     def to_json(self) -> dict[str, object]:
         masks = None if self.masks is None else [cells_to_json(mask.astype(np.uint8) * 255) for mask in self.masks]
         return {
@@ -194,6 +202,11 @@ class Detections(OutputDefaults):
                 raise ValueError(f"the masks are {width}×{height}, the image is {input.size[0]}×{input.size[1]}")
             return answer
         raise TypeError(f"expected Detections (see Detections.from_xyxy), got {type(answer).__name__}")
+
+    @classmethod
+    def stored_bytes(cls, header: Row) -> pl.Expr:
+        masks = pl.col("masks").bin.size().cast(pl.Int64).fill_null(0)
+        return pl.col("scores").list.len().cast(pl.Int64).fill_null(0) * 80 + masks
 
     @classmethod
     def subjects(cls, rows: pl.DataFrame, header: Row) -> pl.DataFrame:

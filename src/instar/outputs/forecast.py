@@ -68,8 +68,8 @@ class Forecast(OutputDefaults):
     def medoid(self) -> npt.NDArray[np.float64]:
         """The future (T, 2) that is nearest to all others."""
         paths = self.futures.reshape(len(self.futures), -1).astype(np.float64)
-        gap = np.linalg.norm(paths[:, None] - paths[None], axis=-1).sum(1)
-        return np.asarray(self.futures[int(gap.argmin())], np.float64)
+        gaps = [np.linalg.norm(path - paths, axis=-1).sum() for path in paths]
+        return np.asarray(self.futures[int(np.argmin(gaps))], np.float64)
 
     def warped(self, warp: Warp) -> Forecast:
         return Forecast(
@@ -81,6 +81,10 @@ class Forecast(OutputDefaults):
         steps = self.futures.astype(np.float64)
         lines = np.concatenate([steps[:, :-1], steps[:, 1:]], 2).reshape(-1, 4)
         return [*shapes, Shape("lines", lines), Shape("points", steps[:, -1])]
+
+    def sizes(self) -> Mapping[str, int]:
+        heat = {} if self.heat is None else self.heat.sizes()
+        return {"futures": len(self), "positions in all futures": self.futures.size // 2, **heat}
 
     def to_json(self) -> dict[str, object]:
         return {"futures": self.futures.tolist(), "map": None if self.heat is None else self.heat.to_json()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,6 +69,9 @@ class HeatMap:
         """Its columns: √p as float16, compressed, and where the grid lies."""
         packed = zlib.compress(np.sqrt(self.cells).astype("<f2").tobytes(), 1)
         return {"map": packed, "map_size": np.array(self.size, np.float32), "map_warp": self.warp.matrix.ravel()}
+
+    def sizes(self) -> Mapping[str, int]:
+        return {"cells in the probability map": self.cells.size}
 
     def to_json(self) -> dict[str, object]:
         return {"probability": self.cells.tolist(), "warp": self.warp.matrix.tolist()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -42,7 +43,7 @@ class Labels(OutputDefaults):
         if not np.isfinite(self.scores).all() or ((self.scores < 0) | (self.scores > 1)).any():
             raise ValueError("a score is not a number from 0 to 1; give probabilities, e.g. the softmax of logits")
         if len(set(self.classes)) < len(self.classes):
-            twice = next(name for name in self.classes if self.classes.count(name) > 1)
+            twice = next(name for name, count in Counter(self.classes).items() if count > 1)
             raise ValueError(f"classes are different names, and {twice!r} is there twice")
 
     @classmethod
@@ -88,6 +89,9 @@ class Labels(OutputDefaults):
         best = zip(self.classes[:3], self.scores[:3], strict=True)
         return ", ".join(f"{name} ({score:.2f})" for name, score in best) or "no class"
 
+    def sizes(self) -> Mapping[str, int]:
+        return {"classes": len(self), "characters in a name": max(map(len, self.classes), default=0)}
+
     def to_json(self) -> dict[str, object]:
         return {"classes": list(self.classes), "scores": self.scores.tolist()}
 
@@ -104,6 +108,10 @@ class Labels(OutputDefaults):
     @classmethod
     def from_row(cls, row: Row, header: Row) -> Labels:
         return cls.from_scores(list(row["classes"] or ()), np.asarray(row["scores"], np.float32))
+
+    @classmethod
+    def stored_bytes(cls, header: Row) -> pl.Expr:
+        return pl.col("scores").list.len().cast(pl.Int64).fill_null(0) * 36
 
     @classmethod
     def accept(cls, answer: object, input: Input) -> Labels:

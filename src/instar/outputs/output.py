@@ -77,6 +77,10 @@ class Output(Protocol):
         """Plain facts of it, to slice results by later."""
         ...
 
+    def sizes(self) -> Mapping[str, int]:
+        """How much it holds of what is limited: the names are those of `LIMITS` in `outputs/limits.py`."""
+        ...
+
     def to_json(self) -> dict[str, object]:
         """Its JSON form: `from_json` makes the same output of it."""
         ...
@@ -111,6 +115,11 @@ class Output(Protocol):
         ...
 
     @classmethod
+    def stored_bytes(cls, header: Row) -> pl.Expr:
+        """About how many bytes a stored output has, from columns that are quick to read."""
+        ...
+
+    @classmethod
     def subjects(cls, rows: pl.DataFrame, header: Row) -> pl.DataFrame | None:
         """What many stored outputs found, one row each: the number of the output's `row`, the box `x0`, `y0`, `x1`,
         `y1` in pixels, and the `score`. None for a kind that does not find subjects.
@@ -133,6 +142,7 @@ class OutputDefaults:
     has_marks: ClassVar[bool] = False
     tested_as: ClassVar[str | None] = None
     accepts: ClassVar[tuple[type, ...]] = ()
+    columns: ClassVar[Schema] = {}
     apart: ClassVar[tuple[str, ...]] = ()
 
     def confident(self, confidence: float) -> Self:
@@ -153,6 +163,9 @@ class OutputDefaults:
     def facts(self) -> Mapping[str, float]:
         return {}
 
+    def sizes(self) -> Mapping[str, int]:
+        return {}
+
     def header(self) -> Row:
         return {"kind": self.kind}
 
@@ -163,3 +176,20 @@ class OutputDefaults:
     @classmethod
     def subjects(cls, rows: pl.DataFrame, header: Row) -> pl.DataFrame | None:
         return None
+
+    @classmethod
+    def stored_bytes(cls, header: Row) -> pl.Expr:
+        return pl.sum_horizontal(_bytes(name, kind) for name, kind in cls.columns.items() if name not in cls.apart)
+
+
+def _bytes(name: str, kind: pl.DataType | type[pl.DataType]) -> pl.Expr:
+    column = pl.col(name)
+    if isinstance(kind, pl.List):
+        size = column.list.len() * (32 if kind.inner == pl.String else 8)
+    elif kind == pl.String:
+        size = column.str.len_bytes()
+    elif kind == pl.Binary:
+        size = column.bin.size()
+    else:
+        return pl.lit(8, pl.Int64)
+    return size.cast(pl.Int64).fill_null(0)

@@ -139,6 +139,9 @@ class Poses(OutputDefaults):
                 shapes.append(Shape("text", dots.min(0)[None], f"{score:.2f}"))
         return shapes
 
+    def sizes(self) -> Mapping[str, int]:
+        return {"subjects": len(self), "landmarks of all subjects": self.visibility.size}
+
     def to_json(self) -> dict[str, object]:
         return {
             "points": [
@@ -220,6 +223,11 @@ class Poses(OutputDefaults):
         """That of the skeleton, where it names one: hands are asked other things than bodies."""
         named: str | None = header.get("skeleton", {}).get("suite", cls.suite)
         return named
+
+    @classmethod
+    def stored_bytes(cls, header: Row) -> pl.Expr:
+        landmarks = len(header["skeleton"]["landmarks"])
+        return pl.col("scores").list.len().cast(pl.Int64).fill_null(0) * (12 * landmarks + 4)
 
     @classmethod
     def subjects(cls, rows: pl.DataFrame, header: Row) -> pl.DataFrame:

@@ -112,6 +112,9 @@ class Segmentation(OutputDefaults):
     def facts(self) -> Mapping[str, float]:
         return {name: self.share(name) for name in self.names}
 
+    def sizes(self) -> Mapping[str, int]:
+        return {"cells in the class map": self.cells.size, "characters in a name": max(map(len, self.names))}
+
     def to_json(self) -> dict[str, object]:
         return {"cells": cells_to_json(self.cells), "names": list(self.names)}
 

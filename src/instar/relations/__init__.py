@@ -7,13 +7,13 @@ from instar.relations.parts import PartSeverities
 from instar.relations.poses import LandmarkErrors, PosePairs, pose_pairs
 from instar.relations.registry import bound_relation, own_equivariance, relations
 from instar.relations.relation import NOTHING_FOUND, VERDICT_COLUMNS, BoundRelation, Evidence, Relation
-from instar.relations.rule import BoundRule, Rule, levels_of, rule
+from instar.relations.rule import BoundRule, Rule, levels_of, named_rule, rule
 
 # fmt: off
 __all__ = [
     "DRAWS", "NOTHING_FOUND", "VERDICT_COLUMNS", "BoundRelation", "BoundRule", "Evidence", "LandmarkErrors", "Mark",
     "MarkedPair", "PartSeverities", "PosePairs", "Relation", "Row", "Rule", "Segment", "aggregated",
-    "bound_relation", "levels_of", "matrices_of", "own_equivariance", "paired", "per_pair", "pose_pairs",
+    "bound_relation", "levels_of", "matrices_of", "named_rule", "own_equivariance", "paired", "per_pair", "pose_pairs",
     "relations", "rule", "segments",
 ]
 # fmt: on

@@ -24,6 +24,8 @@ MEASURES = {
     "source_score": pl.Float64, "follow_up_score": pl.Float64,
 }
 # fmt: on
+MOST_PAIRS = 9_000_000
+"""Of objects that count in two answers, each with each: a few hundred megabytes, and seconds."""
 SAME_PLACE = 0.5
 """The least overlap of what is taken for one object under two classes, or for one object found twice."""
 
@@ -41,6 +43,9 @@ def detections(evidence: Evidence) -> pl.DataFrame:
         source = sources[row["source"]]
         source_objects = Detections.from_row(source, evidence.header)
         follow_up_objects = Detections.from_row(row, evidence.header)
+        if reason := _too_many(source_objects, follow_up_objects, evidence.options):
+            rows.append({"row": number, **_BLANK, "target": "whole", "severity": None, "reason": reason})
+            continue
         scene = _Scene.of(source, row, source_objects, follow_up_objects, evidence.options)
         verdicts = scene.object_verdicts() + scene.whole_verdicts()
         rows += [{"row": number, **verdict} for verdict in verdicts or [_peace(source_objects, follow_up_objects)]]
@@ -52,6 +57,15 @@ def detections(evidence: Evidence) -> pl.DataFrame:
             reason=pl.when(empty).then(None).otherwise(pl.col("reason")),
         )
     return judged
+
+
+def _too_many(source: Detections, follow_up: Detections, options: Row) -> str:
+    """Why two answers cannot be compared; empty where they can."""
+    least = float(options["confidence"]) - float(options["margin"])
+    counts = [int((each.scores >= least).sum()) for each in (source, follow_up)]
+    if counts[0] * counts[1] <= MOST_PAIRS:
+        return ""
+    return f"{counts[0]:,} and {counts[1]:,} objects that count are too many to match"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +103,9 @@ class _Scene:
         expected = _cut(carried, frame)
         share = np.divide(_areas(_cut(seen, frame)), _areas(seen), out=np.zeros(len(seen)), where=_areas(seen) > 0)
         overlap = boxes_iou(expected, _cut(after.boxes.astype(np.float64), frame))
-        same = np.array([[a == b for b in after.labels] for a in before.labels], bool).reshape(overlap.shape)
+        numbered = {label: number for number, label in enumerate(dict.fromkeys(before.labels + after.labels))}
+        classes = [np.array([numbered[label] for label in each.labels], np.int64) for each in (before, after)]
+        same = classes[0][:, None] == classes[1]
         partner = _partners(overlap, same, before.scores >= confidence, after.scores >= confidence)
         return cls(numbers, before, after, confidence, float(options["share"]), share, overlap, same, partner)
 

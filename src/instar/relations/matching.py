@@ -22,6 +22,8 @@ NEAR = 0.2
 """Subjects whose landmarks are on average nearer than this, in diagonals of the larger one's box, may be one and the
 same: who is found twice is, and neighbours who stand shoulder to shoulder are not."""
 _FAR = 1e12
+BLOCK = 1 << 18
+"""Distances between landmarks that are measured at a time: a few megabytes, however many subjects a run has."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,11 +61,13 @@ class Crowd:
         widest = int(follow_up_counts.max(initial=0)) + 1
         unsure = self._unsure(self.source)[self.source_of] | self._unsure(self.follow_up)
         codes = (source_counts * widest + follow_up_counts) * 2 + unsure
-        groups = [
-            self._group(np.flatnonzero(codes == code), *divmod(int(code) // 2, widest), bool(code % 2))
-            for code in np.unique(codes)
-        ]
-        pairs = np.concatenate([np.empty((4, 0), np.int64), *groups], 1)
+        groups = [np.empty((4, 0), np.int64)]
+        for code in np.unique(codes):
+            members, (n, m) = np.flatnonzero(codes == code), divmod(int(code) // 2, widest)
+            rows = max(1, BLOCK // max(1, n * m * len(self.bones.landmarks)))
+            blocks = (members[at : at + rows] for at in range(0, len(members), rows))
+            groups += [self._group(block, n, m, bool(code % 2)) for block in blocks]
+        pairs = np.concatenate(groups, 1)
         sure = self._sure(self.source, pairs[1]) | self._sure(self.follow_up, pairs[2])
         rows, source, follow_up, twice = pairs[:, sure]
         return Matches(rows, source, follow_up, twice > 0)
@@ -135,6 +139,12 @@ def chosen(points: npt.NDArray[np.float32], take: Ints) -> npt.NDArray[np.float3
 
 def _mean_gaps(expected: Floats, actual: Floats) -> Floats:
     """Mean distance over shared landmarks of subjects (R, n, L, 2) and (R, m, L, 2); huge where none is shared."""
+    some = max(1, BLOCK // max(1, actual.size // 2))  # of the n: a crowd of thousands is more than a block by itself
+    parts = [_gaps_of(expected[:, at : at + some], actual) for at in range(0, expected.shape[1], some)]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, 1)
+
+
+def _gaps_of(expected: Floats, actual: Floats) -> Floats:
     gap = expected[:, :, None] - actual[:, None]
     distance = np.hypot(gap[..., 0], gap[..., 1])
     both = ~np.isnan(distance)

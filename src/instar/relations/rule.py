@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import chain as flatten
 
+from instar.registry import Lookup, known_object, loaded_object
 from instar.relations.registry import bound_relation, own_equivariance
 from instar.relations.relation import BoundRelation
 from instar.spelling import Call, Span, Value, bind, parse_chain, spell
@@ -61,9 +62,18 @@ def rule(text: str) -> Rule:
     >>> rule("mirror(axis=h) => poses").id
     'mirror(h) => poses'
     """
+    return _parsed(text, loaded_object)
+
+
+def named_rule(text: str) -> Rule:
+    """The same of a text that stands in a file: functions that the user did not name are not loaded, and stay names."""
+    return _parsed(text, known_object)
+
+
+def _parsed(text: str, lookup: Lookup) -> Rule:
     chains, after = parse_chain(text)
     relation = bound_relation(after) if after else None
-    expanded = [_levels(calls) for calls in chains]
+    expanded = [_levels(calls, lookup) for calls in chains]
     transformations = tuple(flatten.from_iterable(levels for levels, _ in expanded))
     left = ", ".join(spelled for _, spelled in expanded)
     left = f"[{left}]" if len(chains) > 1 else left
@@ -73,11 +83,11 @@ def rule(text: str) -> Rule:
     return Rule(transformations, relation, left)
 
 
-def _levels(calls: tuple[Call, ...]) -> tuple[tuple[Transformation, ...], str]:
+def _levels(calls: tuple[Call, ...], lookup: Lookup) -> tuple[tuple[Transformation, ...], str]:
     """A chain whose one range, if any, is written out: the transformations and their common spelling."""
     places = [(i, key) for i, call in enumerate(calls) for key, value in _arguments(call) if isinstance(value, Span)]
     if not places:
-        one = chain(calls)
+        one = chain(calls, lookup)
         return (one,), one.id
     if len(places) > 1:
         raise ValueError("a rule can have one range of levels, not several")
@@ -86,7 +96,8 @@ def _levels(calls: tuple[Call, ...]) -> tuple[tuple[Transformation, ...], str]:
     assert isinstance(span, Span)
     family = families().get(call.name)
     levels = [
-        chain((*calls[:at], _with(call, key, number), *calls[at + 1 :])) for number in range(span.first, span.last + 1)
+        chain((*calls[:at], _with(call, key, number), *calls[at + 1 :]), lookup)
+        for number in range(span.first, span.last + 1)
     ]
     if family is None:
         raise ValueError(f"{call.name}: ranges of levels work with registered transformations")

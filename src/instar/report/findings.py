@@ -28,7 +28,7 @@ from instar.report.sentences import (
     violating,
 )
 from instar.report.words import ONE_SIDED, count_of, listed, severity_text
-from instar.suites import KEPT, suite
+from instar.suites import KEPT, named_suite
 
 SHOWN_RULES = 5
 """Violated rules of which a sentence says what is wrong; the table of rates has all."""
@@ -123,7 +123,7 @@ def _purposes(run: Run) -> Mapping[str, str]:
     purposes: dict[str, str] = {}
     for name in run.manifest.suites:
         with suppress(KeyError, ValueError, FileNotFoundError):  # a file that is elsewhere, or a list of rules
-            purposes |= {rule: text.partition(KEPT)[0] for rule, text in suite(name).purposes.items()}
+            purposes |= {rule: text.partition(KEPT)[0] for rule, text in named_suite(name).purposes.items()}
     return {rule: purposes.get(rule) or purposes.get(rule.partition(" => ")[0], "") for rule in run.manifest.rules}
 
 

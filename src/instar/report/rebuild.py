@@ -17,7 +17,7 @@ from instar.engine import DEFAULT, SOURCE, Need, Provider, make_follow_up, provi
 from instar.files import path_of
 from instar.image import Crop, Image, Unreadable
 from instar.outputs import Output, output_kind
-from instar.relations import Relation, Row, own_equivariance, rule
+from instar.relations import Relation, Row, named_rule, own_equivariance
 from instar.report.picture import Annotated, pair_picture, write_png
 from instar.report.words import measured, scores_text
 from instar.scene import Track
@@ -62,7 +62,9 @@ def draw_pairs(
             yield None, f"{label}: {error}"
             continue
         picture = pair_picture(pair.source, pair.follow_up, title=pair.title, lines=[pair.facts, *pair.answers])
-        name = re.sub(r"[^\w.()=-]+", "_", f"{number:02d}_{Path(verdict['case']).stem}_{rule(verdict['rule']).left}")
+        name = re.sub(
+            r"[^\w.()=-]+", "_", f"{number:02d}_{Path(verdict['case']).stem}_{named_rule(verdict['rule']).left}"
+        )
         path = folder / f"{name[:120]}.png"
         write_png(path, picture)
         yield path, label
@@ -93,7 +95,7 @@ def load_pair(run: Run, verdict: Row, *, judging: str = DEFAULT, dataset: str | 
     store, manifest = run.store, run.manifest
     case = _one(store.cases(where=pl.col("case") == verdict["case"]), f"case {verdict['case']}")
     source = _input(case, manifest, Path(dataset) if dataset else None)
-    judged = rule(verdict["rule"])
+    judged = named_rule(verdict["rule"])
     assert judged.relation is not None
     relation, target = judged.relation.relation, verdict["target"]
     (changed,) = judged.transformations
@@ -231,6 +233,7 @@ def _input(case: Row, manifest: Manifest, dataset: Path | None) -> Input:
     read, digest = read_input(
         Case(case["case"], path=str(file or places[0]), frame=case["frame"], crop=crop, track=track)
     )
-    if digest != case["hash"] and case["hash"] is not None:
+    unknown_file = case["hash"] is None and case["path"] is not None  # whoever made the run may name any file
+    if unknown_file or (digest != case["hash"] and case["hash"] is not None):
         raise Unreadable(f"{file}: not the input that was tested (its content changed)")
     return read

@@ -28,7 +28,7 @@ from instar.analysis.parts import SCHEMA as STRAYING
 from instar.analysis.parts import straying_parts
 from instar.analysis.rates import Judged
 from instar.engine import DEFAULT
-from instar.relations import rule
+from instar.relations import named_rule
 from instar.report.words import threshold_text
 from instar.store import Row
 
@@ -244,6 +244,6 @@ def _selections(
 ) -> dict[int, tuple[pl.DataFrame, bool]]:
     """The cheapest rules that find all failing cases; of a large run only where the page starts: it takes seconds."""
     places = range(len(grid)) if severities.severity.size <= SEARCHED else [start]
-    needed = {one: [t.id for t in rule(one).transformations] for one in severities.rules}
+    needed = {one: [t.id for t in named_rule(one).transformations] for one in severities.rules}
     cost = costs(run.store)
     return {t: selected(severities, dict.fromkeys(severities.rules, grid[t]), needed, cost) for t in places}

@@ -1,12 +1,18 @@
-"""Tables in words: of a run, for a terminal, a page or as Markdown."""
+"""Tables in words: of a run, for a terminal, a page, as Markdown or as CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table as TerminalTable
+
+from instar.files import place_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +31,7 @@ class Table:
 
 def show_tables(console: Console, tables: Sequence[Table], *, markdown: bool = False) -> None:
     """Print the tables that have rows, each under its caption."""
-    wide = Console(file=console.file, width=max(console.width, 130))  # a table is read whole or not at all
+    wide = type(console)(file=console.file, width=max(console.width, 130))  # a table is read whole or not at all
     for table in tables:
         if not table.rows:
             continue
@@ -47,3 +53,24 @@ def markdown_lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[
     """The lines of a table in Markdown."""
     lines = ["| " + " | ".join(heads) + " |", "|" + "|".join(["---"] + ["---:"] * (len(heads) - 1)) + "|"]
     return lines + ["| " + " | ".join(row) + " |" for row in rows]
+
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a text begins with that a spreadsheet takes for a formula."""
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+
+
+def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> Path:
+    """Write a table for people and their spreadsheets: nothing in it is a formula, whatever a case is called."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow([_cell(name) for name in columns])
+    writer.writerows([_cell(row.get(name, "")) for name in columns] for row in rows)
+    return place_file(path, text.getvalue().encode("utf-8-sig", "backslashreplace"))
+
+
+def _cell(value: object) -> object:
+    """Numbers stay numbers, also in words; any other text that begins like a formula begins with an apostrophe."""
+    if not isinstance(value, str) or not value.startswith(FORMULA):
+        return value
+    return value if _NUMBER.fullmatch(value) else f"'{value}"

@@ -1,8 +1,9 @@
-"""Numbers in words: the one place where a number becomes text that people read."""
+"""Numbers in words: the one place where a number becomes text that people read, and names are made fit to be shown."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 SPACE = "\u00a0"
@@ -176,3 +177,21 @@ def distinct_names(systems: Sequence[str], folders: Sequence[str]) -> list[str]:
         for system, folder in zip(systems, folders, strict=True)
     ]
     return [name if names.count(name) == 1 else f"{number}: {name}" for number, name in enumerate(names, start=1)]
+
+
+UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Signs that move a cursor, begin a command to the terminal, turn the writing round or are half of a pair."""
+
+
+def visible(text: str) -> str:
+    """A text from elsewhere as a terminal may show it.
+
+    >>> visible("a\\x1b[2Jb\\u202egnp.exe")
+    'a�[2Jb�gnp.exe'
+    """
+    return UNSEEN.sub("\ufffd", text)
+
+
+def one_line(text: str) -> str:
+    """A name in one line, whatever it holds."""
+    return visible(re.sub(r"[\r\n\t]+", " ", text))

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 import xxhash
 
 from instar.files import path_of, path_text, storable
+from instar.json_values import whole_number
 from instar.outputs import Row
 
 FORMAT = 3
@@ -29,7 +30,7 @@ def sealed(values: Row, indent: int | None = None) -> bytes:
 
 def unsealed(content: bytes) -> object:
     """The values in a sealed file. Raises ValueError where it is no JSON, or says something else than was written."""
-    values = json.loads(content.decode("utf-8"))
+    values = json.loads(content.decode("utf-8"), parse_int=whole_number)
     checksum = values.pop("checksum", None) if isinstance(values, dict) else None
     text = storable(json.dumps(values, ensure_ascii=False))
     if checksum not in (None, _checksum(text)):

@@ -12,6 +12,7 @@ import fcntl
 import io
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -41,6 +42,7 @@ from instar.transforms import Change
 TABLES = ("apart", "cases", "needs", "predictions")
 NAMES = ("lock", "manifest.json", "blobs", "verdicts", *TABLES)
 """Everything that a run folder holds."""
+GROUP_BYTES = 8 << 20
 
 
 class NoRun(FileNotFoundError):
@@ -171,9 +173,10 @@ class Store:
         """A part of a frame; a lazy one is streamed, so that merging needs no more memory than a part."""
         self._refuse_gone()
         write = frame.sink_parquet if isinstance(frame, pl.LazyFrame) else frame.write_parquet
+        rows = _group_rows(frame)
         place_file(
             self.folder / table / f"{first:010d}-{last:010d}.parquet",
-            lambda temporary: write(temporary, compression="zstd", compression_level=1),
+            lambda temporary: write(temporary, compression="zstd", compression_level=1, row_group_size=rows),
             name=lambda temporary: part_name(first, last, temporary),
         )
 
@@ -198,6 +201,9 @@ class Store:
                 part.path.unlink(missing_ok=True)
 
     def blob_path(self, content_hash: str) -> Path:
+        """A hash from a table is no path: `../..` leads nowhere."""
+        if not re.fullmatch("[0-9a-f]+", content_hash):
+            raise ValueError(f"{self.folder} holds no blob {content_hash!r}: that is no hash of its content")
         return self.folder / "blobs" / content_hash[:2] / content_hash
 
     def put_blob(self, content_hash: str, data: bytes) -> None:
@@ -280,6 +286,12 @@ class Store:
     def apart(kind: str) -> tuple[str, ...]:
         """The columns of a kind's predictions whose content is stored once, by its hash."""
         return (*Change.apart, *output_kind(kind).apart)
+
+    def apart_bytes(self) -> int:
+        """How large a content that is kept apart is on average; they are compressed, and so as large in memory."""
+        parts = [part.path for part in self._live("apart")]
+        count: int = sum(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item() for path in parts)
+        return sum(path.stat().st_size for path in parts) // max(1, count)
 
     def append_apart(self, contents: Mapping[str, bytes]) -> None:
         self.append("apart", pl.DataFrame({"hash": list(contents), "content": list(contents.values())}, schema=APART))
@@ -420,6 +432,13 @@ class Store:
 
     def verdicts(self, judging: str) -> pl.DataFrame:
         return pl.concat([*self.verdict_parts(judging)] or [pl.DataFrame(schema=VERDICT)], how="diagonal")
+
+
+def _group_rows(frame: pl.DataFrame | pl.LazyFrame) -> int:
+    """How many rows a reader decodes at a time: some megabytes, as the first rows tell, so that a few cases of a large
+    part cost no more than themselves."""
+    first = frame.head(100).collect() if isinstance(frame, pl.LazyFrame) else frame
+    return max(64, min(8192, GROUP_BYTES * len(first) // max(1, int(first.estimated_size()))))
 
 
 def _small_runs(parts: list[Part], at_most: int) -> list[list[Part]]:

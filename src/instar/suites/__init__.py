@@ -7,13 +7,13 @@ from pathlib import Path
 
 from instar.outputs import Row, output_kind, output_kinds
 from instar.registry import find, loaded_object, names
-from instar.relations import rule
+from instar.relations import Rule, named_rule, rule
 from instar.spelling import unknown
 from instar.suites.file import read_suite
 from instar.suites.suite import KEPT, Suite, joined, listed_suite
 from instar.transforms import families
 
-__all__ = ["KEPT", "Suite", "default_suite", "listed_suite", "suite", "suites"]
+__all__ = ["KEPT", "Suite", "default_suite", "listed_suite", "named_suite", "suite", "suites"]
 
 
 @cache
@@ -44,7 +44,7 @@ def default_suite(kind: str, header: Row | None = None) -> Suite:
             kind,
             [other for other, output in output_kinds().items() if output.suite],
         )
-    return suite(name)
+    return _named(name)
 
 
 def suite(name: str) -> Suite:
@@ -77,7 +77,18 @@ def suite(name: str) -> Suite:
             [*there, *families()],
             see=f"Suites: {', '.join(there)}; or a file such as mine.toml, or a rule such as gamma(0.5).",
         )
-    one = rule(text)
+    return _of_rule(rule(text))
+
+
+def named_suite(text: str) -> Suite:
+    """A suite as a run names it: registered ones and rules, joined by `+`. It loads no code and reads no file."""
+    pieces = _pieces(text)
+    if len(pieces) > 1:
+        return joined([named_suite(piece) for piece in pieces], name=" + ".join(pieces))
+    return _named(text) if text in names("suites") else _of_rule(named_rule(text))
+
+
+def _of_rule(one: Rule) -> Suite:
     kind = one.relation.relation.output if one.relation else "any"
     return Suite(one.id, (one,), output=None if kind == "any" else kind)
 

@@ -16,37 +16,63 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from instar.json_values import short
 from instar.outputs import output_kinds
+from instar.reading import Unreadable, file_text
 from instar.relations import Rule, relations, rule
 from instar.spelling import Parameter, nearest
 from instar.suites.suite import Suite, joined
 
 _KEYS = ("name", "help", "output", "include", "rules", "thresholds", "judging")
-_reading: ContextVar[tuple[Path, ...]] = ContextVar("reading", default=())
+MOST_BYTES, DEEPEST = 1 << 20, 16
+"""How large a suite's file may be, and through how many others it may be included."""
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The files that are being read, each included by the one before it, and the suites of those that were.
+
+    Each is read once, however often it is included: files that include each other twice would double with every step.
+    """
+
+    way: list[Path] = field(default_factory=list)
+    suites: dict[Path, Suite] = field(default_factory=dict)
+
+
+_reading: ContextVar[_Reading | None] = ContextVar("reading", default=None)
 
 
 def read_suite(path: Path, find: Callable[[str], Suite]) -> Suite:
     """The suite a file describes; `find` looks up those it includes. Paths in it are relative to it."""
-    where = path.resolve()
-    if where in _reading.get():
-        way = " and ".join(open_file.name for open_file in _reading.get())
+    where, reading = path.resolve(), _reading.get() or _Reading()
+    if where in reading.suites:
+        return reading.suites[where]
+    if where in reading.way:
+        way = " and ".join(open_file.name for open_file in reading.way)
         raise ValueError(f"suite {path}: it includes itself, through {way}")
-    before = _reading.set((*_reading.get(), where))
+    if len(reading.way) >= DEEPEST:
+        raise ValueError(f"suite {path}: it is included through {DEEPEST} other files; no more are followed")
+    before = _reading.set(reading)
+    reading.way.append(where)
     try:
-        return _suite(path, _loaded(path), find)
+        reading.suites[where] = _suite(path, _loaded(path), find)
     finally:
+        reading.way.pop()
         _reading.reset(before)
+    return reading.suites[where]
 
 
 def _loaded(path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(path.read_text("utf-8-sig"))
-    except OSError as error:
-        raise FileNotFoundError(f"suite {path}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        if path.is_file() and path.stat().st_size > MOST_BYTES:
+            raise ValueError(f"suite {path}: it is larger than {MOST_BYTES >> 20} MB; a suite is a list of rules")
+        return tomllib.loads(file_text(path))
+    except Unreadable as error:
+        raise FileNotFoundError(f"suite {error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"suite {path}: not valid TOML: {error}") from None
 
 
@@ -120,8 +146,11 @@ def _thresholds(path: Path, data: Mapping[str, object], ids: list[str]) -> dict[
 
 def _threshold(where: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-        raise ValueError(f"{where}: a threshold is a number from 0 (or inf), got {value!r}")
-    return float(value)
+        raise ValueError(f"{where}: a threshold is a number from 0 (or inf), got {short(value)}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{where}: a threshold is a number from 0 (or inf), got {short(value)}") from None
 
 
 def _output(path: Path, data: Mapping[str, object], whole: Suite, own: Iterable[Rule]) -> str | None:

@@ -9,9 +9,11 @@ from instar.spelling import bind, parse_call, spell
 from instar.systems import chain, efficientdet, http, huggingface, landmarks, litert, mediapipe, onnx, process
 from instar.systems.function import declare, from_function
 from instar.systems.models import ModelError, default_objects, default_zones, model_path, models, pull, use, verify
-from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file
+from instar.systems.sources import imports_noted
+from instar.systems.system import AnotherVersion, MissingExtra, System, SystemFamily, fingerprint_of, hash_file
 
 __all__ = [
+    "AnotherVersion",
     "MissingExtra",
     "ModelError",
     "System",
@@ -22,6 +24,7 @@ __all__ = [
     "fingerprint_of",
     "from_function",
     "hash_file",
+    "imports_noted",
     "model_path",
     "models",
     "pull",
@@ -66,7 +69,8 @@ def system(spelling: str | System | Callable[..., object]) -> System:
     name = system_name(spelling)
     call = parse_call(name, what="system")
     if ":" in call.name:
-        loaded = loaded_object(call.name)
+        with imports_noted():
+            loaded = loaded_object(call.name)
         if isinstance(loaded, System):
             return loaded
         if not callable(loaded):

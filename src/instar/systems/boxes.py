@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from instar.image import Image
 from instar.outputs.detections import Detections
+from instar.reading import file_text
 from instar.spelling import Parameter
 from instar.warp import Size, Warp, boxes_iou, warp_pixels
 
@@ -48,7 +49,7 @@ def names_in(path: str, owner: str) -> tuple[str, ...]:
     if not file.is_file():
         raise FileNotFoundError(f"{owner}: there is no file of names {file}")
     try:
-        names = tuple(line.strip() for line in file.read_bytes().decode("utf-8-sig").strip().splitlines())
+        names = tuple(line.strip() for line in file_text(file).strip().splitlines())
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{owner}: {file} is no text in UTF-8 ({error.reason}); it should hold a class per line"

@@ -17,9 +17,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, ClassVar
 
+from instar.systems.secrets import without_secrets
+
 _MOST_BYTES = 256 << 20
 """The longest line that is read: a program that never ends its line must not fill the memory."""
-_MOST_LOG = 1 << 20
 _GRACE = 2.0
 _LOOK = 0.5
 """Seconds between looks whether a silent program is still there: a process it left behind may hold its stdout open."""
@@ -37,37 +38,57 @@ class TimedOut(RuntimeError):
     status: ClassVar[str] = "timeout"
 
 
-_KEEPER = """
-import _thread, os, signal, sys, time
-parent, argv = int(sys.argv[1]), sys.argv[2:]
-try:
-    child = os.posix_spawnp(argv[0], argv, os.environ, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ])
-except OSError as error:
-    sys.exit(f"{argv[0]}: {error.strerror}")
-null = os.open(os.devnull, os.O_RDWR)
-os.dup2(null, 0)
-os.dup2(null, 1)
-def watch():
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os.kill(0, signal.SIGKILL)
-_thread.start_new_thread(watch, ())
-code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-os._exit(code if code >= 0 else 128 - code)
-"""
-"""What stands between us and the program, and leads its process group. A worker may be killed at any moment and
-cannot clean up after itself then: the keeper sees that its parent is gone and kills the group, also what a wrapper
-such as `uv run` or a shell script has started. (Linux' PR_SET_PDEATHSIG kills one process only, and does so already
-when the thread ends that started it.) A program that a signal killed is told as shells tell it: 128 + its number."""
+_GUARD = str(Path(__file__).with_name("guard.py"))
+
+
+def guarded(argv: Sequence[str]) -> list[str]:
+    """The command that starts a program under guard: nothing that it starts outlives it, nor it this process."""
+    return [sys.executable, "-I", "-S", _GUARD, str(os.getpid()), *argv]
+
+
+def end_guarded(process: subprocess.Popen[bytes]) -> None:
+    """End a guarded program, with all that it has started."""
+    process.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(2 * _GRACE)  # the guard kills at once; it gives up what cannot be killed after some patience
+    if sys.platform != "linux":  # where a group is all the hold there is
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
+
+
+def ending(code: int) -> str:
+    """How a guarded program ended: the name of the signal that killed it, or `exit status 3`."""
+    number = -code if code < 0 else code - 128
+    return signal.Signals(number).name if number in {one.value for one in signal.Signals} else f"exit status {code}"
+
+
+def last_words(log: BinaryIO) -> str:
+    """The last lines of what a program wrote to stderr: why it failed is said nowhere else."""
+    descriptor = log.fileno()
+    size = os.fstat(descriptor).st_size
+    lines = os.pread(descriptor, 2000, max(0, size - 2000)).decode("utf-8", "replace").splitlines()
+    words = without_secrets(" / ".join([line.strip() for line in lines if line.strip()][-3:]))[-400:]
+    return f": {words}" if words else ""
+
+
+def scratch() -> BinaryIO:
+    """A file without a name to append to: it can be cut while somebody writes."""
+    descriptor, path = tempfile.mkstemp(prefix="instar-")
+    os.close(descriptor)
+    file = Path(path).open("a+b", buffering=0)  # noqa: SIM115  (lives as long as the program)
+    Path(path).unlink()
+    return file
 
 
 class Child:
     """A started program. Its pipes are its own: what an earlier one says late is never heard."""
 
     def __init__(self, argv: Sequence[str]) -> None:
-        self._log = _scratch()
+        self._log = scratch()
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _KEEPER, str(os.getpid()), *argv],
+            guarded(argv),
             bufsize=0,
             env=_environment(),
             stdin=subprocess.PIPE,
@@ -87,14 +108,14 @@ class Child:
         self.close = weakref.finalize(self, _close, self._process, self._log, os.getpid())
 
     def kill(self) -> None:
-        _kill_group(self._process)
+        end_guarded(self._process)
         self.close()
 
     def exchange(self, request: bytes, seconds: float, what: str) -> bytes:
         """Write a line (nothing, to hear the greeting) and return the next line heard."""
         deadline = time.monotonic() + seconds
-        if os.fstat(self._log.fileno()).st_size > _MOST_LOG:
-            os.ftruncate(self._log.fileno(), 0)
+        if request:
+            self._refuse_unasked()
         left = memoryview(request)
         with selectors.DefaultSelector() as pipes:
             pipes.register(self._out, selectors.EVENT_READ)
@@ -111,10 +132,21 @@ class Child:
                     elif not self._read():
                         gone, events = True, []
                 if gone and not events:
-                    raise Crashed(f"the program {self._end()} instead of its {what}{self._last_words()}")
+                    raise Crashed(f"the program {self._end()} instead of its {what}{last_words(self._log)}")
                 if time.monotonic() > deadline:
-                    raise TimedOut(f"the program was killed after {seconds:g} s without its {what}{self._last_words()}")
+                    raise TimedOut(
+                        f"the program was killed after {seconds:g} s without its {what}{last_words(self._log)}"
+                    )
         return line
+
+    def _refuse_unasked(self) -> None:
+        """A line that is there before the question is no answer to it, whatever id it has."""
+        self._read()
+        if (line := self._line()) is not None:
+            raise ValueError(
+                f"the program wrote {quoted(line)} to stdout before it was asked; stdout is for answers alone, one to "
+                "each request, print logs to stderr"
+            )
 
     def _write(self, left: memoryview) -> memoryview:
         """What is left to write; nothing where nobody reads any more, whose reason stdout tells."""
@@ -155,27 +187,8 @@ class Child:
             code = self._process.wait(_GRACE)
         except subprocess.TimeoutExpired:
             return "closed its stdout"
-        number = -code if code < 0 else code - 128
-        if number in {one.value for one in signal.Signals}:
-            return f"was killed by {signal.Signals(number).name}"
-        return f"ended with exit status {code}"
-
-    def _last_words(self) -> str:
-        """The end of what it wrote to stderr: why it failed is said nowhere else."""
-        descriptor = self._log.fileno()
-        size = os.fstat(descriptor).st_size
-        lines = os.pread(descriptor, 2000, max(0, size - 2000)).decode("utf-8", "replace").splitlines()
-        words = " / ".join([line.strip() for line in lines if line.strip()][-3:])[-400:]
-        return f": {words}" if words else ""
-
-
-def _scratch() -> BinaryIO:
-    """A file without a name to append to: it can be cut while a program writes, and never makes it wait."""
-    descriptor, path = tempfile.mkstemp(prefix="instar-")
-    os.close(descriptor)
-    file = Path(path).open("a+b", buffering=0)  # noqa: SIM115  (lives as long as the program)
-    Path(path).unlink()
-    return file
+        how = ending(code)
+        return f"ended with {how}" if how.startswith("exit") else f"was killed by {how}"
 
 
 def _close(process: subprocess.Popen[bytes], log: BinaryIO, owner: int) -> None:
@@ -186,15 +199,9 @@ def _close(process: subprocess.Popen[bytes], log: BinaryIO, owner: int) -> None:
     process.stdin.close()
     with suppress(subprocess.TimeoutExpired):
         process.wait(_GRACE)
-    _kill_group(process)
-    process.wait()
+    end_guarded(process)
     process.stdout.close()
     log.close()
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _environment() -> dict[str, str]:

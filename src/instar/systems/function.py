@@ -11,7 +11,8 @@ import numpy as np
 from instar.case import Input
 from instar.image import Image
 from instar.outputs import output_kinds
-from instar.systems.system import Predict, System, fingerprint_of, hash_file
+from instar.systems.sources import code_hashes
+from instar.systems.system import Predict, System, fingerprint_of
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -70,7 +71,7 @@ def from_function(function: Callable[..., object], name: str) -> System:
         name,
         kind,
         predict,
-        fingerprint_of("function", name, declared.get("version", ""), _source(function)),
+        fingerprint_of("function", name, declared.get("version", ""), *code_hashes(function, name.partition(":")[0])),
         deterministic=deterministic,
         seedable=seeded or deterministic,
         batch=16 if batch else 1,
@@ -101,11 +102,3 @@ def _probed(predict: Predict, name: str) -> str:
     if kind is None:
         raise ValueError(f"{name} returned {type(answer).__name__}, which is no output of Instar; {ask}")
     return kind
-
-
-def _source(function: Callable[..., object]) -> str:
-    try:
-        path = inspect.getsourcefile(inspect.unwrap(function))
-    except TypeError:
-        path = None
-    return hash_file(path) if path else ""

@@ -19,7 +19,6 @@ import urllib.request
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from typing import Any, ClassVar
 
@@ -30,6 +29,7 @@ from instar.outputs import Output, json_columns, output_kind
 from instar.spelling import Parameter
 from instar.systems.http_connection import opener
 from instar.systems.http_template import FILE, PLACEHOLDER, Template, headers_and_secrets, read_template, strings
+from instar.systems.secrets import Secrets
 from instar.systems.system import System, SystemFamily
 from instar.warp import Size
 
@@ -109,25 +109,8 @@ def _request(template: Template, image: Image) -> tuple[bytes, str]:
 # --- the answer ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class _Secrets:
-    """Values of environment variables, by their names."""
-
-    values: Mapping[str, str]
-
-    def scrubbed(self, text: str) -> str:
-        """The text without them, also as JSON, Python and addresses write them."""
-        for variable, value in sorted(self.values.items(), key=lambda item: -len(item[1])):
-            for written in {
-                value,
-                json.dumps(value)[1:-1],
-                repr(value)[1:-1],
-                value.replace("/", "\\/"),
-                urllib.parse.quote(value),
-                urllib.parse.quote(value, safe=""),
-            }:
-                text = re.sub(re.escape(written), f"${{{variable}}}", text, flags=re.IGNORECASE)
-        return text
+class _Secrets(Secrets):
+    """The secrets in the headers; a service may repeat what it was sent."""
 
     def quoted(self, data: bytes) -> str:
         return repr(self.cut(" ".join(self.scrubbed(data.decode("utf-8", "replace")).split())))
@@ -139,9 +122,8 @@ class _Secrets:
 
     def check(self, text: str) -> None:
         """A service that repeats what it was sent must not put a secret into a run."""
-        for variable, value in self.values.items():
-            if len(value) >= 8 and value in text:
-                raise ValueError(f"the answer holds the value of {variable}")
+        if (variable := self.held_in(text)) is not None:
+            raise ValueError(f"the answer holds the value of {variable}")
 
     def without(self, value: object) -> object:
         """A JSON value with all its texts scrubbed."""

@@ -19,6 +19,7 @@ from typing import Any
 from instar.image import Image
 from instar.json_values import one_of
 from instar.outputs import json_columns, output_kind, output_kinds
+from instar.reading import Unreadable, file_text
 from instar.spelling import REQUIRED, Call, Parameter, bind, nearest
 from instar.systems.system import fingerprint_of
 
@@ -81,9 +82,9 @@ class Template:
 def read_template(path: str, name: str) -> Template:
     file = Path(path).expanduser()
     try:
-        data = tomllib.loads(file.read_text("utf-8-sig"))
-    except OSError as error:
-        raise FileNotFoundError(f"{name}: {file}: {error.strerror or error}; docs/http.md shows a template") from None
+        data = tomllib.loads(file_text(file))
+    except Unreadable as error:
+        raise FileNotFoundError(f"{name}: {error}; docs/http.md shows a template") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{name}: {file} is not valid TOML: {error}") from None
     tables: dict[str, dict[str, object]] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+import stat
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,7 +21,7 @@ from instar.json_values import as_bool, as_object, as_text, one_of, short
 from instar.outputs import Output, output_kind, output_kinds
 from instar.spelling import Parameter
 from instar.systems.child import Child, Crashed, TimedOut, quoted
-from instar.systems.system import System, SystemFamily, fingerprint_of, hash_file
+from instar.systems.system import AnotherVersion, System, SystemFamily, fingerprint_of, hash_file
 
 _ADAPTER = "1"
 """Part of every fingerprint here; changes when the adapter's answers do."""
@@ -111,9 +112,10 @@ def _greeting(line: bytes) -> _Greeting:
 
 
 class _Program:
-    """A program that is started again when it has died."""
+    """A program that is started again when it has died, as long as it is the same."""
 
     def __init__(self, argv: Sequence[str], timeout: float, start_timeout: float) -> None:
+        self.files = _Files(argv)
         self._argv, self._timeout, self._start_timeout = argv, timeout, start_timeout
         self._lock = threading.Lock()
         self._requests = 0
@@ -121,6 +123,9 @@ class _Program:
         self._last: tuple[Input, bytes] | None = None
         self._child: Child | None
         self._child, self.greeting = self._started()
+        if changed := self.files.changed():
+            self.close()
+            raise ValueError(f"{changed} changed while the program was started; start again")
 
     def predict(self, inputs: Sequence[Input], seeds: Sequence[int]) -> list[Output]:
         with self._lock:
@@ -180,10 +185,15 @@ class _Program:
             except (Crashed, TimedOut, ValueError, OSError) as error:
                 why = str(error)
                 continue
-            if greeting == self.greeting:
+            changed = self.files.changed()
+            if greeting == self.greeting and not changed:
                 return child
             child.kill()
-            why = f"it greeted with {greeting}, before with {self.greeting}"
+            raise AnotherVersion(
+                f"{changed} changed, and the program was started again with it"
+                if changed
+                else f"the program was started again and greeted with {greeting}, before with {self.greeting}"
+            )
         self._given_up = f"the program was there once, but failed to start again {_STARTS} times in a row: {why}"
         raise Crashed(self._given_up)
 
@@ -195,7 +205,9 @@ def _process(name: str, *, command: str, version: str, timeout: float, start_tim
     except (Crashed, TimedOut, ValueError) as error:
         raise type(error)(f"{name}: {error}") from None
     greeting = program.greeting
-    fingerprint = fingerprint_of("process", _ADAPTER, *argv, *_hashes_of_files(argv), version, greeting)
+    fingerprint = fingerprint_of(
+        "process", _ADAPTER, *argv, *filter(None, program.files.hashes.values()), version, greeting
+    )
     return System(
         name,
         greeting.kind,
@@ -228,15 +240,37 @@ def _words(name: str, command: str) -> list[str]:
     return argv
 
 
-def _hashes_of_files(argv: Sequence[str]) -> list[str]:
-    """Hashes of the files that the command names, also as `--weights=FILE`."""
-    hashes = []
-    for word in argv:
-        for path in (word, word.partition("=")[2]):
-            with suppress(OSError, ValueError):  # a program that may be run but not read; a word that is no path
-                if Path(path).is_file():
-                    hashes.append(hash_file(path))
-    return hashes
+class _Files:
+    """The files that a command names, also as `--weights=FILE`: hashed before the program reads them."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        words = [path for word in argv for path in (word, word.partition("=")[2])]
+        self._states = {path: state for path in words if (state := _state(path))}
+        self.hashes = {path: _hash(path) for path in self._states}
+
+    def changed(self) -> str:
+        """A file whose content changed since. Large ones are read again only where they were touched."""
+        for path, before in self._states.items():
+            now = _state(path)
+            if now != before:
+                if not now or _hash(path) != self.hashes[path]:
+                    return path
+                self._states[path] = now
+        return ""
+
+
+def _state(path: str) -> tuple[int, ...]:
+    with suppress(OSError, ValueError):  # a word that is no path
+        state = Path(path).stat()
+        if stat.S_ISREG(state.st_mode):
+            return (state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino)
+    return ()
+
+
+def _hash(path: str) -> str:
+    with suppress(OSError):  # a program that may be run but not read
+        return hash_file(path)
+    return ""
 
 
 # fmt: off

@@ -3,23 +3,47 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import xxhash
 
 from instar.case import Input
 from instar.outputs import Output, output_kind
+from instar.outputs.limits import within_limits
 from instar.spelling import Parameter
+from instar.systems.sources import LOADED
 
 Predict = Callable[[Sequence[Any], Sequence[int]], Sequence[object]]
 
 
 class MissingExtra(ImportError):
     """Something that must be installed or pulled first; the message says how."""
+
+
+class AnotherVersion(BaseException):
+    """A system is no longer the one that was loaded; the message says what changed.
+
+    It is about the run and not about an input: nothing that turns an input's `Exception` into a row may turn this into
+    one.
+    """
+
+
+def end_copy(owner: int) -> None:
+    """End this process if it is a copy that a system forked, and that came back from it instead of exiting.
+
+    It would go on with our work, and answer everything a second time.
+    """
+    if os.getpid() != owner:
+        try:
+            os.write(2, b"Instar ended a process that the system forked: it came back instead of exiting\n")
+        finally:  # also where nobody can hear it any more
+            os._exit(1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,14 +76,18 @@ class System:
         wrong = next((input.kind for input in inputs if input.kind != self.takes), None)
         if wrong:
             raise TypeError(f"{self.name} takes a {self.takes}, this is a {wrong}")
-        answers = list(self.predict(inputs, seeds))
+        owner = os.getpid()
+        try:
+            answers = list(self.predict(inputs, seeds))
+        finally:
+            end_copy(owner)
         if len(answers) != len(inputs):
             raise ValueError(f"{self.name} was given {len(inputs)} inputs and returned {len(answers)} answers")
         kind = output_kind(self.kind)
         checked: list[Output | Exception] = []
         for answer, input in zip(answers, inputs, strict=True):
             try:
-                checked.append(kind.accept(answer, input))
+                checked.append(within_limits(kind.accept(answer, input)))
             except (TypeError, ValueError) as error:
                 checked.append(error)
         return checked
@@ -83,8 +111,12 @@ def fingerprint_of(*parts: object) -> str:
 
 
 def hash_file(path: str) -> str:
+    """The hash of a file's content. A run knows by it which file changed, where a fingerprint did."""
+    if Path(path).exists() and not Path(path).is_file():
+        raise ValueError(f"{path}: not a regular file")  # a pipe would be waited for
     with open(path, "rb") as file:  # noqa: PTH123  (a path or a package resource's name)
-        return hashlib.file_digest(file, xxhash.xxh3_128).hexdigest()
+        LOADED[path] = digest = hashlib.file_digest(file, xxhash.xxh3_128).hexdigest()
+        return digest
 
 
 def one_by_one(answer: Callable[[Any], object]) -> Predict:

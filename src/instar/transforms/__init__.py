@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import partial
 
-from instar.registry import every, find, loaded_object
+from instar.registry import Lookup, NotLoaded, every, find, known_object, loaded_object
 from instar.spelling import REQUIRED, Call, parse_chain
 from instar.transforms import colour, insertion, noise, occlusion, quality, recorded, region, scene, spatial
 from instar.transforms.change import Change, mask_of
@@ -16,6 +17,7 @@ from instar.transforms.family import (
     NotApplicable,
     Transformation,
     TransformationFamily,
+    UnloadedFamily,
     bound_step,
     draw_seed,
     family_of_function,
@@ -30,6 +32,7 @@ __all__ = [
     "draw_seed",
     "families",
     "mask_of",
+    "named_transformation",
     "transformation",
 ]
 
@@ -45,9 +48,13 @@ def families() -> dict[str, TransformationFamily]:
     return every("transformations", TransformationFamily, _BUILT_IN)
 
 
-def _family(name: str) -> TransformationFamily:
+def _family(call: Call, lookup: Lookup) -> TransformationFamily:
+    name = call.name
     if ":" in name:
-        loaded = loaded_object(name)
+        try:
+            loaded = lookup(name)
+        except NotLoaded as error:
+            return UnloadedFamily.of(call, str(error))
         if isinstance(loaded, TransformationFamily):
             return loaded
         if not callable(loaded):
@@ -73,18 +80,18 @@ def _names_zone(call: Call, family: TransformationFamily) -> bool:
     return rest[0].kind == "choice" and not get_close_matches(call.args[-1], rest[0].choices, cutoff=0.75)
 
 
-def chain(calls: Iterable[Call]) -> Transformation:
-    """A Transformation from parsed calls."""
+def chain(calls: Iterable[Call], lookup: Lookup = known_object) -> Transformation:
+    """A Transformation from parsed calls; `lookup` is how functions of the user's own are had."""
     steps = []
     for call in calls:
-        family = _family(call.name)
+        family = _family(call, lookup)
         if _names_zone(call, family):
             # colour_wheel(90, hair) is short for filtered(colour_wheel(90), hair)
             inner = Call(call.name, call.args[:-1], call.kwargs)
             call, family = Call("filtered", ((inner,), call.args[-1])), _BUILT_IN["filtered"]
-        step = bound_step(call, family, chain)
+        step = bound_step(call, family, partial(chain, lookup=lookup))
         for inside in step.inner:
-            if not inside.photometric:
+            if not inside.photometric and not inside.unloaded:
                 raise ValueError(f"{family.name} takes photometric transformations, {inside.id!r} is not one")
         steps.append(step)
     return Transformation(tuple(steps))
@@ -92,7 +99,16 @@ def chain(calls: Iterable[Call]) -> Transformation:
 
 def transformation(text: str) -> Transformation:
     """Parse one transformation: `gamma(0.5)`, `gamma(0.5) | rotation(5)`, `filtered(greyscale, skin)`."""
+    return _parsed(text, loaded_object)
+
+
+def named_transformation(text: str) -> Transformation:
+    """The same of a text that stands in a file: what the user did not name is not loaded, and stays a name."""
+    return _parsed(text, known_object)
+
+
+def _parsed(text: str, lookup: Lookup) -> Transformation:
     chains, after = parse_chain(text, what="transformation")
     if after is not None or len(chains) != 1:
         raise ValueError(f"{text!r} is a rule, not a transformation")
-    return chain(chains[0])
+    return chain(chains[0], lookup)

@@ -12,6 +12,7 @@ import xxhash
 
 from instar.case import Input
 from instar.image import Image
+from instar.reading import too_many_pixels
 from instar.spelling import REQUIRED, Call, Kind, Parameter, Value, bind, spell
 from instar.transforms.change import Change
 from instar.warp import Resampling, Warp
@@ -63,6 +64,8 @@ class TransformationFamily:
             raise NotApplicable(f"{self.name} needs {' and '.join(missing)}, which this case does not have")
         if self.form == "spatial":
             warp: Warp = self.function(source.size, **values)
+            if reason := too_many_pixels(*warp.target):  # said before the memory for them is taken
+                raise NotApplicable(f"the follow-up would have {reason}")
             return _kept(source.warped(warp, self.resampling)), Change(warp)
         if self.form == "photometric":
             assert isinstance(source, Image)
@@ -73,6 +76,24 @@ class TransformationFamily:
             return Image(changed), Change.none(source.size)
         followed, change = cast("tuple[Input, Change]", self.function(source, needs, rng, **values))
         return _kept(followed), change
+
+
+class UnloadedFamily(TransformationFamily):
+    """A user's own transformation as a file names it, its code not loaded: it has a spelling, and makes nothing.
+
+    `help` says why. It may be random for all that is known: the stored predictions say how many draws there are.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, call: Call, why: str) -> UnloadedFamily:
+        positional = tuple(Parameter(f"{place}", "text") for place in range(len(call.args)))
+        named = tuple(Parameter(key, "text", None) for key, _ in call.kwargs)
+        return cls(call.name, "user", "general", cls.apply, positional + named, why, random=True)
+
+    def apply(self, source: Input, needs: Needs, rng: np.random.Generator, values: Values) -> tuple[Input, Change]:
+        raise NotApplicable(self.help)
 
 
 def _kept(followed: Input) -> Input:
@@ -144,6 +165,12 @@ class Transformation:
         return self.id
 
     @property
+    def unloaded(self) -> frozenset[str]:
+        """The functions that make it and were not loaded, by name: a file names them, the user did not."""
+        own = {step.family.name for step in self.steps if isinstance(step.family, UnloadedFamily)}
+        return frozenset(own.union(*(one.unloaded for step in self.steps for one in step.inner)))
+
+    @property
     def photometric(self) -> bool:
         """Whether it leaves every point where it was and needs nothing but the pixels."""
         return all(s.family.form == "photometric" for s in self.steps)
@@ -195,6 +222,9 @@ def family_of_function(function: Callable[..., object], name: str) -> Transforma
 
 def bound_step(call: Call, family: TransformationFamily, resolve: Callable[[tuple[Call, ...]], Transformation]) -> Step:
     """A call bound to its family, nested transformations resolved."""
+    if isinstance(family, UnloadedFamily):
+        written = (*call.args, *(value for _, value in call.kwargs))
+        return Step(family, dict(zip((p.name for p in family.parameters), written, strict=True)))
     values: dict[str, Any] = dict(bind(call, family.parameters, what="transformation"))
     for parameter in family.parameters:
         if parameter.kind == "transformation":

@@ -11,6 +11,8 @@ from instar.outputs.marks import Mark
 from instar.systems.check.examination import Examination, Skip, State
 from instar.warp import boxes_iou
 
+MOST_MARKS = 1000
+"""Of one answer, each compared with each."""
 TWICE = 0.8
 """Boxes of one class that overlap by more are one object, found twice."""
 NO_CLASS = ("background", "__background__", "bg", "n/a", "")
@@ -58,7 +60,7 @@ def doubled(examined: Examination) -> tuple[State, str]:
     examined.need_pixels()
     twice = every = 0
     for _, answer in examined.with_marks:
-        marks = examined.sure_marks(answer)
+        marks = examined.sure_marks(answer)[:MOST_MARKS]
         every += len(marks)
         boxes = np.array([_box(mark) for mark in marks]).reshape(-1, 4)
         same = np.array([[one.label == other.label for other in marks] for one in marks], bool).reshape(len(marks), -1)

@@ -8,12 +8,12 @@ import polars as pl
 
 from instar.analysis import Run
 from instar.engine import DEFAULT, SOURCE
-from instar.relations import rule
+from instar.relations import named_rule
 from instar.report.sentences import Finding
 from instar.report.words import count_of
 from instar.stats import wilson
 from instar.tasks.meta_ic.language import is_english
-from instar.tasks.meta_ic.relations import NOT_ENGLISH, RELATIONS
+from instar.tasks.meta_ic.relations import MEASURES, NOT_ENGLISH, RELATIONS
 
 CAPTION_KINDS = ("misclassification", "omission", "silent", "language", "number")
 _ALIKE = 3
@@ -24,7 +24,7 @@ _MOST_CLASSES = 5
 
 def caption_rules(run: Run) -> pl.DataFrame:
     """The rules of a run that are about captions: `rule`, `change` and `relation`."""
-    change = pl.col("rule").map_elements(lambda text: rule(text).left, pl.String).alias("change")
+    change = pl.col("rule").map_elements(lambda text: named_rule(text).left, pl.String).alias("change")
     return run.rules().filter(pl.col("relation").is_in(list(RELATIONS))).select("rule", change, "relation")
 
 
@@ -92,7 +92,8 @@ def caption_notes(run: Run, *, judging: str = DEFAULT) -> list[Finding]:
         notes.append(Finding(f"{foreign:,} of {len(captions):,} captions are not English; only English is read."))
     if len(sources) >= _ALIKE and sources.n_unique() == 1 and sources[0]:
         notes.append(Finding(f"All {len(sources):,} images have the same caption: {sources[0]!r}.", True))
-    verdicts = run.verdicts(judging).join(caption_rules(run), on="rule")
+    measured = pl.concat([run.verdicts(judging), pl.DataFrame(schema=MEASURES)], how="diagonal")  # `verbatim` has none
+    verdicts = measured.join(caption_rules(run), on="rule")
     of_objects = verdicts.filter(relation="objects")
     wide = of_objects.filter(pl.col("severity").is_null() & pl.col("vague").is_not_null()).height
     if wide:

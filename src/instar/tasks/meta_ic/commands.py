@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from instar.cli.options import Json, Judging, RunArgument, Threshold
+from instar.cli.options import Json, Judging, RunArgument, Threshold, Trust
 from instar.cli.printing import new_console, print_json
 
 if TYPE_CHECKING:
@@ -108,12 +108,13 @@ def labels(
         instar captions labels runs/captions --out problems.csv
     """
     from instar.api import open_run
+    from instar.report.tables import write_csv
     from instar.tasks.meta_ic.labels import label_problems
 
     human = None if dataset is None else _captions_of(dataset)
     problems = label_problems(open_run(run), human, vocabulary=vocabulary)
     if out is not None:
-        problems.write_csv(out, include_bom=True)
+        write_csv(out, problems.columns, problems.iter_rows(named=True))
     if as_json:
         print_json(problems.head(most).to_dicts())
     else:
@@ -151,6 +152,7 @@ def suspicious(
     threshold: Threshold = None,
     judging: Judging = "default",
     dataset: Annotated[Path | None, typer.Option(help="Where the images are now, if they were moved.")] = None,
+    trust: Trust = False,
     as_json: Json = False,
 ) -> None:
     """Write pairs of captions that look wrong, for people to look at, and corrected captions to train on.
@@ -171,7 +173,7 @@ def suspicious(
             print(f"{done:,} of {total:,} pairs", file=sys.stderr, flush=True)
 
     written = export_suspicious(
-        open_run(run), out, threshold=threshold, judging=judging, dataset=dataset, on_progress=progress
+        open_run(run, trust=trust), out, threshold=threshold, judging=judging, dataset=dataset, on_progress=progress
     )
     if as_json:
         print_json(asdict(written))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -16,10 +14,11 @@ from instar.analysis import Run
 from instar.engine import DEFAULT, stored_judging
 from instar.files import place_file
 from instar.pool import plain_label
-from instar.relations import MarkedPair, Row, Segment, rule
+from instar.relations import MarkedPair, Row, Segment, named_rule
 from instar.report.marks import marked_pairs
 from instar.report.picture import encoded
 from instar.report.rebuild import CannotDraw, load_pair
+from instar.report.tables import write_csv
 from instar.tasks.meta_ic.comparison import class_of, vocabulary_of
 from instar.tasks.meta_ic.language import counted, read_caption
 from instar.tasks.meta_ic.relations import RELATIONS
@@ -58,11 +57,7 @@ class _Export:
             self.annotations.append({"id": len(self.annotations), "image_id": number, "caption": caption})
 
     def write(self, folder: Path, description: str) -> None:
-        table = io.StringIO()
-        writer = csv.DictWriter(table, COLUMNS, restval="")
-        writer.writeheader()
-        writer.writerows(self.lines)
-        place_file(folder / "pairs.csv", table.getvalue().encode("utf-8-sig"))
+        write_csv(folder / "pairs.csv", COLUMNS, self.lines)
         content = {"info": {"description": description}, "images": self.images, "annotations": self.annotations}
         place_file(folder / "captions.json", json.dumps(content, ensure_ascii=False, indent=1).encode())
 
@@ -136,7 +131,7 @@ def _violated_pairs(run: Run, threshold: float | None, judging: str) -> list[Row
     violated = (
         run.verdicts(judging)
         .filter((pl.col("severity") > 0) & (pl.col("severity") >= limit))
-        .with_columns(change=pl.col("rule").map_elements(lambda one: rule(one).left, pl.String))
+        .with_columns(change=pl.col("rule").map_elements(lambda one: named_rule(one).left, pl.String))
     )
     worst = violated.sort("severity", descending=True, maintain_order=True)
     pairs = worst.unique(["case", "change", "target"], keep="first", maintain_order=True)

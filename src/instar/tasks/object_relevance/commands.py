@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from instar.cli.options import DatasetArgument, Json, Judging, RunArgument, SystemArgument, Threshold
+from instar.cli.options import DatasetArgument, Json, Judging, RunArgument, SystemArgument, Threshold, Trust
 from instar.cli.printing import new_console, print_json
+from instar.reading import file_text
 
 if TYPE_CHECKING:
     from instar.tasks.object_relevance.repair import Chosen
@@ -31,6 +32,7 @@ def explain(
     ] = None,
     dataset: Annotated[Path | None, typer.Option(help="Where the images are now, if they were moved.")] = None,
     judging: Judging = "default",
+    trust: Trust = False,
     as_json: Json = False,
 ) -> None:
     """Say which objects of an image are found because of themselves, which are not, and why.
@@ -48,7 +50,7 @@ def explain(
     from instar.tasks.object_relevance.explain import explain as explanations_of
     from instar.tasks.object_relevance.explain import explanation_picture
 
-    opened = open_run(run)
+    opened = open_run(run, trust=trust)
     explanations = explanations_of(opened, case, judging=judging)
     if as_json:
         print_json([asdict(one) for one in explanations])
@@ -155,6 +157,7 @@ def repair(
     judging: Judging = "default",
     export_only: ExportOnly = False,
     classes: Classes = None,
+    trust: Trust = False,
 ) -> None:
     """Train a detector anew with the follow-ups that exposed it, and compare before and after.
 
@@ -168,18 +171,17 @@ def repair(
         instar objects repair runs/train --train train.json --val val.json --out augmented --export-only --share 0.2
     """
     from instar.api import open_run
-    from instar.tasks.object_relevance.repair import NO_VALIDATION, augment, markdown
-    from instar.tasks.object_relevance.repair import repair as repaired
+    from instar.tasks.object_relevance import repair as repairing
 
-    opened = open_run(run)
+    opened = open_run(run, trust=trust)
     if export_only:
-        of_run = partial(augment, opened, train, out, validation=val, share=share, threshold=threshold)
+        of_run = partial(repairing.augment, opened, train, out, validation=val, share=share, threshold=threshold)
         chosen = of_run(judging=judging, rules=rules, classes=_names(classes))
-        return _print_mutants(chosen, f"{out}" if val else f"{NO_VALIDATION} Give --val to have one.\n{out}")
+        return _print_mutants(chosen, f"{out}" if val else f"{repairing.NO_VALIDATION} Give --val to have one.\n{out}")
     if val is None or test is None or classes is not None:
         raise typer.BadParameter("a repair needs --val and --test, and --classes needs --export-only")
     try:
-        result = repaired(
+        result = repairing.repair(
             opened,
             train=train,
             val=val,
@@ -198,11 +200,11 @@ def repair(
     except KeyboardInterrupt:
         print(f"what was trained is kept in {out}; the same command goes on from there", file=sys.stderr)
         raise
-    _print_mutants(result.chosen, f"{markdown(result.table)}\n{out / 'result.md'}")
+    _print_mutants(result.chosen, f"{repairing.markdown(result.table)}\n{out / 'result.md'}")
 
 
 def _names(classes: Path | None) -> list[str] | None:
-    return None if classes is None else classes.read_text("utf-8-sig").strip().splitlines()
+    return None if classes is None else file_text(classes).strip().splitlines()
 
 
 def _print_mutants(chosen: Chosen, end: str) -> None:

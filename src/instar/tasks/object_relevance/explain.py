@@ -11,10 +11,10 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.analysis import Run
-from instar.engine import DEFAULT, SOURCE, bound_rules, evidence, stored_judging
+from instar.engine import DEFAULT, SOURCE, bound_rules, evidence, refuse_unloaded, stored_judging
 from instar.image import Image
 from instar.outputs.detections import Detections
-from instar.relations import Evidence, rule
+from instar.relations import Evidence, named_rule
 from instar.relations.relation import NOTHING_FOUND
 from instar.report.picture import Annotated, contact_sheet, panel_picture
 from instar.report.rebuild import load_pair, load_source
@@ -106,7 +106,7 @@ def _why(rows: pl.DataFrame, judged: pl.DataFrame, broken: int, worst: Row) -> s
     if not worst:
         return f"{in_source}, for its own sake: {count_of(judged.height, 'rule')} found nothing against it"
     times = f"in {round(worst['severity'] * worst['tries'])} of {count_of(worst['tries'], 'follow-up')}"
-    left = rule(worst["rule"]).left
+    left = named_rule(worst["rule"]).left
     kind = "others" if _is_about_others(worst["rule"]) else worst["kind"]
     reasons = {
         "others": f"but lost {times} of {left}, which changes another object and nothing of it: it is found because of "
@@ -123,7 +123,7 @@ def _why(rows: pl.DataFrame, judged: pl.DataFrame, broken: int, worst: Row) -> s
 
 
 def _is_about_others(spelling: str) -> bool:
-    bound = rule(spelling).relation
+    bound = named_rule(spelling).relation
     return bound is not None and bound.values.get("effect") == "others"
 
 
@@ -178,7 +178,7 @@ class ObjectViews:
 def object_views(run: Run, case: str, target: str, name: str, *, judging: str = DEFAULT) -> ObjectViews:
     """What the rule `name` about presence sees of an object. Raises `LookupError`."""
     judged_by, why = _evidence(run, case, name, judging)
-    bound = rule(name)
+    bound = named_rule(name)
     assert bound.relation is not None
     views = []
     for (draw,), tries in judged_by.follow_ups.sort("draw", "repeat").group_by("draw", maintain_order=True):
@@ -295,10 +295,11 @@ def explanation_picture(run: Run, case: str, *, judging: str = DEFAULT, dataset:
         .sort("severity", descending=True, nulls_last=True, maintain_order=True)
     )
     shown = list(verdicts.unique("rule", keep="first", maintain_order=True).head(PICTURES).iter_rows(named=True))
+    refuse_unloaded(run.folder, [named_rule(verdict["rule"]) for verdict in shown])
     pairs = [load_pair(run, verdict, judging=judging, dataset=dataset) for verdict in shown]
     source = pairs[0].source if pairs else load_source(run, case, judging=judging, dataset=dataset)
     tiles = [(panel_picture(source, side="source"), "source")]
     for verdict, pair in zip(shown, pairs, strict=True):
         outcome = f": {verdict['label']} {verdict['kind']}" if verdict["kind"] else ""
-        tiles.append((panel_picture(pair.follow_up, side="follow-up"), f"{rule(verdict['rule']).left}{outcome}"))
+        tiles.append((panel_picture(pair.follow_up, side="follow-up"), f"{named_rule(verdict['rule']).left}{outcome}"))
     return contact_sheet(tiles, columns=3, tile=420)

@@ -10,7 +10,7 @@ import polars as pl
 from starlette.exceptions import HTTPException
 
 from instar.analysis import Run
-from instar.relations import rule as parsed
+from instar.relations import named_rule
 from instar.report.words import percent
 from instar.store import Row, Store
 from instar.tasks.object_relevance.analysis import RELATION
@@ -217,7 +217,7 @@ def _shown(here: _Case, verdicts: pl.DataFrame, chosen: Explained, query: Query)
 
 
 def _step(here: _Case, target: str, rule: RuleFacts, row: Row) -> _Step:
-    left, severity = parsed(rule.id).left, row["severity"]
+    left, severity = named_rule(rule.id).left, row["severity"]
     limit = here.index.thresholds(here.filters.threshold)[rule.id]
     state = "" if severity is None else "violated" if severity >= limit and severity > 0 else "kept"
     return _Step(

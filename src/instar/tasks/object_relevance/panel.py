@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from instar.analysis import Run
-from instar.relations import rule
+from instar.relations import named_rule
 from instar.report.chart import Chart, Spec, curve_layers, drawn, share_axis, tooltip
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
@@ -91,7 +91,7 @@ def _curves(table: pl.DataFrame, section: Section) -> list[Chart]:
     """One figure per family of changes: unreliable objects and those still found, against its varied parameter."""
     charts = []
     for family, rules in section.families.items():
-        steps = {text: rule(text).transformations[0].steps[0] for text in rules}
+        steps = {text: named_rule(text).transformations[0].steps[0] for text in rules}
         varied = [
             p.name
             for p in next(iter(steps.values())).family.parameters

@@ -13,7 +13,7 @@ from instar.analysis import Run
 from instar.analysis.rates import by_case
 from instar.engine import DEFAULT, SOURCE, chunks
 from instar.outputs.forecast import Forecast, Paths
-from instar.relations import Rule, matrices_of, rule
+from instar.relations import Rule, matrices_of, named_rule
 from instar.stats import permutation_test, wilson, z_test
 from instar.store import Row, Schema, Store
 from instar.tasks.traj_test.relations import without_rounding
@@ -42,7 +42,7 @@ def trajectory_tables(run: Run, *, p: float = 0.05, judging: str = DEFAULT) -> d
     verdicts = run.verdicts(judging)
     if run.manifest.truth_kind != Forecast.kind:
         return {"preserving": preserving_table(verdicts, None, p=p), "map": map_table(verdicts)}
-    compared = [rule(text) for text in _by_relation(verdicts, "wvc")["rule"].unique(maintain_order=True)]
+    compared = [named_rule(text) for text in _by_relation(verdicts, "wvc")["rule"].unique(maintain_order=True)]
     distances = displacement(run.store, [one.left for one in compared])
     tests = _tests_of_rules(distances, compared)
     return {
@@ -143,7 +143,7 @@ def _z_tests(runs: tuple[npt.NDArray[np.float64], int]) -> list[float | None]:
 
 def _by_relation(verdicts: pl.DataFrame, name: str) -> pl.DataFrame:
     """The verdicts of one relation, with the transformation of their rule and its parameters."""
-    rules = {text: rule(text) for text in verdicts["rule"].unique()}
+    rules = {text: named_rule(text) for text in verdicts["rule"].unique()}
     of_relation = [
         {
             "rule": text,

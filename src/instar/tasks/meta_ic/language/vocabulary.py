@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from instar.reading import file_text
 from instar.spelling import unknown
 from instar.tasks.meta_ic.language.nouns import plural
 from instar.tasks.meta_ic.language.splitting import split
@@ -118,7 +119,7 @@ def read_vocabulary(path: Path | str) -> Vocabulary:
     """
     path = Path(path)
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        content = tomllib.loads(file_text(path))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not a TOML file: {error}") from None
     try:

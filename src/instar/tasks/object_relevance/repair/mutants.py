@@ -16,10 +16,10 @@ import xxhash
 from instar.analysis import Run
 from instar.case import Case, read_input
 from instar.datasets import Dataset
-from instar.engine import DEFAULT, SOURCE, Need, bound_rules, make_follow_up, provided
+from instar.engine import DEFAULT, SOURCE, Need, bound_rules, make_follow_up, provided, refuse_unloaded
 from instar.image import Image
 from instar.outputs.detections import Detections
-from instar.relations import Rule, rule
+from instar.relations import Rule, named_rule
 from instar.store import Manifest, Row, Store
 from instar.tasks.object_relevance.analysis import presence_rules
 from instar.tasks.object_relevance.repair.export import Example
@@ -120,6 +120,7 @@ def mutants(run: Run, chosen: pl.DataFrame, training: Dataset) -> Iterator[Examp
     dataset must still be what it was: images by their content hash, labels by their numbers.
     """
     manifest = run.manifest
+    refuse_unloaded(run.folder, map(named_rule, chosen["rule"].unique()))
     cases = {case.id: case for case in training.cases()}
     of_chosen = run.store.cases(where=pl.col("case").is_in(chosen["case"].implode()))
     stored = {row["case"]: row for row in of_chosen.iter_rows(named=True)}
@@ -129,7 +130,7 @@ def mutants(run: Run, chosen: pl.DataFrame, training: Dataset) -> Iterator[Examp
             raise ValueError(f"{training.name} has no case {name!r}; give the dataset that {run.folder} is a run of")
         image = _unchanged(case, stored[str(name)])
         for text, draw in of_case.select("rule", "draw").iter_rows():
-            yield _mutant(run.store, manifest, case, image, rule(text), draw)
+            yield _mutant(run.store, manifest, case, image, named_rule(text), draw)
 
 
 def _mutant(store: Store, manifest: Manifest, case: Case, image: Image, judged: Rule, draw: int) -> Example:

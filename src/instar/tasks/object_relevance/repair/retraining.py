@@ -16,7 +16,7 @@ from instar.analysis import Run
 from instar.datasets import Dataset, dataset
 from instar.engine import DEFAULT, Progress
 from instar.files import place_file
-from instar.relations import rule
+from instar.relations import named_rule
 from instar.spelling import unknown
 from instar.suites import Suite
 from instar.tasks.object_relevance.repair.evaluate import measured
@@ -257,7 +257,7 @@ def _named(run: Run, rules: Sequence[str] | None) -> list[str]:
         return [one.id for one in known]
     ids = []
     for text in rules:
-        wanted = rule(text)
+        wanted = named_rule(text)
         named = [one.id for one in known if wanted.id in (one.id, one.left)]
         if not named:
             raise unknown("rule of this run", wanted.id, [one.id for one in known])

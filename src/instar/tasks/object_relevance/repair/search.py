@@ -11,7 +11,7 @@ import xxhash
 
 from instar.analysis import Run
 from instar.datasets import Dataset
-from instar.relations import rule
+from instar.relations import named_rule
 from instar.tasks.object_relevance.repair.evaluate import compared
 from instar.tasks.object_relevance.repair.export import classes_of, examples, export
 from instar.tasks.object_relevance.repair.measures import COMPARED, measure_text
@@ -28,9 +28,9 @@ def candidates(available: pl.DataFrame) -> dict[str, list[str]]:
     rules = available["rule"].unique().sort().to_list()
     families: dict[str, list[str]] = {}
     for text in rules:
-        steps = rule(text).transformations[0].steps
+        steps = named_rule(text).transformations[0].steps
         families.setdefault(" | ".join(step.family.name for step in steps), []).append(text)
-    tried = {rule(text).left: [text] for text in rules}
+    tried = {named_rule(text).left: [text] for text in rules}
     tried |= {f"{name}, every level": members for name, members in families.items() if len(members) > 1}
     if len(families) > 1:
         tried["all rules"] = rules
