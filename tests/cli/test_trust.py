@@ -80,7 +80,7 @@ def darker(pixels: np.ndarray, by: float) -> np.ndarray:
 
 
 def rewrite(part: Path, column: pl.Expr) -> None:
-    """Another column in a part of a table, under a name without a checksum, which whoever makes a folder may leave out."""
+    """Another column in a part of a table; its new name has no checksum, which whoever makes a folder may leave out."""
     pl.read_parquet(part).with_columns(column).write_parquet(part.with_name(f"{part.name.split('.')[0]}.parquet"))
     part.unlink()
 
