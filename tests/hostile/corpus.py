@@ -12,6 +12,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from tests.toys import scene
+
 TEXTS: Mapping[str, str] = {
     "lone surrogate": "a dog \ud83d runs",
     "byte that is no UTF-8": os.fsdecode(b"caf\xe9"),
@@ -100,7 +102,7 @@ def hostile_folder(folder: Path) -> Path:
     for name, content in PICTURES.items():
         (folder / name).write_bytes(content)
     for number, name_bytes in enumerate(NAMES):
-        pixels = np.full((24, 32, 3), 10 * number, np.uint8)
+        pixels = cv2.cvtColor(scene(number, (80, 60)).pixels, cv2.COLOR_RGB2BGR)
         (folder / os.fsdecode(name_bytes)).write_bytes(encoded(".png", pixels))
     os.mkfifo(folder / "pipe.png")
     (folder / "folder.png").mkdir()
