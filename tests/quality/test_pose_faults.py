@@ -17,7 +17,7 @@ import pytest
 import instar
 from instar.datasets import Dataset
 from instar.tasks.met_pose.landmarks import landmark_table
-from tests.perfect.scenes import ZONES, Scene, View, one_person, perfect, system_of, three_people
+from tests.perfect.scenes import ZONES, Scene, View, one_person, perfect, portrait, system_of, three_people
 from tests.quality import faults as f
 from tests.quality.words import accusations, assert_accused, assert_checked, assert_shown, assert_shown_and_reported
 
@@ -305,6 +305,29 @@ FAULTS = {
     ),
     "unsure in the dark": Fault(
         f.unsure_in_the_dark, DARK, "lost", spared=others(*DARK), words="found in the source alone .*dark images"
+    ),
+    "never exchanges left and right of a portrait": Fault(
+        f.never_exchanges,
+        ("mirror(h)",),
+        "exchanged",
+        spared=others("mirror(h)"),
+        scene=portrait,
+        words=r"mirror\(h\): left and right change places",
+    ),
+    "a portrait that is always in the same place": Fault(
+        f.always_in_the_same_place,
+        ("mirror(both)", LEFT_RIGHT, "resolution(0.2)"),
+        spared=PHOTOMETRIC,
+        scene=portrait,
+        words=r"mirror\(both\): by up to \d\.\d+",
+    ),
+    "a portrait is lost in the dark": Fault(
+        f.unsure_in_the_dark,
+        DARK,
+        "lost",
+        spared=others(*DARK),
+        scene=portrait,
+        words="found in the source alone .*dark images",
     ),
     "upside down in the light": Fault(
         f.upside_down_in_the_light,

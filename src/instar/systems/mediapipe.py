@@ -23,7 +23,7 @@ from instar.systems.litert import quiet
 from instar.systems.models import model_path
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file, one_by_one
 
-_ADAPTER = "1"
+_ADAPTER = "2"
 """Part of every fingerprint here; changes when an adapter's answers do."""
 
 MediaPipe = Any  # its objects have no types
@@ -159,7 +159,21 @@ def _points(landmarks: MediaPipe, image: Image, count: int) -> npt.NDArray[np.fl
 # --- Holistic --------------------------------------------------------------------------------------
 
 _POSE_NODE = "poselandmarkcpu__"
+_BY_ROI = f"{_POSE_NODE}poselandmarkbyroicpu__tensorstoposelandmarksandsegmentation__"
+_PRESENCE = f"{_BY_ROI}pose_presence_score"
 _POSE = ("lite", "full", "heavy")
+_SURE = 0.5
+"""Both floors of Holistic's own defaults: it does not answer with a person who scores less."""
+_FAINT = 0.3
+"""Both floors here: less than the confidence of a judging by its margin, so that who is scored lower is not lost."""
+_AGAIN = "again__"
+_DETECTOR = (
+    f"{_POSE_NODE}posedetectioncpu__TensorsToDetectionsCalculator",
+    f"{_POSE_NODE}posedetectioncpu__NonMaxSuppressionCalculator",
+    f"{_POSE_NODE}posedetectioncpu__DetectionLetterboxRemovalCalculator",
+    f"{_POSE_NODE}SplitDetectionVectorCalculator",
+)
+"""From the person detector's tensors to the one detection that is followed up."""
 
 
 def _holistic_graph(
@@ -176,9 +190,11 @@ def _holistic_graph(
     def edit(graph: MediaPipe) -> None:
         _point_to(graph, f"pose_landmark_{size}.tflite", pose)
         _forget(graph)
+        if detection < _SURE:
+            _look_again(graph)
 
     off = ("smooth_landmarks", "enable_segmentation", "smooth_segmentation", "use_prev_landmarks")
-    outputs = ("pose_landmarks", "left_hand_landmarks", "right_hand_landmarks", "face_landmarks", "pose_detection")
+    outputs = ("pose_landmarks", "left_hand_landmarks", "right_hand_landmarks", "face_landmarks")
     build = partial(
         _built,
         library,
@@ -186,11 +202,11 @@ def _holistic_graph(
         edit=edit,
         side={"model_complexity": complexity, "refine_face_landmarks": refine_face, **dict.fromkeys(off, False)},
         parameters={
-            f"{_POSE_NODE}posedetectioncpu__TensorsToDetectionsCalculator.min_score_thresh": detection,
-            f"{_POSE_NODE}poselandmarkbyroicpu__tensorstoposelandmarksandsegmentation"
-            "__ThresholdingCalculator.threshold": tracking,
+            f"{_DETECTOR[0]}.min_score_thresh": max(detection, _SURE),
+            **({f"{_AGAIN}{_DETECTOR[0]}.min_score_thresh": detection} if detection < _SURE else {}),
+            f"{_BY_ROI}ThresholdingCalculator.threshold": tracking,
         },
-        outputs=outputs,
+        outputs=(*outputs, "pose_detection", _PRESENCE),
     )
 
     weights = [
@@ -227,8 +243,7 @@ def _holistic(name: str, *, complexity: int, refine_face: bool, detection: float
         # Only the body's landmarks have a visibility; a hand or a face is there or is not.
         seen = np.isfinite(points[:, 0]).astype(np.float64)
         seen[:33] = [point.visibility for point in answer.pose_landmarks.landmark]
-        score = answer.pose_detection.score[0]
-        return Poses.from_array(points[None], skeleton=bones, visibility=seen[None], scores=[score])
+        return Poses.from_array(points[None], skeleton=bones, visibility=seen[None], scores=[_person_score(answer)])
 
     return _system(library, name, "poses", graph, read, config, weights)
 
@@ -244,10 +259,39 @@ def _holistic_hands(name: str, *, complexity: int, detection: float, tracking: f
             for hand in (answer.left_hand_landmarks, answer.right_hand_landmarks)
             if hand is not None
         ]
-        scores = [answer.pose_detection.score[0] for _ in hands]  # a hand has no score of its own
+        scores = [_person_score(answer) for _ in hands]  # a hand has no score of its own
         return Poses.from_array(np.array(hands), skeleton="hand-21", scores=scores)
 
     return _system(library, name, "poses", graph, read, config, weights)
+
+
+def _person_score(answer: MediaPipe) -> float:
+    """The lower of the scores that the two floors test: at least 0.5 where Holistic's own defaults answer."""
+    return min(answer.pose_detection.score[0], getattr(answer, _PRESENCE))
+
+
+def _look_again(graph: MediaPipe) -> None:
+    """Let the graph take a fainter person where the detector has none that Holistic's own defaults would take.
+
+    A lower floor alone would change the answers about everybody: the detector averages overlapping boxes, faint ones
+    too. So its last nodes, behind the network, are there twice, and the second ones count where the first have nobody.
+    """
+    first = [node for node in graph.node if node.name in _DETECTOR]
+    if len(first) != len(_DETECTOR):
+        raise RuntimeError(f"MediaPipe's graph has {len(first)} of the person detector's last {len(_DETECTOR)} nodes")
+    inner = {stream.rpartition(":")[2] for node in first for stream in node.output_stream}
+    second = [type(node).FromString(node.SerializeToString()) for node in first]
+    for node in second:
+        node.name = f"{_AGAIN}{node.name}"
+        for streams in (node.input_stream, node.output_stream):
+            for i, stream in enumerate(streams):
+                tag, colon, last = stream.rpartition(":")
+                streams[i] = f"{tag}{colon}{_AGAIN}{last}" if last in inner else stream
+    [detection] = first[-1].output_stream
+    first[-1].output_stream[0] = f"sure__{detection}"
+    choices = [f"sure__{detection}", f"{_AGAIN}{detection}"]  # the first that is there is taken
+    chosen = type(node)(calculator="MergeCalculator", input_stream=choices, output_stream=[detection])
+    graph.node.extend([*second, chosen])
 
 
 def _point_to(graph: MediaPipe, file: str, path: Path) -> None:
@@ -372,8 +416,8 @@ def _selfie(name: str, *, landscape: bool) -> System:
     return _system(library, name, "zones", _Graph(build), read, {"landscape": landscape}, weights)
 
 
-def _share(name: str, help: str) -> Parameter:
-    return Parameter(name, "float", 0.5, low=0, high=1, help=help)
+def _share(name: str, help: str, default: float = 0.5) -> Parameter:
+    return Parameter(name, "float", default, low=0, high=1, help=help)
 
 
 # fmt: off
@@ -381,13 +425,13 @@ FAMILIES = (
     SystemFamily("mediapipe-holistic", "poses", _holistic, (
         Parameter("complexity", "int", 1, low=0, high=2, help="of the body model; 0 and 2 must be pulled"),
         Parameter("refine_face", "bool", False, help="478 face landmarks with irises instead of 468"),
-        _share("detection", "least score of the person detector"),
-        _share("tracking", "least score of the body model, below which there is no subject"),
+        _share("detection", "least score of the person detector", _FAINT),
+        _share("tracking", "least score of the body model, below which there is no subject", _FAINT),
     ), help="MediaPipe Holistic: body 33, hands 2×21, face 468 or 478 of one subject.", extra="mediapipe"),
     SystemFamily("holistic-hands", "poses", _holistic_hands, (
         Parameter("complexity", "int", 1, low=0, high=2, help="of the body model; 0 and 2 must be pulled"),
-        _share("detection", "least score of the person detector"),
-        _share("tracking", "least score of the body model, below which there are no hands"),
+        _share("detection", "least score of the person detector", _FAINT),
+        _share("tracking", "least score of the body model, below which there are no hands", _FAINT),
     ), help="The hands of MediaPipe Holistic: 21 landmarks per hand of one person, each hand a subject.",
                  extra="mediapipe"),
     SystemFamily("mediapipe-hands", "poses", _hands, (
