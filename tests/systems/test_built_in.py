@@ -207,6 +207,24 @@ def test_holistic_is_the_first_answer_of_a_new_one() -> None:
     assert np.array_equal(points[np.isfinite(points[:, 0])], np.array(expected, np.float32))
 
 
+def test_a_faint_person_scores_less_than_whom_holistic_answers_with_by_itself() -> None:
+    """So that a margin of score has something to find, and a confidence of 0.5 finds whom Holistic finds."""
+    need("mediapipe-holistic")
+    with_faint, by_itself = system("mediapipe-holistic"), system("mediapipe-holistic(detection=0.5, tracking=0.5)")
+
+    def people(left: int) -> list[Any]:
+        """Both answers about the astronaut from a column on."""
+        image = Image(np.ascontiguousarray(astronaut().pixels[:, left:]))
+        return [each.answer([image], [0])[0] for each in (with_faint, by_itself)]
+
+    faint, nobody = people(256)
+    assert len(nobody.scores) == 0
+    assert [0.3 <= score < 0.5 for score in faint.scores] == [True]
+    alike, sure = people(0)
+    assert [score >= 0.5 for score in sure.scores] == [True]
+    assert same(alike, sure), "fainter candidates change nothing about whom Holistic finds by itself"
+
+
 def test_hands_of_holistic_are_the_persons_own() -> None:
     found = need("mediapipe-holistic")
     files = sorted(shared("data/lsp").rglob("*.jpg"))[:40]
