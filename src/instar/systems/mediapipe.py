@@ -156,17 +156,51 @@ def _points(landmarks: MediaPipe, image: Image, count: int) -> npt.NDArray[np.fl
     return np.asarray(points * np.array(image.size, np.float64))
 
 
+# --- faint answers ---------------------------------------------------------------------------------
+
+_SURE = 0.5
+"""Both floors of MediaPipe's own defaults: it does not answer with a person or a hand that scores less."""
+_FAINT = 0.3
+"""Both floors here: less than the confidence of a judging by its margin, so that who is scored lower is not lost."""
+_AGAIN = "again__"
+
+
+def _look_again(graph: MediaPipe, names: Sequence[str]) -> None:
+    """Let the graph take fainter detections where the detector has none that MediaPipe's own defaults would take.
+
+    A lower floor alone would change the answers about everybody: the detector averages overlapping boxes, faint ones
+    too. So its last nodes, behind the network, are there twice, and the second ones count where the first have nothing.
+    """
+    first = [node for node in graph.node if node.name in names]
+    if len(first) != len(names):
+        raise RuntimeError(f"MediaPipe's graph has {len(first)} of the {len(names)} nodes {', '.join(names)}")
+    inner = {stream.rpartition(":")[2] for node in first for stream in node.output_stream}
+    second = [type(node).FromString(node.SerializeToString()) for node in first]
+    for node in second:
+        node.name = f"{_AGAIN}{node.name}"
+        for streams in (node.input_stream, node.output_stream):
+            for i, stream in enumerate(streams):
+                tag, colon, last = stream.rpartition(":")
+                streams[i] = f"{tag}{colon}{_AGAIN}{last}" if last in inner else stream
+    tag, colon, detected = first[-1].output_stream[0].rpartition(":")
+    first[-1].output_stream[0] = f"{tag}{colon}sure__{detected}"
+    choices = [f"sure__{detected}", f"{_AGAIN}{detected}"]  # the first that is there is taken
+    chosen = type(node)(calculator="MergeCalculator", input_stream=choices, output_stream=[detected])
+    graph.node.extend([*second, chosen])
+
+
+def _detector_floors(node: str, detection: float) -> dict[str, float]:
+    """Of the detector whose tensors a node reads, and of the second look where there is one."""
+    again = {f"{_AGAIN}{node}.min_score_thresh": detection} if detection < _SURE else {}
+    return {f"{node}.min_score_thresh": max(detection, _SURE), **again}
+
+
 # --- Holistic --------------------------------------------------------------------------------------
 
 _POSE_NODE = "poselandmarkcpu__"
 _BY_ROI = f"{_POSE_NODE}poselandmarkbyroicpu__tensorstoposelandmarksandsegmentation__"
 _PRESENCE = f"{_BY_ROI}pose_presence_score"
 _POSE = ("lite", "full", "heavy")
-_SURE = 0.5
-"""Both floors of Holistic's own defaults: it does not answer with a person who scores less."""
-_FAINT = 0.3
-"""Both floors here: less than the confidence of a judging by its margin, so that who is scored lower is not lost."""
-_AGAIN = "again__"
 _DETECTOR = (
     f"{_POSE_NODE}posedetectioncpu__TensorsToDetectionsCalculator",
     f"{_POSE_NODE}posedetectioncpu__NonMaxSuppressionCalculator",
@@ -191,7 +225,7 @@ def _holistic_graph(
         _point_to(graph, f"pose_landmark_{size}.tflite", pose)
         _forget(graph)
         if detection < _SURE:
-            _look_again(graph)
+            _look_again(graph, _DETECTOR)
 
     off = ("smooth_landmarks", "enable_segmentation", "smooth_segmentation", "use_prev_landmarks")
     outputs = ("pose_landmarks", "left_hand_landmarks", "right_hand_landmarks", "face_landmarks")
@@ -202,8 +236,7 @@ def _holistic_graph(
         edit=edit,
         side={"model_complexity": complexity, "refine_face_landmarks": refine_face, **dict.fromkeys(off, False)},
         parameters={
-            f"{_DETECTOR[0]}.min_score_thresh": max(detection, _SURE),
-            **({f"{_AGAIN}{_DETECTOR[0]}.min_score_thresh": detection} if detection < _SURE else {}),
+            **_detector_floors(_DETECTOR[0], detection),
             f"{_BY_ROI}ThresholdingCalculator.threshold": tracking,
         },
         outputs=(*outputs, "pose_detection", _PRESENCE),
@@ -270,30 +303,6 @@ def _person_score(answer: MediaPipe) -> float:
     return min(answer.pose_detection.score[0], getattr(answer, _PRESENCE))
 
 
-def _look_again(graph: MediaPipe) -> None:
-    """Let the graph take a fainter person where the detector has none that Holistic's own defaults would take.
-
-    A lower floor alone would change the answers about everybody: the detector averages overlapping boxes, faint ones
-    too. So its last nodes, behind the network, are there twice, and the second ones count where the first have nobody.
-    """
-    first = [node for node in graph.node if node.name in _DETECTOR]
-    if len(first) != len(_DETECTOR):
-        raise RuntimeError(f"MediaPipe's graph has {len(first)} of the person detector's last {len(_DETECTOR)} nodes")
-    inner = {stream.rpartition(":")[2] for node in first for stream in node.output_stream}
-    second = [type(node).FromString(node.SerializeToString()) for node in first]
-    for node in second:
-        node.name = f"{_AGAIN}{node.name}"
-        for streams in (node.input_stream, node.output_stream):
-            for i, stream in enumerate(streams):
-                tag, colon, last = stream.rpartition(":")
-                streams[i] = f"{tag}{colon}{_AGAIN}{last}" if last in inner else stream
-    [detection] = first[-1].output_stream
-    first[-1].output_stream[0] = f"sure__{detection}"
-    choices = [f"sure__{detection}", f"{_AGAIN}{detection}"]  # the first that is there is taken
-    chosen = type(node)(calculator="MergeCalculator", input_stream=choices, output_stream=[detection])
-    graph.node.extend([*second, chosen])
-
-
 def _point_to(graph: MediaPipe, file: str, path: Path) -> None:
     """Let the graph load `file` from `path`."""
     from mediapipe.calculators.core import constant_side_packet_calculator_pb2 as constants
@@ -342,6 +351,13 @@ def _forget(graph: MediaPipe) -> None:
 # --- Hands -----------------------------------------------------------------------------------------
 
 _PARTS = ("left_hand", "right_hand")
+_PALM = (
+    "palmdetectioncpu__TensorsToDetectionsCalculator",
+    "palmdetectioncpu__NonMaxSuppressionCalculator",
+    "palmdetectioncpu__DetectionLetterboxRemovalCalculator",
+)
+"""From the palm detector's tensors to the palms that are followed up."""
+_HAND_PRESENCE = "handlandmarkcpu__hand_presence"
 
 
 @cache
@@ -356,24 +372,46 @@ def _two_hands() -> Skeleton:
     )
 
 
+def _keep_presence(graph: MediaPipe) -> None:
+    """Let the graph give the hand model's score of every hand that it answers with, in their order."""
+    node, score = type(graph.node[0]), "ensured_presence"
+    answered = [f"{_HAND_PRESENCE}_score", f"ALLOW:{_HAND_PRESENCE}"]
+    every = [f"ITEM:{score}", "BATCH_END:hand_rects_timestamp"]
+    graph.node.extend(
+        [
+            node(calculator="GateCalculator", input_stream=answered, output_stream=[score]),
+            node(calculator="EndLoopFloatCalculator", input_stream=every, output_stream=["ITERABLE:multi_presence"]),
+        ]
+    )
+
+
 def _hands(name: str, *, max_hands: int, complexity: int, detection: float, tracking: float, sides: bool) -> System:
     library = _mediapipe()
+
+    def edit(graph: MediaPipe) -> None:
+        _keep_presence(graph)
+        if detection < _SURE:
+            _look_again(graph, _PALM)
+
     build = partial(
         _built,
         library,
         "hand_landmark/hand_landmark_tracking_cpu.binarypb",
+        edit=edit,
         side={"model_complexity": complexity, "num_hands": max_hands, "use_prev_landmarks": False},
         parameters={
-            "palmdetectioncpu__TensorsToDetectionsCalculator.min_score_thresh": detection,
+            **_detector_floors(_PALM[0], detection),
             "handlandmarkcpu__ThresholdingCalculator.threshold": tracking,
         },
-        outputs=["multi_hand_landmarks", "multi_handedness"],
+        outputs=["multi_hand_landmarks", "multi_handedness", "multi_presence", "palm_detections"],
     )
 
     def read(answer: MediaPipe, image: Image) -> Poses:
         hands = np.array([_points(hand, image, 21) for hand in answer.multi_hand_landmarks or []]).reshape(-1, 21, 2)
         which = [handedness.classification[0] for handedness in answer.multi_handedness or []]
-        scores = [one.score for one in which]
+        # Which palm a hand comes from is not known, as palms are merged in between; but all are sure, or none is.
+        palm = max((one.score[0] for one in answer.palm_detections or []), default=0.0)
+        scores = [min(palm, presence) for presence in answer.multi_presence or []]
         if not sides:
             return Poses.from_array(hands, skeleton="hand-21", scores=scores)
         # MediaPipe takes images for those of a mirror: its "Left" is the person's right.
@@ -416,8 +454,8 @@ def _selfie(name: str, *, landscape: bool) -> System:
     return _system(library, name, "zones", _Graph(build), read, {"landscape": landscape}, weights)
 
 
-def _share(name: str, help: str, default: float = 0.5) -> Parameter:
-    return Parameter(name, "float", default, low=0, high=1, help=help)
+def _share(name: str, help: str) -> Parameter:
+    return Parameter(name, "float", _FAINT, low=0, high=1, help=help)
 
 
 # fmt: off
@@ -425,13 +463,13 @@ FAMILIES = (
     SystemFamily("mediapipe-holistic", "poses", _holistic, (
         Parameter("complexity", "int", 1, low=0, high=2, help="of the body model; 0 and 2 must be pulled"),
         Parameter("refine_face", "bool", False, help="478 face landmarks with irises instead of 468"),
-        _share("detection", "least score of the person detector", _FAINT),
-        _share("tracking", "least score of the body model, below which there is no subject", _FAINT),
+        _share("detection", "least score of the person detector"),
+        _share("tracking", "least score of the body model, below which there is no subject"),
     ), help="MediaPipe Holistic: body 33, hands 2×21, face 468 or 478 of one subject.", extra="mediapipe"),
     SystemFamily("holistic-hands", "poses", _holistic_hands, (
         Parameter("complexity", "int", 1, low=0, high=2, help="of the body model; 0 and 2 must be pulled"),
-        _share("detection", "least score of the person detector", _FAINT),
-        _share("tracking", "least score of the body model, below which there are no hands", _FAINT),
+        _share("detection", "least score of the person detector"),
+        _share("tracking", "least score of the body model, below which there are no hands"),
     ), help="The hands of MediaPipe Holistic: 21 landmarks per hand of one person, each hand a subject.",
                  extra="mediapipe"),
     SystemFamily("mediapipe-hands", "poses", _hands, (
