@@ -88,7 +88,7 @@ def _whole(
     )
 
 
-def violated_rules(run: Run, rates: pl.DataFrame, judging: str) -> Iterator[Finding]:
+def violated_rules(run: Run, rates: pl.DataFrame, judging: str = DEFAULT) -> Iterator[Finding]:
     """What is wrong under identity, where that is violated, and under each of the most violated rules."""
     known = run.rules(judging).filter(over="case")
     relations = {one.relation.relation.name: one.relation.relation for one in run.bound_rules()}

@@ -300,7 +300,7 @@ def _holistic_hands(name: str, *, complexity: int, detection: float, tracking: f
 
 def _person_score(answer: MediaPipe) -> float:
     """The lower of the scores that the two floors test: at least 0.5 where Holistic's own defaults answer."""
-    return min(answer.pose_detection.score[0], getattr(answer, _PRESENCE))
+    return float(min(answer.pose_detection.score[0], getattr(answer, _PRESENCE)))
 
 
 def _point_to(graph: MediaPipe, file: str, path: Path) -> None:
