@@ -57,7 +57,7 @@ def zones(pixels):
 """
 RULES = ("gamma(0.5)", "mirror(h)", "noise(10)", "gamma(0.7, red)")
 IMAGES = 5
-OTHER_JUDGING = {"confidence": 0.4}
+OTHER_CONFIDENCE = 0.4
 MOST_SECONDS = 60.0
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["studies.ledger"])  # a new process has everything imported, and no thread of Polars yet
@@ -109,10 +109,10 @@ def _watched(steps: _Steps) -> None:
         return step
 
     os.fsync = counted(os.fsync, True)
-    Path.replace = counted(Path.replace, True)
-    Path.unlink = counted(Path.unlink, False)
+    Path.replace = counted(Path.replace, True)  # type: ignore[method-assign]
+    Path.unlink = counted(Path.unlink, False)  # type: ignore[method-assign]
     worker = instar.engine.worker.Worker
-    worker._predicted = counted(worker._predicted, False)
+    worker._predicted = counted(worker._predicted, False)  # type: ignore[method-assign]
 
 
 def _operation(folder: str, name: str, disturbance: Disturbance, workers: int, answer: Connection) -> None:
@@ -138,7 +138,7 @@ def _operation(folder: str, name: str, disturbance: Disturbance, workers: int, a
                 retry_failed=True,  # an image that was broken for a while is a row that says so until it is asked again
             )
         elif name == "judge":
-            instar.open_run(home / "run").judge(**OTHER_JUDGING)
+            instar.open_run(home / "run").judge(confidence=OTHER_CONFIDENCE)
         elif name == "repair":
             repair(Store(home / "run"))
     except Exception as error:
@@ -331,7 +331,7 @@ def tables(run: Path) -> dict[str, pl.DataFrame]:
         "cases": store.cases().drop("path", strict=False).sort("case"),
         "needs": store.needs().sort("case", "need"),
         "verdicts": opened.verdicts().sort("case", "target", "rule"),
-        "verdicts of another judging": opened.verdicts(**OTHER_JUDGING).sort("case", "target", "rule"),
+        "verdicts of another judging": opened.verdicts(confidence=OTHER_CONFIDENCE).sort("case", "target", "rule"),
     }
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import instar
 from instar.relations import BoundRule
+from instar.report.findings import findings
 from instar.spelling import UnknownName
 from instar.suites import Suite
 from tests.toys import steady, write_scenes
@@ -39,6 +40,16 @@ def test_a_judging_has_its_own_options_and_those_of_the_suite_below_them(tmp_pat
         ("mean", "keep", "pixels"),
         ("max", "keep", "pixels"),
     ]
+
+
+def test_the_unit_is_that_of_the_judgings_normaliser(tmp_path: Path) -> None:
+    run = ran(tmp_path, "mirror(h) => poses(handedness=kept)", normaliser="image")
+    in_pixels = run.judge(normaliser="pixels")
+    assert [run.units(), run.units(in_pixels)] == [{"poses": "diagonals of the image"}, {"poses": "pixels"}]
+    assert run.rules(in_pixels)["unit"].to_list() == ["pixels"]
+    headlines = [one.words for one in findings(run, judging=in_pixels)]
+    assert any("Severity is in pixels." in text for text in headlines)
+    assert not any("body length" in text for text in headlines)
 
 
 def test_what_was_made_of_a_run_is_kept_until_it_has_further_predictions(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def thrower(pixels: np.ndarray) -> Detections:
 def liar(pixels: np.ndarray) -> object:
     """Answers with what is no answer, as the picture tells it."""
     many = 200_000
-    answers = (
+    answers: tuple[Callable[[], object], ...] = (
         lambda: None,
         lambda: "a dog",
         lambda: object,

@@ -282,6 +282,13 @@ def wide_person() -> Scene:
 
 
 @cache
+def portrait() -> Scene:
+    """Head and shoulders: 7 of the 17 landmarks are in the frame, arms and legs below it."""
+    scene = one_person()
+    return replace(scene, name="portrait", points=standing(scene.bones, (160, 150), 150)[None])
+
+
+@cache
 def corner_person() -> Scene:
     """Somebody in the middle, and somebody small in a corner whom rotation(25) carries out as a whole."""
     scene = one_person()

@@ -14,7 +14,7 @@ import pytest
 import instar
 from instar import Poses
 from instar.relations.relation import NOTHING_FOUND
-from tests.perfect.scenes import ZONES, Scene, View, crowd, one_person, system_of, three_people, wide_person
+from tests.perfect.scenes import ZONES, Scene, View, crowd, one_person, portrait, system_of, three_people, wide_person
 from tests.quality.words import accusations, assert_accused
 
 
@@ -118,6 +118,9 @@ FLAWLESS = {
     "points outside the frame are left out": Habit(leaves_out_what_is_outside, wide_person),
     "points outside the frame are told": Habit(beyond_the_frame, wide_person),
     "points outside the frame are put on its edge": Habit(clipped_to_the_frame, wide_person),
+    # of a portrait most landmarks are outside before anything is changed, and a border brings their places into view
+    "a portrait, all joints are told": Habit(beyond_the_frame, portrait),
+    "a portrait, joints are told where they are in the frame": Habit(leaves_out_what_is_outside, portrait),
     "people mostly outside are left out": Habit(without_those_mostly_outside, at_the_edge, 0.8),
     "a person from the side": Habit(within_a_pixel, from_the_side),
     "a person without a shoulder": Habit(within_a_pixel, without_a_shoulder),

@@ -17,7 +17,7 @@ import pytest
 import instar
 from instar.datasets import Dataset
 from instar.tasks.met_pose.landmarks import landmark_table
-from tests.perfect.scenes import ZONES, Scene, View, one_person, perfect, system_of, three_people
+from tests.perfect.scenes import ZONES, Scene, View, one_person, perfect, portrait, system_of, three_people
 from tests.quality import faults as f
 from tests.quality.words import accusations, assert_accused, assert_checked, assert_shown, assert_shown_and_reported
 
@@ -336,9 +336,20 @@ def violated(run: instar.Run) -> dict[str, set[str | None]]:
     return kinds
 
 
+@pytest.mark.parametrize(
+    "name", ["never exchanges left and right", "a border that is not taken off", "unsure in the dark"]
+)
+def test_a_fault_is_caught_of_a_portrait_too(name: str, runs: Callable[..., instar.Run]) -> None:
+    """Although the system puts most of the person outside the frame before anything is changed."""
+    assert_caught_and_named(replace(FAULTS[name], scene=portrait), runs)
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_caught_and_named(name: str, runs: Callable[..., instar.Run]) -> None:
-    fault = FAULTS[name]
+    assert_caught_and_named(FAULTS[name], runs)
+
+
+def assert_caught_and_named(fault: Fault, runs: Callable[..., instar.Run]) -> None:
     run = runs(fault.answer, fault.scene)
     kinds = violated(run)
     assert not kinds.keys() & set(fault.spared), "rules that have nothing to do with it"

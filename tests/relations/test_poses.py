@@ -248,6 +248,27 @@ def test_of_whom_less_than_half_stays_in_the_frame_nothing_is_asked() -> None:
     assert verdicts(people(UPRIGHT), people(), matrix=shifted(290))["0"]["kind"] == "lost"
 
 
+def test_landmarks_outside_the_source_are_neither_compared_nor_counted_among_those_that_stay() -> None:
+    """As of a portrait, whose system also says where the legs are."""
+    portrait = moved(UPRIGHT, 0, 220)
+    assert ((portrait[:, 1] <= SIZE[1]).sum(), len(portrait)) == (7, 17)
+    told = verdicts(people(portrait), people(portrait))["0"]
+    assert (told["severity"], told["compared"]) == (0, 7)
+    assert verdicts(people(portrait), people())["0"]["kind"] == "lost"
+    into_view = np.array([[1.0, 0, 0], [0, 1, -220], [0, 0, 1]])
+    carried = verdicts(people(portrait), people(UPRIGHT), matrix=into_view)["0"]
+    assert (carried["severity"], carried["compared"]) == (0, 7)
+    only_seen = np.where(portrait <= SIZE, portrait, np.nan)
+    revealed = verdicts(people(only_seen), people(UPRIGHT), matrix=into_view)["0"]
+    assert (revealed["severity"], revealed["missing"]) == (0, 0), "nobody could see them in the source"
+
+
+def test_of_whom_every_landmark_is_outside_the_source_is_told_so() -> None:
+    far = people(moved(UPRIGHT, 5000, 0))
+    judged = verdicts(far, far)["0"]
+    assert (judged["severity"], judged["reason"]) == (None, "every landmark lies outside the source's frame")
+
+
 def test_paper_mode_has_none_of_it() -> None:
     paper: dict[str, Any] = dict(suite("met-pose@paper").options)
     faint = people(UPRIGHT, scores=[0.1])

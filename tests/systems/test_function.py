@@ -187,7 +187,7 @@ OUR_POSE = SystemFamily("our-pose", "poses", build, (Parameter("threshold", "flo
 
 def test_names_of_built_in_systems() -> None:
     assert system_name("mediapipe-holistic(complexity=1)") == "mediapipe-holistic"
-    assert system_name("mediapipe-hands(detection=0.5, max_hands=1)") == "mediapipe-hands(max_hands=1)"
+    assert system_name("mediapipe-hands(detection=0.3, max_hands=1)") == "mediapipe-hands(max_hands=1)"
     with pytest.raises(KeyError, match="did you mean 'mediapipe-holistic'"):
         system_name("mediapipe-holistik")
     with pytest.raises(ValueError, match="complexity=3 is not allowed"):

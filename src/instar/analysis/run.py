@@ -150,7 +150,7 @@ class Run:
                 return name
         raise unknown("rule of this run", wanted, known)
 
-    def rules(self) -> pl.DataFrame:
+    def rules(self, judging: str = DEFAULT) -> pl.DataFrame:
         """One row per rule: its name (without the relation where that is the output's own), family, relation, unit.
 
         `over` is what it is judged over: one case, many cases, or one case as a level of a rule over many cases whose
@@ -164,13 +164,14 @@ class Run:
             {level.id for one in many if one.relation.relation.responds is responds for level in levels_of(one, kind)}
             for responds in (True, False)
         )
+        units = self.units(judging)
         rows = [
             {
                 "rule": one.id,
                 "name": one.left if one.relation.relation.name == own else one.id,
                 "family": " | ".join(step.family.name for step in one.transformations[0].steps),
                 "relation": one.relation.relation.name,
-                "unit": one.relation.relation.unit,
+                "unit": units[one.relation.relation.name],
                 "over": "level" if one.id in levels - bounded else one.relation.relation.over,
             }
             for one in bound
@@ -184,9 +185,10 @@ class Run:
         relations = (one.relation.relation for one in self.bound_rules())
         return {relation.name: relation.grid for relation in relations if relation.over == "case"}
 
-    def units(self) -> dict[str, str]:
-        """What severities are measured in, by relation."""
-        return {one.relation.relation.name: one.relation.relation.unit for one in self.bound_rules()}
+    def units(self, judging: str = DEFAULT) -> dict[str, str]:
+        """What the severities of a judging are measured in, by relation."""
+        options, relations = self.judging(judging), [one.relation.relation for one in self.bound_rules()]
+        return {relation.name: relation.unit_under(options.of(relation)) for relation in relations}
 
     def panels(self) -> list[str]:
         """What a report shows besides what it shows of every run, as the suites ask for it."""

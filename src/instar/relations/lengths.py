@@ -26,6 +26,8 @@ NORMALISER = Parameter(
          "that is there (part, as published: shoulders), the diagonal of the box or of the image, or a pixel",
 )
 # fmt: on
+UNITS = {"box": "diagonals of the box", "image": "diagonals of the image", "pixels": "pixels"}
+"""What severities are measured in where that is no length of a body, by normaliser."""
 
 
 def body_length(

@@ -12,7 +12,7 @@ import polars as pl
 
 from instar.outputs import Row
 from instar.outputs.poses import PoseBatch, Poses
-from instar.relations.lengths import NORMALISER, body_length, diagonals
+from instar.relations.lengths import NORMALISER, UNITS, body_length, diagonals
 from instar.relations.matching import Crowd, chosen, landmarks_of
 from instar.relations.pairing import (
     DRAWS,
@@ -56,8 +56,9 @@ def poses(evidence: Evidence) -> pl.DataFrame:
     """Severity in body lengths of the source subject, per subject and part.
 
     Distances are in pixels of the source frame: actual landmarks are carried back. A landmark present on one
-    side only is ∞, and so is a part of which the share `partly` is; landmarks whose expected place is outside the
-    follow-up's frame are left out, and parts of which less than `share` stays inside are not judged.
+    side only is ∞, and so is a part of which the share `partly` is; landmarks that are outside the source's frame, or
+    expected outside the follow-up's, are left out, and parts of which less than `share` of what was inside stays inside
+    are not judged.
     """
     pairs = pose_pairs(evidence)
     if pairs.follow_ups.is_empty():
@@ -86,8 +87,10 @@ class LandmarkErrors:
     length: Floats
     in_source: Flags
     """Which landmarks (pairs, landmarks) the source output has."""
+    in_frame: Flags
+    """Which of them lie in the source's frame: a system may also say where those are that nobody sees."""
     in_follow_up: Flags
-    """Which of them the follow-up's output has."""
+    """Which landmarks the follow-up's output has."""
     scores: Floats
     """Of both subjects (pairs, 2), NaN for nobody."""
     exchanged: Flags
@@ -161,12 +164,14 @@ class PosePairs:
                 expected = chosen(self.source_poses.points[source], take).astype(np.float64)
                 actual = landmarks_of(self.follow_up_poses, follow_up, self.swaps[row], self.bones, take)
                 in_source, in_follow_up = ~np.isnan(expected[..., 0]), ~np.isnan(actual[..., 0])
-                judged = in_source | in_follow_up
+                carried_back = projected(self.inverses[row], actual)
+                judged, in_frame = in_source | in_follow_up, inside(expected, sizes[:, None])
                 if self.options["outside"] == "leave":
                     places = np.where(in_source[..., None], projected(self.matrices[row], expected), actual)
                     judged &= inside(places, self.follow_up_sizes[row][:, None])
+                    judged &= in_frame | (~in_source & inside(carried_back, sizes[:, None]))
                     judged &= ~self._covered(row, follow_up, places, in_follow_up)
-                distance = _distances(expected, projected(self.inverses[row], actual), scale)
+                distance = _distances(expected, carried_back, scale)
                 distance[in_source ^ in_follow_up] = np.inf
                 distance[~judged] = np.nan
                 length = self._lengths(part, source, sizes, scale)
@@ -174,9 +179,8 @@ class PosePairs:
                 exchanged = self._exchanged(row, follow_up, expected, distance, length, scale, take)
                 collapsed = _in_one_place(expected, sizes)
                 collapsed &= _in_one_place(actual, self.follow_up_sizes[row])
-                yield LandmarkErrors(
-                    part, take, row, numbers, distance, length, in_source, in_follow_up, scores, exchanged, collapsed
-                )
+                shown = in_source, in_frame, in_follow_up
+                yield LandmarkErrors(part, take, row, numbers, distance, length, *shown, scores, exchanged, collapsed)
 
     def _lengths(self, part: Part, source: Ints, sizes: Floats, scale: Floats) -> Floats:
         """One body length of each pair: worked out once for every source subject, whom every rule asks about."""
@@ -406,8 +410,9 @@ def _part_verdicts(errors: LandmarkErrors, bones: Skeleton, options: Row) -> pl.
     severity = np.where(in_source ^ in_follow_up, np.inf, np.where(either, severity, 0.0))
     gone = either & (farthest < 0)
     staying = (errors.in_source & ~np.isnan(distance)).sum(1)
-    mostly_out = in_source & ~gone & (staying < options["share"] * errors.in_source.sum(1))
+    mostly_out = in_source & ~gone & (staying < options["share"] * errors.in_frame.sum(1))
     mostly_out &= options["outside"] == "leave"
+    never_in = gone & in_source & ~errors.in_frame.any(1)
     empty = ~either & (options["empty"] == "leave")
     unsized = ~gone & np.isnan(severity)
     severity[gone | empty | mostly_out | errors.collapsed] = np.nan
@@ -418,10 +423,12 @@ def _part_verdicts(errors: LandmarkErrors, bones: Skeleton, options: Row) -> pl.
         NOTHING_FOUND,
         f"less than {options['share']:.0%} of its landmarks stayed in the frame",
         "all landmarks lie in one place, in both images",
+        "every landmark lies outside the source's frame",
     ]
     label = f"/{part.name}" if len(bones.parts) > 1 else ""
     names = [f"{i}{label}" for i in range(errors.subjects.max(initial=-1) + 1)]
     more_lost = (one_sided & errors.in_source).sum(1) * 2 >= one_sided.sum(1)
+    unjudged = [never_in, gone, mostly_out, errors.collapsed, unsized, empty]
     infinite = np.isinf(severity)
     which = [infinite & ~in_follow_up, infinite & ~in_source, infinite & more_lost, infinite, errors.exchanged]
     return _verdicts(
@@ -429,7 +436,7 @@ def _part_verdicts(errors: LandmarkErrors, bones: Skeleton, options: Row) -> pl.
         target=_named(names, errors.subjects),
         severity=severity,
         kind=_named(list(KINDS), np.where(np.isnan(severity), -1, np.select(which, range(5), -1))),
-        reason=_named(reasons, np.select([gone, mostly_out, errors.collapsed, unsized, empty], [0, 3, 4, 1, 2], -1)),
+        reason=_named(reasons, np.select(unjudged, [5, 0, 3, 4, 1, 2], -1)),
         compared=compared,
         missing=one_sided.sum(1),
         worst=_named([bones.landmarks[i] for i in errors.landmarks], np.where(farthest >= 0, reach.argmax(1), -1)),
@@ -464,7 +471,7 @@ RELATIONS = (
             "partly invented": "landmarks of the follow-up are missing in the source",
             "exchanged": "left and right change places", "doubled": "one is found twice",
         },
-        measures=MEASURES, parameters=(HANDEDNESS, *DRAWS),
+        measures=MEASURES, parameters=(HANDEDNESS, *DRAWS), units=UNITS,
         options=(
             Parameter("landmarks", "text", "", help="a part, a group, landmarks, or all; empty: the skeleton's own"),
             Parameter("aggregate", "text", "median", help="median, mean, max, min, median+mean, or a quantile: 0.9"),
@@ -473,7 +480,7 @@ RELATIONS = (
             MARGIN,
             Parameter("visibility", "float", 0, low=0, high=1, help="landmarks below this are not there"),
             Parameter("outside", "choice", "leave", choices=("leave", "keep"),
-                      help="landmarks whose expected place is outside the frame: leave them out, or keep them"),
+                      help="landmarks outside the frame, or expected there: leave them out, or keep them"),
             Parameter("space", "choice", "pixels", choices=("pixels", "normalised"),
                       help="pixels of the source frame, or 0–1 coordinates as the original measured"),
             SHARE,

@@ -111,6 +111,12 @@ class Relation:
     """What kinds mean, as a clause; of those that do not say it themselves."""
     roles: Mapping[str, str] = field(default_factory=dict)
     """What the roles of its marks mean, in the order in which a legend has them."""
+    units: Mapping[str, str] = field(default_factory=dict)
+    """By the value of its option `normaliser`: the unit where that is another one."""
+
+    def unit_under(self, options: Row) -> str:
+        """What severities are measured in, under these options of a judging."""
+        return self.units.get(options.get("normaliser", ""), self.unit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

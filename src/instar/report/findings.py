@@ -54,7 +54,7 @@ def findings(
         *(Finding(words, True) for words in answers_words(run.answers(judging), judged)),
         *_failures(run.unjudged(judging)),
         *_whole(run, rates, threshold, p, judging, group),
-        *violated_rules(run, rates),
+        *violated_rules(run, rates, judging),
         *(Finding(words, True) for words in straying_words(run.straying_parts(threshold, judging=judging), names)),
         *(Finding(words, True) for words in class_words(run.straying_classes(threshold, judging=judging), names)),
         *_rejections(run, names, p or LEVEL, judging),
@@ -78,7 +78,7 @@ def _whole(
     whole = run.any_rule(threshold, p=p, judging=judging, group=group)
     if not whole["judged"]:
         return
-    units = run.units()
+    units = run.units(judging)
     unit = "; ".join(units.values() if len(units) == 1 else (f"{unit} ({name})" for name, unit in units.items()))
     one_sided = rates.filter(pl.col("rule").is_in(run.changing_rules()) & pl.col("worst").is_infinite()).height
     yield Finding(
@@ -88,9 +88,9 @@ def _whole(
     )
 
 
-def violated_rules(run: Run, rates: pl.DataFrame) -> Iterator[Finding]:
+def violated_rules(run: Run, rates: pl.DataFrame, judging: str = DEFAULT) -> Iterator[Finding]:
     """What is wrong under identity, where that is violated, and under each of the most violated rules."""
-    known = run.rules().filter(over="case")
+    known = run.rules(judging).filter(over="case")
     relations = {one.relation.relation.name: one.relation.relation for one in run.bound_rules()}
     violated = rates.filter(pl.col("violated") > 0).join(known, on="rule", maintain_order="left")
     order = [pl.col("family") == "identity", "rate", "median"]

@@ -165,7 +165,7 @@ def _run_page(
         for place, section in enumerate(sections)
     ]
     unjudged = run.unjudged(judging)
-    units = run.units()
+    units = run.units(judging)
     limits = run.thresholds()
     relations = dict(run.rules().select("rule", "relation").iter_rows())
     over = [

@@ -17,7 +17,7 @@ from instar.engine import DEFAULT, SOURCE, Need, Provider, make_follow_up, provi
 from instar.files import path_of
 from instar.image import Crop, Image, Unreadable
 from instar.outputs import Output, output_kind
-from instar.relations import Relation, Row, named_rule, own_equivariance
+from instar.relations import Row, named_rule, own_equivariance
 from instar.report.picture import Annotated, pair_picture, write_png
 from instar.report.words import measured, scores_text
 from instar.scene import Track
@@ -82,7 +82,7 @@ def load_source(run: Run, case: str, *, judging: str = DEFAULT, dataset: str | P
         return _annotated(source, [])
     answer = _output(store, manifest, rows.row(0, named=True))
     relation = own_equivariance(manifest.system.kind).relation
-    return _annotated(source, answer.confident(_confidence(store, judging, relation)).shapes())
+    return _annotated(source, answer.confident(_confidence(stored_judging(store, judging).of(relation))).shapes())
 
 
 def load_pair(run: Run, verdict: Row, *, judging: str = DEFAULT, dataset: str | Path | None = None) -> Pair:
@@ -103,7 +103,8 @@ def load_pair(run: Run, verdict: Row, *, judging: str = DEFAULT, dataset: str | 
     first = _answer(store, manifest, verdict["case"], SOURCE, 0)
     second = _answer(store, manifest, verdict["case"], changed.id, draw)
     follow_up, change = _follow_up(run, case, source, changed, draw, first)
-    confidence = _confidence(store, judging, relation)
+    options = stored_judging(store, judging).of(relation)
+    confidence = _confidence(options)
     first, second = first.confident(confidence), second.confident(confidence)
     expected = first.warped(change.warp).shapes(target) if relation.mapping else []
     facts = (
@@ -115,15 +116,14 @@ def load_pair(run: Run, verdict: Row, *, judging: str = DEFAULT, dataset: str | 
     return Pair(
         _annotated(source, first.shapes(target)),
         _annotated(follow_up, second.shapes(target), expected),
-        f"{judged.left}   severity {measured(verdict['severity'], relation.unit)}",
+        f"{judged.left}   severity {measured(verdict['severity'], relation.unit_under(options))}",
         facts,
         tuple(f"{side}: {text}" for side, text in (("source", first.says()), ("follow-up", second.says())) if text),
     )
 
 
-def _confidence(store: Store, judging: str, relation: Relation) -> float:
+def _confidence(options: Row) -> float:
     """Below which score a judging takes no notice of an answer: its confidence, less the margin where it has one."""
-    options = stored_judging(store, judging).of(relation)
     return float(options.get("confidence", 0.0)) - float(options.get("margin", 0.0))
 
 

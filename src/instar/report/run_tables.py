@@ -35,7 +35,7 @@ def _groups(table: pl.DataFrame, what: str) -> list[Table]:
 
 
 def _counts(run: Run, threshold: float | None, judging: str) -> list[Table]:
-    tables = []
+    tables, units = [], run.units(judging)
     for relation, grid in run.grids().items():
         table = run.violated_counts(relation, judging=judging)
         rows = [
@@ -43,7 +43,7 @@ def _counts(run: Run, threshold: float | None, judging: str) -> list[Table]:
         ]
         tables.append(
             Table(
-                f"{relation}: cases by the number of rules that they violate, per threshold in {run.units()[relation]}",
+                f"{relation}: cases by the number of rules that they violate, per threshold in {units[relation]}",
                 ["violated", *map(severity_text, grid)],
                 rows,
             )

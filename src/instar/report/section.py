@@ -132,7 +132,7 @@ def make_section(run: Run, relation: str, *, threshold: float | None = None, jud
     cases = severities.only(changing)
     return Section(
         relation,
-        run.units()[relation],
+        run.units(judging)[relation],
         grid,
         start,
         dict(known.select("rule", "name").iter_rows()),

@@ -23,7 +23,7 @@ from instar.systems.litert import quiet
 from instar.systems.models import model_path
 from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file, one_by_one
 
-_ADAPTER = "1"
+_ADAPTER = "2"
 """Part of every fingerprint here; changes when an adapter's answers do."""
 
 MediaPipe = Any  # its objects have no types
@@ -156,10 +156,58 @@ def _points(landmarks: MediaPipe, image: Image, count: int) -> npt.NDArray[np.fl
     return np.asarray(points * np.array(image.size, np.float64))
 
 
+# --- faint answers ---------------------------------------------------------------------------------
+
+_SURE = 0.5
+"""Both floors of MediaPipe's own defaults: it does not answer with a person or a hand that scores less."""
+_FAINT = 0.3
+"""Both floors here: less than the confidence of a judging by its margin, so that who is scored lower is not lost."""
+_AGAIN = "again__"
+
+
+def _look_again(graph: MediaPipe, names: Sequence[str]) -> None:
+    """Let the graph take fainter detections where the detector has none that MediaPipe's own defaults would take.
+
+    A lower floor alone would change the answers about everybody: the detector averages overlapping boxes, faint ones
+    too. So its last nodes, behind the network, are there twice, and the second ones count where the first have nothing.
+    """
+    first = [node for node in graph.node if node.name in names]
+    if len(first) != len(names):
+        raise RuntimeError(f"MediaPipe's graph has {len(first)} of the {len(names)} nodes {', '.join(names)}")
+    inner = {stream.rpartition(":")[2] for node in first for stream in node.output_stream}
+    second = [type(node).FromString(node.SerializeToString()) for node in first]
+    for node in second:
+        node.name = f"{_AGAIN}{node.name}"
+        for streams in (node.input_stream, node.output_stream):
+            for i, stream in enumerate(streams):
+                tag, colon, last = stream.rpartition(":")
+                streams[i] = f"{tag}{colon}{_AGAIN}{last}" if last in inner else stream
+    tag, colon, detected = first[-1].output_stream[0].rpartition(":")
+    first[-1].output_stream[0] = f"{tag}{colon}sure__{detected}"
+    choices = [f"sure__{detected}", f"{_AGAIN}{detected}"]  # the first that is there is taken
+    chosen = type(node)(calculator="MergeCalculator", input_stream=choices, output_stream=[detected])
+    graph.node.extend([*second, chosen])
+
+
+def _detector_floors(node: str, detection: float) -> dict[str, float]:
+    """Of the detector whose tensors a node reads, and of the second look where there is one."""
+    again = {f"{_AGAIN}{node}.min_score_thresh": detection} if detection < _SURE else {}
+    return {f"{node}.min_score_thresh": max(detection, _SURE), **again}
+
+
 # --- Holistic --------------------------------------------------------------------------------------
 
 _POSE_NODE = "poselandmarkcpu__"
+_BY_ROI = f"{_POSE_NODE}poselandmarkbyroicpu__tensorstoposelandmarksandsegmentation__"
+_PRESENCE = f"{_BY_ROI}pose_presence_score"
 _POSE = ("lite", "full", "heavy")
+_DETECTOR = (
+    f"{_POSE_NODE}posedetectioncpu__TensorsToDetectionsCalculator",
+    f"{_POSE_NODE}posedetectioncpu__NonMaxSuppressionCalculator",
+    f"{_POSE_NODE}posedetectioncpu__DetectionLetterboxRemovalCalculator",
+    f"{_POSE_NODE}SplitDetectionVectorCalculator",
+)
+"""From the person detector's tensors to the one detection that is followed up."""
 
 
 def _holistic_graph(
@@ -176,9 +224,11 @@ def _holistic_graph(
     def edit(graph: MediaPipe) -> None:
         _point_to(graph, f"pose_landmark_{size}.tflite", pose)
         _forget(graph)
+        if detection < _SURE:
+            _look_again(graph, _DETECTOR)
 
     off = ("smooth_landmarks", "enable_segmentation", "smooth_segmentation", "use_prev_landmarks")
-    outputs = ("pose_landmarks", "left_hand_landmarks", "right_hand_landmarks", "face_landmarks", "pose_detection")
+    outputs = ("pose_landmarks", "left_hand_landmarks", "right_hand_landmarks", "face_landmarks")
     build = partial(
         _built,
         library,
@@ -186,11 +236,10 @@ def _holistic_graph(
         edit=edit,
         side={"model_complexity": complexity, "refine_face_landmarks": refine_face, **dict.fromkeys(off, False)},
         parameters={
-            f"{_POSE_NODE}posedetectioncpu__TensorsToDetectionsCalculator.min_score_thresh": detection,
-            f"{_POSE_NODE}poselandmarkbyroicpu__tensorstoposelandmarksandsegmentation"
-            "__ThresholdingCalculator.threshold": tracking,
+            **_detector_floors(_DETECTOR[0], detection),
+            f"{_BY_ROI}ThresholdingCalculator.threshold": tracking,
         },
-        outputs=outputs,
+        outputs=(*outputs, "pose_detection", _PRESENCE),
     )
 
     weights = [
@@ -227,8 +276,7 @@ def _holistic(name: str, *, complexity: int, refine_face: bool, detection: float
         # Only the body's landmarks have a visibility; a hand or a face is there or is not.
         seen = np.isfinite(points[:, 0]).astype(np.float64)
         seen[:33] = [point.visibility for point in answer.pose_landmarks.landmark]
-        score = answer.pose_detection.score[0]
-        return Poses.from_array(points[None], skeleton=bones, visibility=seen[None], scores=[score])
+        return Poses.from_array(points[None], skeleton=bones, visibility=seen[None], scores=[_person_score(answer)])
 
     return _system(library, name, "poses", graph, read, config, weights)
 
@@ -244,10 +292,15 @@ def _holistic_hands(name: str, *, complexity: int, detection: float, tracking: f
             for hand in (answer.left_hand_landmarks, answer.right_hand_landmarks)
             if hand is not None
         ]
-        scores = [answer.pose_detection.score[0] for _ in hands]  # a hand has no score of its own
+        scores = [_person_score(answer) for _ in hands]  # a hand has no score of its own
         return Poses.from_array(np.array(hands), skeleton="hand-21", scores=scores)
 
     return _system(library, name, "poses", graph, read, config, weights)
+
+
+def _person_score(answer: MediaPipe) -> float:
+    """The lower of the scores that the two floors test: at least 0.5 where Holistic's own defaults answer."""
+    return float(min(answer.pose_detection.score[0], getattr(answer, _PRESENCE)))
 
 
 def _point_to(graph: MediaPipe, file: str, path: Path) -> None:
@@ -298,6 +351,13 @@ def _forget(graph: MediaPipe) -> None:
 # --- Hands -----------------------------------------------------------------------------------------
 
 _PARTS = ("left_hand", "right_hand")
+_PALM = (
+    "palmdetectioncpu__TensorsToDetectionsCalculator",
+    "palmdetectioncpu__NonMaxSuppressionCalculator",
+    "palmdetectioncpu__DetectionLetterboxRemovalCalculator",
+)
+"""From the palm detector's tensors to the palms that are followed up."""
+_HAND_PRESENCE = "handlandmarkcpu__hand_presence"
 
 
 @cache
@@ -312,24 +372,46 @@ def _two_hands() -> Skeleton:
     )
 
 
+def _keep_presence(graph: MediaPipe) -> None:
+    """Let the graph give the hand model's score of every hand that it answers with, in their order."""
+    node, score = type(graph.node[0]), "ensured_presence"
+    answered = [f"{_HAND_PRESENCE}_score", f"ALLOW:{_HAND_PRESENCE}"]
+    every = [f"ITEM:{score}", "BATCH_END:hand_rects_timestamp"]
+    graph.node.extend(
+        [
+            node(calculator="GateCalculator", input_stream=answered, output_stream=[score]),
+            node(calculator="EndLoopFloatCalculator", input_stream=every, output_stream=["ITERABLE:multi_presence"]),
+        ]
+    )
+
+
 def _hands(name: str, *, max_hands: int, complexity: int, detection: float, tracking: float, sides: bool) -> System:
     library = _mediapipe()
+
+    def edit(graph: MediaPipe) -> None:
+        _keep_presence(graph)
+        if detection < _SURE:
+            _look_again(graph, _PALM)
+
     build = partial(
         _built,
         library,
         "hand_landmark/hand_landmark_tracking_cpu.binarypb",
+        edit=edit,
         side={"model_complexity": complexity, "num_hands": max_hands, "use_prev_landmarks": False},
         parameters={
-            "palmdetectioncpu__TensorsToDetectionsCalculator.min_score_thresh": detection,
+            **_detector_floors(_PALM[0], detection),
             "handlandmarkcpu__ThresholdingCalculator.threshold": tracking,
         },
-        outputs=["multi_hand_landmarks", "multi_handedness"],
+        outputs=["multi_hand_landmarks", "multi_handedness", "multi_presence", "palm_detections"],
     )
 
     def read(answer: MediaPipe, image: Image) -> Poses:
         hands = np.array([_points(hand, image, 21) for hand in answer.multi_hand_landmarks or []]).reshape(-1, 21, 2)
         which = [handedness.classification[0] for handedness in answer.multi_handedness or []]
-        scores = [one.score for one in which]
+        # Which palm a hand comes from is not known, as palms are merged in between; but all are sure, or none is.
+        palm = max((one.score[0] for one in answer.palm_detections or []), default=0.0)
+        scores = [min(palm, presence) for presence in answer.multi_presence or []]
         if not sides:
             return Poses.from_array(hands, skeleton="hand-21", scores=scores)
         # MediaPipe takes images for those of a mirror: its "Left" is the person's right.
@@ -373,7 +455,7 @@ def _selfie(name: str, *, landscape: bool) -> System:
 
 
 def _share(name: str, help: str) -> Parameter:
-    return Parameter(name, "float", 0.5, low=0, high=1, help=help)
+    return Parameter(name, "float", _FAINT, low=0, high=1, help=help)
 
 
 # fmt: off

@@ -218,7 +218,7 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
     judged = store.judging_info(judging)
     first, end = judged.parts if judged else (0, 0)
     bound = bound_rules(manifest.rules, manifest.system.kind)
-    rules = _rule_facts(run, bound)
+    rules = _rule_facts(run, bound, judging)
     facts = store.cases()
     facts = facts.select(name for name in _SHOWN if name in facts.columns)
     known = {"rule": [rule.id for rule in rules], "kind": [""], "status": STATUSES, "reason": [""]}
@@ -265,12 +265,12 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
     return made
 
 
-def _rule_facts(run: Run, bound: Sequence[Rule]) -> tuple[RuleFacts, ...]:
+def _rule_facts(run: Run, bound: Sequence[Rule], judging: str) -> tuple[RuleFacts, ...]:
     limits = run.thresholds()
     helps = {one.id: one.relation.relation.help.partition(" ⚠")[0] for one in bound if one.relation}
     return tuple(
         RuleFacts(id=row.pop("rule"), **row, threshold=limits[one.id], help=helps[one.id])
-        for one, row in zip(bound, run.rules().to_dicts(), strict=True)
+        for one, row in zip(bound, run.rules(judging).to_dicts(), strict=True)
     )
 
 

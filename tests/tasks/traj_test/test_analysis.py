@@ -400,6 +400,17 @@ def test_the_tables_of_poses_are_not_those_of_forecasts(tmp_path: Path) -> None:
         trajectory_tables(run)
 
 
+def test_changes_are_listed_in_the_order_of_the_suite(tmp_path: Path) -> None:
+    """Not in the order in which questions were asked, which is shuffled, nor by severity."""
+    changes = ["rotate90(3)", "mirror(h)", "rotate90(1)", "mirror(v)", "rotate90(2)"]
+    rules = [f"{change} => wvc(2, 2)" for change in changes]
+    rules += ["obstacle(tree) => direction(avoid, 4)", "class_change(road, pavement) => direction(increase, 4)"]
+    run = instar.run("constant-velocity", " + ".join(rules), dataset(1), out=tmp_path / "run", workers=0)
+    tables = trajectory_tables(run)
+    assert tables["preserving"]["change"].to_list() == changes
+    assert tables["map"]["change"].to_list() == ["obstacle", "class_change"]
+
+
 def test_what_is_asked_as_published_is_counted_apart(tmp_path: Path) -> None:
     rules = "mirror(h) => wvc(4, 2) + mirror(h) => wvc(4, 1, test=z) + obstacle(tree) => direction(avoid, 4)"
     rules += " + obstacle(tree) => direction(avoid, 4, test=wilcoxon)"

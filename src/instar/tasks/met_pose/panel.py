@@ -50,7 +50,7 @@ def _count_tables(runs: Sequence[Run], judging: str, p: float, *, paper: bool) -
         if len(run.changing_rules(relation)) > 1
     }
     what = "cases by the number of rules that they violate, by threshold in"
-    tables = [_counts_table(frame, f"{name}: {what} {run.units()[name]}") for name, frame in frames.items()]
+    tables = [_counts_table(frame, f"{name}: {what} {run.units(judging)[name]}") for name, frame in frames.items()]
     return TaskTables(tables, frames) if tables else None
 
 
@@ -162,10 +162,8 @@ def _landmark_tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables 
         ]
         for row in frame.drop_nulls("rate").sort("rate", descending=True).head(WORST).iter_rows(named=True)
     ]
-    caption = (
-        f"Landmarks that stray by at least {threshold_text(limits[0])} {run.units()[own]}, all rules together, the "
-        f"{len(rows)} worst"
-    )
+    least = f"{threshold_text(limits[0])} {run.units(judging)[own]}"
+    caption = f"Landmarks that stray by at least {least}, all rules together, the {len(rows)} worst"
     return TaskTables([Table(caption, ["landmark", "part", "pairs", "share", "median"], rows)], {"landmarks": frame})
 
 

@@ -39,7 +39,8 @@ def trajectory_tables(run: Run, *, p: float = 0.05, judging: str = DEFAULT) -> d
     if run.manifest.system.kind != Forecast.kind:
         raise ValueError(f"{run.folder} is a run of {run.manifest.system.kind}; these tables are of forecasts")
     run.alphas(p)  # refuses what is no level
-    verdicts = run.verdicts(judging)
+    suite_order = pl.DataFrame({"rule": run.manifest.rules}, schema={"rule": pl.String})
+    verdicts = suite_order.join(run.verdicts(judging), on="rule", maintain_order="left_right")
     if run.manifest.truth_kind != Forecast.kind:
         return {"preserving": preserving_table(verdicts, None, p=p), "map": map_table(verdicts)}
     compared = [named_rule(text) for text in _by_relation(verdicts, "wvc")["rule"].unique(maintain_order=True)]
@@ -142,8 +143,8 @@ def _z_tests(runs: tuple[npt.NDArray[np.float64], int]) -> list[float | None]:
 
 
 def _by_relation(verdicts: pl.DataFrame, name: str) -> pl.DataFrame:
-    """The verdicts of one relation, with the transformation of their rule and its parameters."""
-    rules = {text: named_rule(text) for text in verdicts["rule"].unique()}
+    """The verdicts of one relation, rule by rule, with the transformation of their rule and its parameters."""
+    rules = {text: named_rule(text) for text in verdicts["rule"].unique(maintain_order=True)}
     of_relation = [
         {
             "rule": text,
@@ -156,7 +157,8 @@ def _by_relation(verdicts: pl.DataFrame, name: str) -> pl.DataFrame:
     ]
     schema = {"rule": pl.String, "follow_up": pl.String, "effect": pl.String, "as_published": pl.Boolean}
     absent = [pl.lit(None, pl.Float64).alias(name) for name in ("p", "p_least") if name not in verdicts.columns]
-    return verdicts.with_columns(absent).join(pl.DataFrame(of_relation, schema=schema), on="rule")
+    order = pl.DataFrame(of_relation, schema=schema)
+    return verdicts.with_columns(absent).join(order, on="rule", maintain_order="right_left")
 
 
 def preserving_table(verdicts: pl.DataFrame, truth: pl.DataFrame | None, *, p: float = 0.05) -> pl.DataFrame:
@@ -249,8 +251,9 @@ def map_table(verdicts: pl.DataFrame) -> pl.DataFrame:
     `cases_crossing` is the share of pairs in which any future crosses the changed cells, `paths_crossing` that of
     all futures; they are there where the cells become an obstacle.
     """
-    directions = _by_relation(by_case(verdicts), "direction")
-    directions = directions.with_columns(change=pl.col("follow_up").str.extract(r"^(\w+)"))
+    every_target = _by_relation(verdicts, "direction").with_columns(change=pl.col("follow_up").str.extract(r"^(\w+)"))
+    order = every_target.select("rule").unique(maintain_order=True)
+    directions = order.join(by_case(every_target), on="rule", maintain_order="left_right")
     rows = []
     kinds = directions.group_by("change", "effect", "as_published", maintain_order=True)
     for (change, effect, as_published), part in kinds:
