@@ -137,6 +137,7 @@ def test_a_rule_shows_its_histogram_and_follows_the_threshold(base: str, page: A
 
 def test_two_runs_side_by_side(base: str, page: Any) -> None:
     page.goto(f"{base}/compare?a=0&b=1")
+    page.locator(".versus tbody tr").first.wait_for()
     assert page.locator(".versus tbody tr").count() == 9
     assert "12 cases" in page.locator("#results").inner_text()
     page.locator(".versus a.rule").first.click()
