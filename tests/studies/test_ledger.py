@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from studies.ledger import Ledger
+from studies.ledger import DISTURBED, Ledger
 
-ENTRIES, GROUPS = 50, 10
-"""Each entry has two disturbances. Groups are what runs side by side."""
+ENTRIES, GROUPS = 100 // DISTURBED, 10
+"""Groups are what runs side by side."""
 
 
 @cache
@@ -26,7 +26,9 @@ def ledger() -> Ledger:
 def test_disturbed_runs_end_as_undisturbed_ones(group: int) -> None:
     lines = [ledger().entry(number) for number in range(group, ENTRIES, GROUPS)]
     assert not [line for line in lines if line.wrong]
-    assert all(len(line.events) >= 2 for line in lines), "something happened to each"
+    assert DISTURBED * ENTRIES == 100 and all(len(line.events) >= DISTURBED for line in lines), (
+        "something happened to each"
+    )
 
 
 def test_nothing_is_wrong_in_the_long_version() -> None:
