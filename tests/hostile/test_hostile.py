@@ -1,10 +1,11 @@
 """Every command and every hostile thing: a row or a clear error, nothing lost, no traceback, bounded time and memory.
 
-The corpus is in `corpus.py` and `systems.py`; what a run folder may not do to who opens it is in `tests/cli`.
+The corpus is in `corpus.py` and `systems.py`; `tests/cli/test_trust.py` has what a received run folder may not do.
 """
 
 from __future__ import annotations
 
+import json
 import resource
 import shutil
 import signal
@@ -15,11 +16,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import uvicorn
 from starlette.testclient import TestClient
 
 from instar.store import Store
 from instar.viewer import application
 from tests.cli.conftest import Typed, typed
+from tests.cli.test_trust import ARGUMENTS
 from tests.hostile.corpus import (
     DAMAGES,
     NAMES,
@@ -148,6 +151,39 @@ def test_what_is_no_file_hangs_nothing(folder: Path, tmp_path: Path, name: str) 
         assert civil(*command, "--out", tmp_path / "out").code in (1, 2)
     ran = civil("run", "tests.toys:rectangles", "mirror(h)", folder / name, "--out", tmp_path / "run", "--workers", 0)
     assert ran.code in (2, 3)
+
+
+@pytest.mark.parametrize("damage", ["", "cut"])
+@pytest.mark.parametrize("path", ARGUMENTS, ids=" ".join)
+def test_every_command_is_civil(
+    path: tuple[str, ...],
+    damage: str,
+    pictures_run: Path,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All commands at hostile images and a run of them, whole or damaged; a new command has to be in `ARGUMENTS`."""
+    monkeypatch.setattr(uvicorn.Server, "run", lambda server, sockets: None)
+    run, table = tmp_path / "run", tmp_path / "answers.jsonl"
+    shutil.copytree(pictures_run, run)
+    if damage:
+        part = next((run / "predictions").glob("*.parquet"))
+        part.write_bytes(DAMAGES[damage](part.read_bytes()))
+    lines = [{"case": text, "follow_up": "source", "boxes": [], "labels": []} for text in TEXTS.values()]
+    table.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "out").mkdir()
+    meant = {"PHOTOS": folder, "RUN": run, "EXPORT": tmp_path / "export", "OUT": tmp_path / "out", "TABLE": table}
+    for argument in ARGUMENTS[path]:
+        assert argument.split("/")[0] in meant or not argument.split("/")[0].isupper(), "a placeholder that is new"
+    civil(
+        *path,
+        *(
+            Path(meant[first], *rest) if first in meant else argument
+            for argument in ARGUMENTS[path]
+            for first, *rest in [argument.split("/")]
+        ),
+    )
 
 
 # -- what systems say
