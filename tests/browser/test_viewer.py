@@ -80,6 +80,18 @@ def test_the_search_narrows_while_one_types_and_keeps_the_focus(base: str, page:
     assert page.locator("#search").input_value() == ""
 
 
+def test_a_click_is_not_undone_by_a_search_that_was_typed_before_it(base: str, page: Any) -> None:
+    page.goto(f"{base}/gallery?run=0&q=gro")
+    page.evaluate("""() => {
+        const search = document.querySelector("#search");
+        search.value = "große";
+        search.dispatchEvent(new Event("input", { bubbles: true }));
+        document.querySelector(".chip").click();
+    }""")
+    page.wait_for_timeout(600)  # longer than a search waits for the next letter
+    assert not page.evaluate("location.search.includes('q=')")
+
+
 def test_a_case_opens_by_keyboard_and_escape_leads_back(base: str, page: Any) -> None:
     page.goto(f"{base}/gallery?run=0&status=violated")
     for key in ("j", "j", "k", "ArrowRight"):

@@ -107,6 +107,7 @@
     const link = event.target.closest("a[data-swap]");
     if (!link || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
+    clearTimeout(waiting); // a search that was typed and not asked yet would undo the click
     go(link.href).then(() => { if (link.closest(".pages")) scrollTo({ top: 0 }); });
   });
 
