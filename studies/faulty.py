@@ -171,10 +171,10 @@ def pose_faults() -> dict[str, Fault]:
         if name in poses.FAULTS and poses.FAULTS[name].answer is paper.answer:
             continue
         run = partial(_posed, paper.answer, paper.scene, paper.deterministic)
-        asked = [one for one in paper.asked if one.caught]
-        others = [", ".join(f"{key}={value}" for key, value in one.judging.items()) for one in asked]
-        channel = f"judged with {others[0]}" if asked and others[0] else "" if asked else "nothing: it is no fault"
-        expected = tuple(pattern for one in asked for pattern in one.caught)
+        catches = [one for one in paper.asked if one.caught]
+        others = [", ".join(f"{key}={value}" for key, value in one.judging.items()) for one in catches]
+        channel = f"judged with {others[0]}" if catches and others[0] else "" if catches else "nothing: it is no fault"
+        expected = tuple(pattern for one in catches for pattern in one.caught)
         rows[name] = Fault("test_faults", run, about=expected, channel=channel)
     for name, single in landmarks.FAULTS.items():
         run_of = partial(_figured, single.answer)
@@ -230,10 +230,10 @@ def hand_table() -> dict[str, Fault]:
 
 
 def flawless_hands() -> dict[str, tuple[Ask, Catching]]:
-    def asked(answer: hands.Answer, suite: Suite, folder: Path) -> Run:
+    def run_of(answer: hands.Answer, suite: Suite, folder: Path) -> Run:
         return hands.ran(answer, folder, joined(suite), annotated=False)
 
-    return {name: (partial(asked, answer), violated) for name, answer in right_hands.FLAWLESS.items()}
+    return {name: (partial(run_of, answer), violated) for name, answer in right_hands.FLAWLESS.items()}
 
 
 # --- detections ------------------------------------------------------------------------------------

@@ -147,15 +147,15 @@ def matrix(kind: str) -> dict[str, Any]:
     """Every fault of a kind, with the candidates that catch it."""
     suite = pool(kind)
     accused = accusing(kind, suite)
-    asked = replace(suite, rules=tuple(one for one in suite.rules if one.id not in accused))
-    order = [one.id for one in asked.rules]
-    costs = asks(asked, asked.output or "")
+    candidates = replace(suite, rules=tuple(one for one in suite.rules if one.id not in accused))
+    order = [one.id for one in candidates.rules]
+    costs = asks(candidates, candidates.output or "")
     faults = {
         name: {
             "table": fault.table,
             "about": sorted(sorts_of(fault.about, order)),
             "channel": fault.channel,
-            "caught": sorted(catching(fault, asked), key=order.index),
+            "caught": sorted(catching(fault, candidates), key=order.index),
         }
         for name, fault in KINDS[kind].faults().items()
     }
@@ -232,8 +232,8 @@ def table(kind: str, row: Mapping[str, Any]) -> str:
 
 def page(result: Mapping[str, Any]) -> str:
     others = [f"* `tests/quality/{name}.py`: {means}" for name, means in ELSEWHERE.items()]
-    told = "\n".join(["## Faults that no rule has to catch", "", *others]) + "\n"
-    return "\n".join([INTRODUCTION, *(table(kind, result[kind]) for kind in KINDS), told])
+    elsewhere = "\n".join(["## Faults that no rule has to catch", "", *others]) + "\n"
+    return "\n".join([INTRODUCTION, *(table(kind, result[kind]) for kind in KINDS), elsewhere])
 
 
 def written(result: Mapping[str, Any]) -> str:

@@ -202,8 +202,8 @@ def shades(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("system", ["talker", "labeller", "thrower", "liar", "chatty"])
 def test_whatever_a_system_says_is_a_row(shades: Path, tmp_path: Path, system: str) -> None:
     out, images = tmp_path / "run", 9 if system == "thrower" else len(TEXTS)  # a worker that is ended costs a second
-    asked = ("mirror(h)", shades, "--out", out, "--workers", 1, "--limit", images)
-    ran = civil("run", f"tests.hostile.systems:{system}", *asked)
+    arguments = ("mirror(h)", shades, "--out", out, "--workers", 1, "--limit", images)
+    ran = civil("run", f"tests.hostile.systems:{system}", *arguments)
     assert ran.code in (0, 1, 3), ran.stderr
     assert Store(out).predictions().height == 2 * images, "one row per key"
     looked_at(out, tmp_path)

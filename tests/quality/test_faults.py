@@ -268,8 +268,8 @@ def violated(run: instar.Run, asked: Asked) -> list[str]:
 
 def assert_worded(run: instar.Run, fault: Fault) -> None:
     """The findings say of the first question's rules what is wrong; nothing of a fault that nobody can see."""
-    asked = fault.asked[0]
-    rates = run.rates(asked.threshold, judging=run.judge(**PAINTED, **asked.judging))
+    question = fault.asked[0]
+    rates = run.rates(question.threshold, judging=run.judge(**PAINTED, **question.judging))
     sentences = [finding.words for finding in violated_rules(run, rates)]
     assert any(re.search(fault.words, sentence) for sentence in sentences) if fault.words else not sentences, sentences
 

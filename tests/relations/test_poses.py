@@ -252,8 +252,8 @@ def test_landmarks_outside_the_source_are_neither_compared_nor_counted_among_tho
     """As of a portrait, whose system also says where the legs are."""
     portrait = moved(UPRIGHT, 0, 220)
     assert ((portrait[:, 1] <= SIZE[1]).sum(), len(portrait)) == (7, 17)
-    told = verdicts(people(portrait), people(portrait))["0"]
-    assert (told["severity"], told["compared"]) == (0, 7)
+    repeated = verdicts(people(portrait), people(portrait))["0"]
+    assert (repeated["severity"], repeated["compared"]) == (0, 7)
     assert verdicts(people(portrait), people())["0"]["kind"] == "lost"
     into_view = np.array([[1.0, 0, 0], [0, 1, -220], [0, 0, 1]])
     carried = verdicts(people(portrait), people(UPRIGHT), matrix=into_view)["0"]

@@ -79,8 +79,8 @@ def test_some_cells_are_as_the_matrix_says(kind: str, tmp_path: Path) -> None:
         caught = row["faults"][name]["caught"]
         others = [rule for rule in row["candidates"] if rule not in caught]
         drawn = {*dice.sample(caught, min(CELLS, len(caught))), *dice.sample(others, min(CELLS, len(others)))}
-        asked = replace(candidates, rules=tuple(one for one in candidates.rules if one.id in drawn))
-        assert catching(faults[name], asked) == drawn & set(caught), f"{name}: {AGAIN}"
+        sample = replace(candidates, rules=tuple(one for one in candidates.rules if one.id in drawn))
+        assert catching(faults[name], sample) == drawn & set(caught), f"{name}: {AGAIN}"
 
 
 def test_the_page_is_that_of_the_study() -> None:

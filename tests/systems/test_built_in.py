@@ -340,9 +340,9 @@ def test_a_faint_hand_scores_less_than_what_mediapipe_answers_with_by_itself() -
     for photo, sure in (("freihand/00065475.jpg", 0), ("rhd/11111.png", 1)):
         [hands], [own] = (each.answer([hand_photo(photo)], [0]) for each in (with_faint, by_itself))
         assert isinstance(hands, Poses) and isinstance(own, Poses)
-        found = hands.scores >= 0.5
-        assert (found.sum(), len(found)) == (sure, sure + 1)
-        assert np.array_equal(hands.points[found], own.points) and np.array_equal(hands.scores[found], own.scores)
+        certain = hands.scores >= 0.5
+        assert (certain.sum(), len(certain)) == (sure, sure + 1)
+        assert np.array_equal(hands.points[certain], own.points) and np.array_equal(hands.scores[certain], own.scores)
 
 
 @pytest.mark.parametrize("photo", ["panoptic/ex2_2.flv_000040_l.jpg", "rhd/01111.png", "freihand/00000355.jpg"])

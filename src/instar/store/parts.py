@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -60,12 +61,8 @@ def part_name(first: int, last: int, path: Path) -> str:
 
 
 def _checksum(path: Path) -> str:
-    digest, buffer = xxhash.xxh3_64(), bytearray(1 << 20)
-    view = memoryview(buffer)
     with path.open("rb", buffering=0) as file:
-        while size := file.readinto(buffer):
-            digest.update(view[:size])
-    return str(digest.hexdigest())
+        return hashlib.file_digest(file, xxhash.xxh3_64).hexdigest()
 
 
 _checked: dict[Path, tuple[int, int, int]] = {}
