@@ -122,7 +122,7 @@ class _Site:
 
     def gallery(self, request: Request) -> Response:
         filters = self.viewer.filters(request.query_params)
-        if dict(request.query_params) != filters.query():  # a form sends its empty fields, too
+        if [*request.query_params.multi_items()] != [*filters.query().items()]:  # a form sends its empty fields, too
             return RedirectResponse(address("/gallery", filters.query()), 302)
         return self.page(request, "gallery", pages.gallery(self.viewer, filters))
 

@@ -35,7 +35,7 @@
     const links = [document.querySelectorAll(".top nav a"), next.querySelectorAll(".top nav a")];
     if (links[0].length === links[1].length) links[0].forEach((link, n) => { link.href = links[1][n].getAttribute("href"); });
     if (focus) {
-      const again = document.querySelector(`[name="${CSS.escape(focus.name)}"]`);
+      const again = document.querySelector(`[name="${CSS.escape(focus.name)}"]:not([type="hidden"])`);
       if (again) {
         again.focus({ preventScroll: true });
         if (again.type === "search" || again.type === "text") { again.value = focus.value; again.setSelectionRange?.(focus.at, focus.at); }
