@@ -65,3 +65,15 @@ def test_numerics(typed: Type, model: Path) -> None:
     values = json.loads(typed("numerics", model, "--input", "0..255", "--json").stdout)
     assert [defect["operator"] for defect in values["defects"]] == ["Reciprocal"]
     assert typed("numerics", model, "--input", "z=0..1").code == 2
+
+
+def test_preview_asks_a_system_where_landmarks_and_objects_are(typed: Type, photos: Path, tmp_path: Path) -> None:
+    photo, sheet = photos / "000.png", tmp_path / "sheet.png"
+    without = typed("preview", "discs(1)+discs(2)", photo, "--out", sheet)
+    assert without.stdout.count("not applicable") == 1, "one reason is said once"
+    assert "not applicable: discs(1) and discs(2): no landmarks are annotated" in without.stdout
+    named = typed("preview", "discs(1)+discs(2)", photo, "--system", "tests.toys:steady", "--out", sheet)
+    assert "not applicable" not in named.stdout, named.stdout
+    objects = typed("preview", "object-relevance", photo, "--objects", "tests.toys:rectangles", "--out", sheet)
+    assert objects.code == 0, objects.stderr
+    assert "not applicable" not in objects.stdout, objects.stdout

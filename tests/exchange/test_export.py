@@ -119,11 +119,11 @@ def test_what_cannot_be_made_is_a_line_with_the_reason_and_no_file(photos: Path,
     said = {line["follow_up"]: line for line in lines(out) if line["case"] == "000.png"}
     assert said["source"]["status"] == "ok"
     assert "there is no segmenter" in said["filtered(colour_wheel(90), red)"]["message"]
-    assert "no objects in its ground truth" in said["erase(0.95)"]["message"]
+    assert "no objects are annotated" in said["erase(0.95)"]["message"]
     assert "recorded elsewhere" in said["recorded(paste)"]["message"]
     assert all((line["status"] == "ok") == ("file" in line) for line in said.values())
     exported(on_files(tmp_path / "data", 1), tmp_path / "scenes", "obstacle => direction(avoid)", "forecast")
-    assert "which only a run knows" in lines(tmp_path / "scenes")[1]["message"]
+    assert "none was asked" in lines(tmp_path / "scenes")[1]["message"]
 
 
 def test_zones_are_provided_as_in_a_run_and_kept(photos: Path, tmp_path: Path) -> None:

@@ -60,3 +60,7 @@ def test_a_function_may_return_scores_by_class() -> None:
     assert Labels.accept({"cat": 0.1, "dog": 0.9}, image).classes == ("dog", "cat")
     with pytest.raises(TypeError, match="scores by class"):
         Labels.accept("cat", image)
+
+
+def test_lists_are_taken_as_arrays():
+    assert Labels(["cat", "dog"], [0.25, 0.75]).scores.tolist() == [0.25, 0.75]

@@ -48,7 +48,7 @@ def filtered(
     share = cv2.countNonZero(mask) / mask.size
     if share == 0:
         raise NotApplicable(f"no {zone} in this image")
-    changed, _ = inner(image, seed=int(rng.integers(2**62)))
+    changed, _ = inner(image, seed=int(rng.integers(2**62)) if inner.random else 0)
     pixels = image.pixels.copy()
     cv2.copyTo(changed.pixels, mask, pixels)
     x, y, width, height = cv2.boundingRect(mask)
