@@ -368,7 +368,8 @@ def test_a_track_without_a_map_lies_on_background() -> None:
     assert Track.from_json(Track((), NAMES, 12).json()) == Track((), NAMES, 12)
 
 
-def test_lists_are_taken_and_checked():
-    assert Forecast([[[1, 2], [3, 4]]]).futures.shape == (1, 2, 2)
+def test_lists_are_taken_and_checked() -> None:
+    futures: list[Any] = [[[[1, 2], [3, 4]]], [[[1, np.nan]]]]
+    assert Forecast(futures[0]).futures.shape == (1, 2, 2)
     with pytest.raises(ValueError, match="finite"):
-        Forecast([[[1, np.nan]]])
+        Forecast(futures[1])
