@@ -118,6 +118,7 @@ def make_report(
             judging,
             Path(dataset) if dataset else None,
             findings(run, threshold=threshold, judging=judging),
+            threshold,
         )
         for number, (run, name, own, count) in enumerate(zip(runs, names, sections, share, strict=True))
     ]
@@ -152,8 +153,9 @@ def _run_page(
     judging: str,
     dataset: Path | None,
     sentences: Sequence[Finding],
+    threshold: float | None,
 ) -> RunPage:
-    pairs = pairs_shown(run, sections, images, judging=judging, dataset=dataset)
+    pairs = pairs_shown(run, sections, images, threshold=threshold, judging=judging, dataset=dataset)
     parts = [
         RelationPage(
             f"r{number}-{place}",
