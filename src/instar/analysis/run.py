@@ -153,7 +153,8 @@ class Run:
         raise unknown("rule of this run", wanted, known)
 
     def rules(self, judging: str = DEFAULT) -> pl.DataFrame:
-        """One row per rule: its name (without the relation where that is the output's own), family, relation, unit.
+        """One row per rule: its name (without the relation where that is the output's own), the same in a few words,
+        family, relation, unit.
 
         `over` is what it is judged over: one case, many cases, or one case as a level of a rule over many cases whose
         answers must change with the level. A level is no rule of its own: it counts in no headline.
@@ -171,6 +172,7 @@ class Run:
             {
                 "rule": one.id,
                 "name": one.left if one.relation.relation.name == own else one.id,
+                "words": one.words,
                 "family": " | ".join(step.family.name for step in one.transformations[0].steps),
                 "relation": one.relation.relation.name,
                 "unit": units[one.relation.relation.name],
@@ -178,9 +180,8 @@ class Run:
             }
             for one in bound
         ]
-        return pl.DataFrame(
-            rows, schema=dict.fromkeys(("rule", "name", "family", "relation", "unit", "over"), pl.String)
-        )
+        columns = "rule", "name", "words", "family", "relation", "unit", "over"
+        return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String))
 
     def grids(self) -> dict[str, tuple[float, ...]]:
         """The thresholds that each relation is looked at with."""

@@ -15,6 +15,7 @@ from instar.image import Image
 from instar.reading import too_many_pixels
 from instar.spelling import REQUIRED, Call, Kind, Parameter, Value, bind, spell
 from instar.transforms.change import Change
+from instar.transforms.words import Template, in_words
 from instar.warp import Resampling, Warp
 
 Form = Literal["spatial", "photometric", "general"]
@@ -53,6 +54,8 @@ class TransformationFamily:
     inputs: tuple[str, ...] = ("image",)
     check: Callable[..., object] | None = None
     """Raises ValueError for values that are allowed one by one, but not together."""
+    words: Template = ""
+    """What it does, in a few words with places for its values; empty: its name and values say it."""
 
     def apply(self, source: Input, needs: Needs, rng: np.random.Generator, values: Values) -> tuple[Input, Change]:
         if self.form != "spatial" and source.kind not in self.inputs:
@@ -127,6 +130,13 @@ class Step:
         kept = tuple(p for p in self.family.parameters if shared or not p.shared)
         return spell(self.family.name, values, kept)
 
+    @property
+    def words(self) -> str:
+        """What it does, in a few words; of a family that has none, its name and values."""
+        family = self.family
+        name = family.name.rpartition(":")[2].replace("_", " ").replace("{", "{{").replace("}", "}}")
+        return in_words(family.words or name, self.values, family.parameters)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transformation:
@@ -169,6 +179,16 @@ class Transformation:
         """The functions that make it and were not loaded, by name: a file names them, the user did not."""
         own = {step.family.name for step in self.steps if isinstance(step.family, UnloadedFamily)}
         return frozenset(own.union(*(one.unloaded for step in self.steps for one in step.inner)))
+
+    @property
+    def words(self) -> str:
+        """What it does to an input, in a few words.
+
+        >>> from instar.transforms import transformation
+        >>> transformation("motion(11, 100) | mirror(h)").words
+        'motion blur, 11 pixels, at 100°, then mirrored left to right'
+        """
+        return ", then ".join(step.words for step in self.steps)
 
     @property
     def photometric(self) -> bool:
