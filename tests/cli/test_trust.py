@@ -205,6 +205,17 @@ def test_a_kind_or_panel_that_nobody_registered_is_only_a_name(received: Path, h
     assert not (here / "touched").exists()
 
 
+def test_a_panel_that_nobody_registered_is_left_out_with_one_line(received: Path, here: Path) -> None:
+    """A run of a colleague whose plug-in is not installed here is shown, reported and viewed all the same."""
+    path = received / "run/manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "panels": ["objects", "colleague"]}))
+    shown = typed_at(received, ("show",), here)
+    assert shown.code == 0 and EVIL in shown.stdout
+    assert shown.stderr.count("names a panel 'colleague', which nothing that is installed brings; it is left out") == 1
+    for command in (("report",), ("view",)):
+        assert typed_at(received, command, here).code == 0, command
+
+
 def test_a_table_names_no_code_either(received: Path, here: Path) -> None:
     lines = [json.loads(line) | {"width": 160, "height": 120} for line in (here / "answers.jsonl").open()]
     (received / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -77,6 +77,7 @@ def preview(
     """
     from instar import api
     from instar.report import write_png
+    from instar.report.words import one_line
 
     sheet, missing = api.preview(suite, image, zones=zones, objects=objects, pool=pool, seed=seed)
     place = Path(image)
@@ -84,7 +85,7 @@ def preview(
     write_png(target, sheet)
     print(target)
     for name, reason in missing:
-        print(f"not applicable: {name}: {reason}")
+        print(one_line(f"not applicable: {name}: {reason}"))
 
 
 def numerics(
