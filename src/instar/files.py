@@ -75,14 +75,16 @@ def inside(folder: Path, name: str) -> Path:
     """
     path = folder
     for part in name.split("/"):
+        if part in ("", ".", ".."):
+            raise Elsewhere(f"{folder} names {name}, which lies elsewhere")
         path = path / part
         with suppress(FileNotFoundError, NotADirectoryError):
             mode = path.lstat().st_mode
             if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
                 what = "a link" if stat.S_ISLNK(mode) else "neither a folder nor a regular file"
                 raise Elsewhere(
-                    f"{path} is {what}: nothing of a run or an export is read or written there; put what it leads to in "
-                    "its place, or delete it"
+                    f"{path} is {what}: nothing of a run or an export is read or written there; put what it leads to "
+                    "in its place, or delete it"
                 )
     return path
 

@@ -245,6 +245,14 @@ def test_a_run_folder_whose_name_is_no_text_is_refused_at_once(tmp_path: Path) -
 # --- what is no file of the run's own ---------------------------------------------------------------
 
 
+def written(store: Store) -> None:
+    """All that is written to a run folder when a run goes on and is judged."""
+    with store.lock():
+        store.append_predictions([{"case": "d", "follow_up": "source", "status": "ok"}], "poses")
+    with store.judging_lock("default"):
+        store.replace_verdicts("default", iter([verdicts(1.0)]), INFO)
+
+
 @pytest.mark.parametrize(
     "name", ["predictions", "cases", "needs", "apart", "blobs", "verdicts", "verdicts/default", "lock", "manifest.json"]
 )
@@ -260,10 +268,7 @@ def test_nothing_is_written_or_read_through_a_link(tmp_path: Path, name: str) ->
     store = Store(folder)
     message = rf"{folder / name} is a link: nothing of a run .* put what it leads to in its place, or delete it"
     with pytest.raises(Elsewhere, match=message):
-        with store.lock():
-            store.append_predictions([{"case": "d", "follow_up": "source", "status": "ok"}], "poses")
-        with store.judging_lock("default"):
-            store.replace_verdicts("default", iter([verdicts(1.0)]), INFO)
+        written(store)
     with pytest.raises(Elsewhere, match=message):
         repair(store)
     reads: dict[str, Callable[[], object]] = {
