@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,32 @@ def test_preview_asks_a_system_where_landmarks_and_objects_are(typed: Type, phot
     objects = typed("preview", "object-relevance", photo, "--objects", "tests.toys:rectangles", "--out", sheet)
     assert objects.code == 0, objects.stderr
     assert "not applicable" not in objects.stdout, objects.stdout
+
+
+EDITED = """\
+import json, sys
+print('{"instar": 1, "kind": "%s", "deterministic": true}', flush=True)
+sys.stdin.readline()
+open(__file__, "a").write("# better")
+sys.exit("killed, say")
+"""
+
+
+@pytest.mark.parametrize("command", ["check", "export"])
+def test_a_program_that_is_edited_meanwhile_is_one_sentence(
+    typed: Type, photos: Path, tmp_path: Path, command: str
+) -> None:
+    """It dies, is started again, and is another one by then: neither a traceback nor an answer of two versions."""
+    program = tmp_path / "program.py"
+    program.write_text(EDITED % ("poses" if command == "check" else "zones"))
+    asked = f'process("{sys.executable} {program}")'
+    ended = (
+        typed("check", asked, photos / "000.png", "--out", tmp_path / "out")
+        if command == "check"
+        else typed(
+            "export", photos, "colour_wheel(90, skin)", "--kind", "poses", "--zones", asked, "--out", tmp_path / "out"
+        )
+    )
+    assert ended.code == 2, ended.words
+    assert "program.py changed, and the program was started again with it; answers of two versions" in ended.words
+    assert "give the same command again" in ended.words and "Traceback" not in ended.words

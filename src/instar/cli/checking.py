@@ -86,7 +86,7 @@ def preview(
     """
     from instar import api
     from instar.report import write_png
-    from instar.report.words import listed
+    from instar.report.words import listed, one_line
 
     sheet, missing = api.preview(suite, image, system=system, zones=zones, objects=objects, pool=pool, seed=seed)
     place = Path(image)
@@ -95,7 +95,7 @@ def preview(
     print(target)
     for reason in dict.fromkeys(reason for _, reason in missing):
         names = [name for name, other in missing if other == reason]
-        print(f"not applicable: {listed(names, 4)}: {reason}")
+        print(one_line(f"not applicable: {listed(names, 4)}: {reason}"))
 
 
 def numerics(

@@ -53,5 +53,5 @@ def error_text(error: Exception) -> str:
     """An exception in one line, with where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""  # noqa: PTH119
-    text = without_secrets(" ".join(str(error).split()))[:500]
+    text = " ".join(without_secrets(str(error)).split())[:500]
     return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"

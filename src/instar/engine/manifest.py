@@ -17,6 +17,7 @@ from instar.datasets import Dataset
 from instar.engine.coordinator import default_workers
 from instar.engine.messages import WorkerInfo
 from instar.engine.plan import SOURCE
+from instar.reading import MAX_PIXELS, most_pixels
 from instar.relations import Rule
 from instar.store import DatasetInfo, Machine, Manifest, Store
 from instar.suites import Suite
@@ -44,6 +45,8 @@ def grown_manifest(
     added = manifest.providers.keys() - before.providers.keys() if before else ()
     if added:
         _forget_unprovided(store, frozenset(added))
+    if before and before.max_pixels != manifest.max_pixels:
+        _forget_too_large(store)
     store.write_manifest(manifest)
     return manifest
 
@@ -69,6 +72,7 @@ def grown(
         )
     else:
         _refuse_other(folder, before, info, suite, seed)
+        refuse_pixels(folder, before.max_pixels)
         manifest = replace(before, updated=_now())
     return replace(
         manifest,
@@ -79,6 +83,7 @@ def grown(
         panels=_united(manifest.panels, suite.panels),
         titles={**manifest.titles, **suite.titles},
         datasets=_united(manifest.datasets, (DatasetInfo.of(dataset.name, dataset.root),)),
+        max_pixels=most_pixels(),
     )
 
 
@@ -117,6 +122,27 @@ def _refuse_other(folder: Path, manifest: Manifest, info: WorkerInfo, suite: Sui
             f"{folder} is judged with {manifest.options or 'the defaults'}, suite {suite.name} "
             f"with {dict(suite.options)}; {go_on}, or ask it with `instar judge`."
         )
+
+
+def refuse_pixels(folder: Path, before: int | None, *, may_rise: bool = True) -> None:
+    """Raises Conflict where an input that a folder holds would be too large now, or the other way round.
+
+    Where what was too large is asked again, the limit may rise.
+    """
+    now = most_pixels()
+    if before is None or now == before or (may_rise and now > before):
+        return
+    raise Conflict(
+        f"{folder} was made with images of at most {before:,} pixels, and now {now:,} are allowed (the environment "
+        f"variable {MAX_PIXELS}); set it to {before}, or give another folder (`out`)"
+    )
+
+
+def _forget_too_large(store: Store) -> None:
+    """What was too large is open again once more pixels are allowed."""
+    too_large = pl.col("message").str.contains(MAX_PIXELS, literal=True).fill_null(False)
+    for table in ("cases", "needs", "predictions"):
+        store.merge(table, keep=(pl.col("status") == "ok") | ~too_large)
 
 
 def _forget_unprovided(store: Store, added: frozenset[str]) -> None:

@@ -113,7 +113,8 @@ class Manifest:
 
     `output` and `truth` are the headers of the outputs and of the ground truth, None before the first is stored.
     `options` are the judging options of the run's suites, `panels` what they ask a report to show, `titles` what their
-    papers call the rules.
+    papers call the rules. `max_pixels` is how many pixels an input could have; None where a version made the run that
+    did not note it.
     """
 
     instar: str
@@ -134,6 +135,7 @@ class Manifest:
     titles: Mapping[str, str] = field(default_factory=dict)
     datasets: tuple[DatasetInfo, ...] = ()
     recorded: RecordedInfo | None = None
+    max_pixels: int | None = None
 
     @property
     def header(self) -> Header:
