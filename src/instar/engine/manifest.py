@@ -37,11 +37,17 @@ class Conflict(ValueError):
 
 
 def grown_manifest(
-    store: Store, info: WorkerInfo, suite: Suite, rules: Sequence[Rule], dataset: Dataset, seed: int | None
+    store: Store,
+    info: WorkerInfo,
+    suite: Suite,
+    rules: Sequence[Rule],
+    dataset: Dataset,
+    seed: int | None,
+    limit: int | None = None,
 ) -> Manifest:
     """The manifest of a run folder, grown and written."""
     before = store.manifest() if store.exists else None
-    manifest = grown(before, info, suite, rules, dataset, seed, folder=store.folder)
+    manifest = grown(before, info, suite, rules, dataset, seed, limit, folder=store.folder)
     added = manifest.providers.keys() - before.providers.keys() if before else ()
     if added:
         _forget_unprovided(store, frozenset(added))
@@ -58,6 +64,7 @@ def grown(
     rules: Sequence[Rule],
     dataset: Dataset,
     seed: int | None,
+    limit: int | None = None,
     *,
     folder: Path,
 ) -> Manifest:
@@ -82,7 +89,7 @@ def grown(
         thresholds={**manifest.thresholds, **suite.thresholds},
         panels=_united(manifest.panels, suite.panels),
         titles={**manifest.titles, **suite.titles},
-        datasets=_united(manifest.datasets, (DatasetInfo.of(dataset.name, dataset.root),)),
+        datasets=_with_dataset(manifest.datasets, DatasetInfo.of(dataset.name, dataset.root, limit)),
         max_pixels=most_pixels(),
     )
 
@@ -95,6 +102,15 @@ def _now() -> str:
 def _united(stored: Iterable[T], more: Iterable[T]) -> tuple[T, ...]:
     """What is stored and what is new, each once."""
     return tuple(dict.fromkeys([*stored, *more]))
+
+
+def _with_dataset(stored: Sequence[DatasetInfo], wanted: DatasetInfo) -> tuple[DatasetInfo, ...]:
+    """The datasets of a run and the one that is asked for now; of one asked for before, the larger limit."""
+    datasets = {(each.name, each.root): each for each in stored}
+    before = datasets.get((wanted.name, wanted.root), wanted)
+    whole = None in (before.limit, wanted.limit)
+    limit = None if whole else max(before.limit or 0, wanted.limit or 0)
+    return tuple({**datasets, (wanted.name, wanted.root): replace(wanted, limit=limit)}.values())
 
 
 def _refuse_other(folder: Path, manifest: Manifest, info: WorkerInfo, suite: Suite, seed: int | None) -> None:

@@ -64,15 +64,17 @@ class ProviderInfo:
 
 @dataclass(frozen=True, slots=True)
 class DatasetInfo:
-    """Where cases came from: the dataset's spelling, and the folder that paths are relative to."""
+    """Where cases came from: the dataset's spelling, the folder that paths are relative to, and how many of its cases
+    were asked for, where that was not all."""
 
     name: str
     root: str
+    limit: int | None = None
 
     @classmethod
-    def of(cls, name: str, folder: str) -> DatasetInfo:
+    def of(cls, name: str, folder: str, limit: int | None = None) -> DatasetInfo:
         """As texts that a file can hold."""
-        return cls(storable(name), path_text(folder))
+        return cls(storable(name), path_text(folder), limit)
 
     @property
     def folder(self) -> str:
