@@ -30,8 +30,10 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import polars as pl
+import scipy.optimize  # noqa: F401  what a run imports on its way is imported once for all of them
 
 import instar
+import instar.api
 import instar.engine.coordinator
 import instar.engine.keeper
 import instar.engine.worker
