@@ -259,6 +259,20 @@ def test_a_message_quotes_no_part_of_a_secret(server: Server, loaded: Callable[.
     assert KEY.upper()[:6] not in message
 
 
+@pytest.mark.parametrize(
+    "echo",
+    [base64.b64encode(KEY.encode()).decode(), "".join(f"\\u{ord(sign):04x}" for sign in KEY)],
+    ids=["in base64", "in escapes"],
+)
+def test_an_answer_that_echoes_the_key_in_another_spelling_is_refused(
+    echo: str, server: Server, loaded: Callable[..., System]
+) -> None:
+    """A caption is stored and shared: whoever reads it could read the key."""
+    server.steps = [says({"result": {"caption": f"no key of ours: {echo}", "confidence": 1}})]
+    message = failure(loaded())
+    assert "the answer holds the value of CAPTION_KEY" in message and echo not in message
+
+
 # --- what goes wrong and comes right ---------------------------------------------------------------
 
 
