@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -39,6 +40,9 @@ from instar.report.words import (
 )
 from instar.spelling import spell_value
 from instar.store import Row
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 TEMPLATES = Path(__file__).parent / "templates"
 EXAMPLES = 6
@@ -239,8 +243,9 @@ def _commands(run: Run, judging: str) -> list[str]:
 # --- the page --------------------------------------------------------------------------------------
 
 
-def page(report: Report) -> str:
-    """The report as HTML. It asks nobody for anything, and works from a file without a network."""
+@lru_cache(maxsize=1)
+def _template() -> Template:
+    """The page's template, which takes longer to compile than most reports to fill in."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -258,10 +263,15 @@ def page(report: Report) -> str:
         one_sided=ONE_SIDED,
     )
     # fmt: on
+    return environment.get_template("report.html")
+
+
+def page(report: Report) -> str:
+    """The report as HTML. It asks nobody for anything, and works from a file without a network."""
     styles = "".join((STATIC / name).read_text("utf-8") for name in ("base.css", "report.css"))
     script = (STATIC / "report.js").read_text("utf-8")
     content = {"report": report, "version": __version__, "styles": styles, "script": script, "library": _library()}
-    return environment.get_template("report.html").render(content, data=script_json(_data(report))).lstrip()
+    return _template().render(content, data=script_json(_data(report))).lstrip()
 
 
 def _data(report: Report) -> dict[str, object]:
