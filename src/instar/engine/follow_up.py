@@ -12,6 +12,9 @@ from instar.own import failed_at, place_of
 from instar.systems.secrets import without_secrets
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed
 
+MOST_LETTERS = 500
+"""How much of an exception's message is kept."""
+
 
 class NoFollowUp(NotApplicable):
     """Why a case has no follow-up: the transformation says nothing about it, or it failed (`status` is `error`)."""
@@ -54,5 +57,7 @@ def error_text(error: Exception) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = failed_at(error)
     where = f" ({place_of(own or frames[-1])})" if frames else ""
-    text = without_secrets(" ".join(str(error).split()))[:500]
+    text = " ".join(without_secrets(str(error)).split())
+    if len(text) > MOST_LETTERS:  # cut between words
+        text = f"{text[:MOST_LETTERS].rpartition(' ')[0] or text[:MOST_LETTERS]} …"
     return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"

@@ -68,7 +68,7 @@ def predict(
             say(move_aside(store))
             locks.close()
             locks.enter_context(store.lock())
-        manifest = grown_manifest(store, info, suite, rules, dataset, seed)
+        manifest = grown_manifest(store, info, suite, rules, dataset, seed, limit)
         if retry_failed:
             _forget_failed(store)
         everything = bound_rules(manifest.rules, info.system.kind)
@@ -135,7 +135,7 @@ def estimate(
         _refuse_inputs(info.system, dataset)
         before = store.manifest() if store.exists else None
         if before is not None:
-            grown(before, info, suite, (), dataset, None, folder=store.folder)  # which refuses another version
+            grown(before, info, suite, (), dataset, None, limit, folder=store.folder)  # which refuses another version
         stored_rules = before.rules if before is not None else ()
         rules = bound_rules([*stored_rules, *suite.rules], info.system.kind)
         plan = make_plan(rules, seed=0, deterministic=info.system.deterministic)

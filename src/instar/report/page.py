@@ -118,6 +118,7 @@ def make_report(
             judging,
             Path(dataset) if dataset else None,
             findings(run, threshold=threshold, judging=judging),
+            threshold,
         )
         for number, (run, name, own, count) in enumerate(zip(runs, names, sections, share, strict=True))
     ]
@@ -152,8 +153,9 @@ def _run_page(
     judging: str,
     dataset: Path | None,
     sentences: Sequence[Finding],
+    threshold: float | None,
 ) -> RunPage:
-    pairs = pairs_shown(run, sections, images, judging=judging, dataset=dataset)
+    pairs = pairs_shown(run, sections, images, threshold=threshold, judging=judging, dataset=dataset)
     parts = [
         RelationPage(
             f"r{number}-{place}",
@@ -221,7 +223,10 @@ def _commands(run: Run, judging: str) -> list[str]:
         return [shlex.join(["instar", "import", *tables, "--out", folder]), shlex.join(["instar", "report", folder])]
     start = ["instar", "run", manifest.system.name, "+".join(manifest.suites)]
     end = ["--out", folder, "--seed", str(manifest.seed)]
-    commands = [shlex.join([*start, source.name, *end]) for source in manifest.datasets]
+    commands = [
+        shlex.join([*start, source.name, *(["--limit", str(source.limit)] if source.limit else []), *end])
+        for source in manifest.datasets
+    ]
     if judging != DEFAULT:
         options = stored_judging(run.store, judging).options
         texts = {name: value if isinstance(value, str) else spell_value(value) for name, value in options.items()}
