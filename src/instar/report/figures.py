@@ -240,7 +240,7 @@ def charts(section: Section) -> list[Chart]:
         words = "The share of cases in which the part of a subject violates at least one rule, with its 95 % interval."
         figures.append(_shares("groups", "By part", words, section.groups, section, "part"))
     figures.append(heat(section))
-    if section.coverage["of"].n_unique() > 1:
+    if section.coverage["of"].n_unique() > 1 and section.covering:
         figures.append(covered(section))
     if section.rules > MANY:
         figures.append(heat(section, whole=True))
