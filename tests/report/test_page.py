@@ -147,9 +147,18 @@ def test_the_start_is_the_nearest_threshold(wanted: float, place: int) -> None:
     assert start_of((0.1, 0.2, 0.3, float("inf")), [wanted]) == place
 
 
-def test_pairs_vary(made: Report) -> None:
-    pairs = made.runs[0].parts[0].pairs
+def test_the_first_pairs_are_violated_and_vary(made: Report, poses: instar.Run) -> None:
+    pairs, section = made.runs[0].parts[0].pairs, made.runs[0].parts[0].section
+    violated = section.at(section.start).filter(pl.col("violated") > 0)["rule"].to_list()
     assert len(pairs) == 6
+    assert all(pair.last >= section.start for pair in pairs), "all of them are seen where the page starts"
+    assert {pair.verdict["rule"] for pair in pairs} == set(violated)
+    assert len({pair.verdict["case"] for pair in pairs}) == 6
+    assert [pair.verdict for pair in pairs] == poses.worst(6).to_dicts(), "they are those that `show` lists"
+
+
+def test_pairs_of_all_rules_are_shown_where_all_are_violated(poses: instar.Run) -> None:
+    pairs = make_report([poses], images=6, threshold=1e-6).runs[0].parts[0].pairs
     assert len({pair.name for pair in pairs}) == 6
 
 

@@ -18,6 +18,7 @@ from instar.analysis.coverage import coverage, violated_counts
 from instar.analysis.parts import SCHEMA as STRAYING
 from instar.analysis.parts import PartMatrix, part_matrix, straying_parts
 from instar.analysis.rates import (
+    UNJUDGED,
     AnyRule,
     Judged,
     any_rule,
@@ -27,14 +28,15 @@ from instar.analysis.rates import (
     judged_pairs,
     noise,
     rates,
-    worst_pairs,
+    unjudged_pairs,
 )
 from instar.analysis.rejections import COLUMNS as TESTED
 from instar.analysis.rejections import LEVEL, rejections
 from instar.analysis.selection import costs, selected
-from instar.analysis.severities import COLUMNS, Severities, group_of, severities, shown_status
+from instar.analysis.severities import COLUMNS, Severities, group_of, severities
 from instar.analysis.slices import described, slices
 from instar.analysis.subjects import subject_columns
+from instar.analysis.worst import worst_in_turn
 from instar.engine import DEFAULT, Judging, Outcome, bound_rules, judge, stored_judging, unloaded_code
 from instar.outputs import output_kind
 from instar.registry import loaded_object
@@ -151,7 +153,8 @@ class Run:
         raise unknown("rule of this run", wanted, known)
 
     def rules(self, judging: str = DEFAULT) -> pl.DataFrame:
-        """One row per rule: its name (without the relation where that is the output's own), family, relation, unit.
+        """One row per rule: its name (without the relation where that is the output's own), the same in a few words,
+        family, relation, unit.
 
         `over` is what it is judged over: one case, many cases, or one case as a level of a rule over many cases whose
         answers must change with the level. A level is no rule of its own: it counts in no headline.
@@ -169,6 +172,7 @@ class Run:
             {
                 "rule": one.id,
                 "name": one.left if one.relation.relation.name == own else one.id,
+                "words": one.words,
                 "family": " | ".join(step.family.name for step in one.transformations[0].steps),
                 "relation": one.relation.relation.name,
                 "unit": units[one.relation.relation.name],
@@ -176,9 +180,8 @@ class Run:
             }
             for one in bound
         ]
-        return pl.DataFrame(
-            rows, schema=dict.fromkeys(("rule", "name", "family", "relation", "unit", "over"), pl.String)
-        )
+        columns = "rule", "name", "words", "family", "relation", "unit", "over"
+        return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String))
 
     def grids(self) -> dict[str, tuple[float, ...]]:
         """The thresholds that each relation is looked at with."""
@@ -423,19 +426,28 @@ class Run:
         self,
         count: int = 10,
         *,
+        threshold: float | None = None,
+        p: float | None = None,
         judging: str = DEFAULT,
         rule: str | None = None,
         case: str | None = None,
         group: str | None = None,
     ) -> pl.DataFrame:
-        """The verdicts of the pairs with the highest severities, of all rules and cases or of one."""
-        chosen = list(self._limits()) if rule is None else [self.rule_id(rule)]
+        """The verdicts of the worst pairs, of all rules that change something and all cases, or of one.
+
+        What violates its rule comes first; ∞ and finite severities alternate, and the rules take turns, so that no
+        rule and no case stands before all others.
+        """
+        chosen = (self.changing_rules() or list(self._limits())) if rule is None else [self.rule_id(rule)]
         matrix = self.severities(judging, group=group).only(chosen)
         if case is not None:
             if case not in matrix.cases:
                 raise unknown("case", case, self.cases()["case"])
             matrix = matrix.at(matrix.cases == case)
-        return self.verdicts_of(worst_pairs(matrix, count, thresholds=self.thresholds()), judging=judging, group=group)
+        families = dict(self.rules().select("rule", "family").iter_rows())
+        limits, alphas = self.thresholds(threshold), self.alphas(p)
+        pairs = worst_in_turn(matrix, count, limits, families=families, alphas=alphas)
+        return self.verdicts_of(pairs, judging=judging, group=group)
 
     def verdicts_of(self, pairs: pl.DataFrame, *, judging: str = DEFAULT, group: str | None = None) -> pl.DataFrame:
         """The worst verdict of each pair of a `case` and a `rule`, in their order, with all its columns."""
@@ -460,24 +472,7 @@ class Run:
         A pair of which any target was judged is not among them.
         """
         self._up_to_date(judging)
-        columns = ["case", "rule", "severity", "status", "reason"]
-        bare = [
-            part.filter(pl.col("severity").is_null().all().over("case", "rule") & pl.col("case").is_not_null())
-            .with_columns(shown_status())
-            .unique(["case", "rule", "status", "reason"], maintain_order=True)
-            for part in self.store.verdict_parts(judging, columns)
-        ]
-        return (
-            pl.concat(bare or [pl.DataFrame(schema=dict.fromkeys(columns, pl.String))])
-            .group_by("status", "reason")
-            .agg(
-                pairs=pl.len(),
-                rules=pl.col("rule").n_unique(),
-                case=pl.col("case").first(),
-                rule=pl.col("rule").first(),
-            )
-            .sort("pairs", "status", "reason", descending=[True, False, False], nulls_last=True)
-        )
+        return unjudged_pairs(self.store.verdict_parts(judging, UNJUDGED))
 
     def _identity(self) -> dict[str, str]:
         """The rule that changes nothing, by relation."""

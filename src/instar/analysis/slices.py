@@ -114,6 +114,8 @@ def _number(name: str, part: pl.DataFrame) -> list[Row]:
     if min(fails.sum(), (~fails).sum()) < LEAST or len(np.unique(values)) < 2:
         return []
     middle = np.median(values)
+    if middle == values.max():  # nothing is above it: most cases have the highest value
+        middle = values[values < middle].max()
     return [_row(name, f"above {middle:.3g}", values > middle, fails, rank_test(values[~fails], values[fails]))]
 
 

@@ -150,11 +150,11 @@ def rates(section: Section) -> Chart:
     colours = family_colours(section)
     table = (
         counts(section.rates.filter(pl.col("family") != "identity"))
-        .with_columns(legend=_coloured_group("family", colours))
-        .select("name", "family", "legend", "t", "order", "rate", "low", "high", "count", "interval", "judged")
+        .with_columns(legend=_coloured_group("family", colours), words=pl.col("name").replace(dict(section.words)))
+        .select("name", "words", "family", "legend", "t", "order", "rate", "low", "high", "count", "interval", "judged")
     )
     shown = min(section.rules, MANY)
-    tips = rate_tooltip(("name", "rule"), ("family", "family"))
+    tips = rate_tooltip(("name", "rule"), ("words", "in words"), ("family", "family"))
     layers = dot_layers(
         name_rows(), _family_colour(colours, table["legend"].unique().to_list()), "cases that violate the rule", tips
     )

@@ -39,8 +39,8 @@ WORDS: Mapping[str, str] = {
     "noise floor": "the severity that 95 % of the cases stay within when nothing is changed (the rule identity); rates "
     "at thresholds that are not above it say little",
     "deterministic": "the system gives the same answer to the same input",
-    "nothing found in either": "the system found nothing in the source and nothing in the follow-up: there is nothing to "
-    "compare, so that the pair is not judged, and is no success",
+    "nothing found in either": "the system found nothing in the source and nothing in the follow-up: there is nothing "
+    "to compare, so that the pair is not judged, and is no success",
     "not applicable": "the rule has no meaning for this case; it counts in no rate",
     "failed": "the system did not answer, or its answer cannot be read; it counts in no rate",
     "score": "how sure the system says it is, from 0 to 1",

@@ -199,7 +199,7 @@ def _run_page(
     *,
     alone: bool,
 ) -> RunPage:
-    pairs = pairs_shown(run, sections, images, judging=judging, dataset=dataset)
+    pairs = pairs_shown(run, sections, images, threshold=threshold, judging=judging, dataset=dataset)
     pictures = thumbnails(run, judging=judging, dataset=dataset) if images else {}
     addresses = list(dict.fromkeys(pictures.values()))
     thumbs = {rule: f"of-{places[0]}-{addresses.index(address)}" for rule, address in pictures.items()}
@@ -295,7 +295,10 @@ def _commands(run: Run, judging: str) -> list[str]:
         return [shlex.join(["instar", "import", *tables, "--out", folder]), shlex.join(["instar", "report", folder])]
     start = ["instar", "run", manifest.system.name, "+".join(manifest.suites)]
     end = ["--out", folder, "--seed", str(manifest.seed)]
-    commands = [shlex.join([*start, source.name, *end]) for source in manifest.datasets]
+    commands = [
+        shlex.join([*start, source.name, *(["--limit", str(source.limit)] if source.limit else []), *end])
+        for source in manifest.datasets
+    ]
     if judging != DEFAULT:
         options = stored_judging(run.store, judging).options
         texts = {name: value if isinstance(value, str) else spell_value(value) for name, value in options.items()}

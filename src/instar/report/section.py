@@ -162,7 +162,7 @@ def make_section(run: Run, relation: str, *, threshold: float | None = None, jud
         grid,
         start,
         dict(known.select("rule", "name").iter_rows()),
-        dict(known.select("name", "words").iter_rows()) if "words" in known.columns else {},
+        dict(known.select("name", "words").iter_rows()),
         families,
         int((cases.severity > 0).sum()),
         judged_pairs(cases, changing),

@@ -87,7 +87,7 @@ def show_run(
     _rates(console, rates.join(over_cases, on="rule", how="anti"), names, limit)
     _families(console, run.family_rates(threshold, p=p, judging=judging, group=group))
     _unjudged(console, run.unjudged(judging))
-    _worst(console, run, run.worst(worst, judging=judging, group=group), names, judging)
+    _worst(console, run, run.worst(worst, threshold=threshold, p=p, judging=judging, group=group), names, judging)
 
 
 def _rates(console: Console, rates: pl.DataFrame, names: Mapping[str, str], limit: int | None) -> None:
