@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -30,14 +32,16 @@ from instar.exchange import export_inputs as _export_inputs
 from instar.exchange import import_outputs as _import_outputs
 from instar.exchange import opened_export
 from instar.image import Image, Unreadable, read_image
+from instar.outputs import Output
 from instar.registry import loaded_object
 from instar.report import contact_sheet, draw_shapes, write_png
 from instar.skeleton import Skeleton
 from instar.store import ProviderInfo, Store
 from instar.suites import Suite, suite
-from instar.systems import System, default_objects, default_zones, from_function, system_name
+from instar.systems import System, default_objects, default_zones, system_name
 from instar.systems import system as _system
 from instar.systems.check import Finding, check_system
+from instar.systems.function import function_name, importable
 from instar.transforms import NotApplicable, transformation
 
 
@@ -95,12 +99,14 @@ def run(
     objects: str | None = None,
     pool: str | Path | None = None,
     retry_failed: bool = False,
+    fresh: bool = False,
     trust: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Run:
     """Test a system: predict what is missing in the run folder, then judge it.
 
-    The same call again continues, or finds that nothing is left to do.
+    The same call again continues, or finds that nothing is left to do. At its start it says on stderr by what it knows
+    the system again.
 
     Args:
         system: `mediapipe-holistic`, `package.module:function`, or a function of an (H, W, 3) RGB array.
@@ -112,10 +118,11 @@ def run(
         zones: who finds skin, hair, clothes and background; `auto` by default, `none` for nobody.
         objects: the detector that finds objects in cases without annotated ones.
         pool: the folder of cut-out objects to insert.
+        fresh: start over; a run that is in the folder is moved aside, with the time in its name, and not deleted.
         trust: whether to load and start what an existing run folder names and this call does not.
     """
     store, chosen = Store(out), _suite(suite)
-    earlier = _earlier(store, trust)
+    earlier = {} if fresh else _earlier(store, trust)
     system, workers = _sendable(system, workers)
     outcome = predict(
         system,
@@ -128,9 +135,15 @@ def run(
         limit=limit,
         providers=providers_of(chosen, earlier, zones=zones, objects=objects, pool=pool, trust=trust),
         retry_failed=retry_failed,
+        fresh=fresh,
         on_progress=on_progress,
+        say=_say,
     )
     return _judged(Run(store, outcome))
+
+
+def _say(sentence: str) -> None:
+    print(f"instar: {sentence}", file=sys.stderr, flush=True)
 
 
 def _earlier(store: Store, trust: bool) -> Mapping[str, ProviderInfo]:
@@ -265,6 +278,7 @@ def preview(
     suite: str | Suite,
     image: str | Path | Input,
     *,
+    system: str | System | Callable[..., object] | None = None,
     zones: str | None = None,
     objects: str | None = None,
     pool: str | Path | None = None,
@@ -272,7 +286,8 @@ def preview(
 ) -> tuple[Image, list[tuple[str, str]]]:
     """A contact sheet of every rule of a suite on one image, and the rules that do not apply to it, with why.
 
-    Of a dataset the first case is taken.
+    Of a dataset the first case is taken. What a run would take from the answer of the system under test, such as
+    landmarks, is taken from that of `system`; objects that nobody answers with are found by a detector.
     """
     source = _first_input(image) if isinstance(image, str | Path) else image
     tiles, missing = [(_shown(source), "source")], []
@@ -280,18 +295,30 @@ def preview(
     whole = _suite(suite)
     chosen = list(dict.fromkeys(t for rule in whole.rules for t in rule.transformations))
     wanted = frozenset().union(*(t.needs for t in chosen))
-    named = providers_of(whole, {}, zones=zones, objects=objects, pool=pool)
+    plain = replace(whole, rules=tuple(replace(rule, relation=None) for rule in whole.rules))  # nothing is judged
+    answer = None if system is None else _answer(system, source)
+    named = providers_of(plain, {}, zones=zones, objects=objects, pool=pool)
+    if system is None and objects in (None, "auto") and (detector := default_objects()):
+        named.setdefault("objects", detector)
     providers = {need: provider(need, name) for need, name in named.items() if need in wanted}
-    needs: dict[str, Need | NotApplicable] = {}
+    needs: dict[str, Need | NotApplicable] = {} if answer is None else {"source": answer}
     for changed in chosen:
         for need in changed.needs - needs.keys():
-            needs[need] = provided(need, providers.get(need), case, source)
+            needs[need] = provided(need, providers.get(need), case, source, answer)
         try:
             follow_up, _ = make_follow_up(seed, case.id, source, changed, 0, needs)
             tiles.append((_shown(follow_up), changed.id))
         except NotApplicable as error:
             missing.append((changed.id, str(error)))
     return contact_sheet(tiles), missing
+
+
+def _answer(named: str | System | Callable[..., object], source: Input) -> Output:
+    loaded = _system(named)
+    answer = loaded.answer([source], [0])[0]
+    if isinstance(answer, Exception):
+        raise ValueError(f"{loaded.name} failed on this {source.kind}: {type(answer).__name__}: {answer}")
+    return answer
 
 
 def _first_input(path: str | Path) -> Input:
@@ -352,12 +379,18 @@ def _sendable(system: str | System | Callable[..., object], workers: int | None)
         return system_name(system), workers
     if isinstance(system, System):
         return system, 0 if workers is None else workers
-    module, name = getattr(system, "__module__", "__main__"), getattr(system, "__qualname__", "")
-    if module != "__main__" and name and "<" not in name:
-        return f"{module}:{name}", workers
+    name = function_name(system)
+    if importable(system, name):
+        return name, workers
     if workers:
         raise ValueError(
-            f"{name or system!r} lives in __main__ or inside another function, where worker processes "
-            "cannot import it; put it into a module, or give workers=0"
+            f"{name} is not what another process would import by that name: it is defined in __main__, in a notebook "
+            "or inside another function, or it holds values; put a function into a module, or give workers=0"
         )
-    return from_function(system, f"{module}:{name}"), 0
+    if workers is None:
+        _say(
+            f"{name} runs in this process, as no other one can import it: on one core, without a time limit (Ctrl-C "
+            "twice ends it where it hangs), and a crash of it ends Python. A function in a module runs in processes of "
+            "its own."
+        )
+    return _system(system), 0

@@ -1,4 +1,4 @@
-"""Rates, curves and the worst cases, on frames small enough to count by hand."""
+"""Rates and curves, on frames small enough to count by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from instar.analysis import any_rule, by_case, curve, judged_pairs, kind_counts, rates, severities, worst_pairs
+from instar.analysis import any_rule, by_case, curve, judged_pairs, kind_counts, rates, severities
 from instar.relations import NOTHING_FOUND
 from tests.analysis.frames import table, verdicts
 
@@ -131,7 +131,6 @@ def test_each_rule_has_its_own_threshold() -> None:
 def test_rules_over_many_cases_are_no_case() -> None:
     frame = pl.concat([table({"r": [0.0, 1.0]}), verdicts([(None, "whole", "over", 5.0)])])
     assert any_rule(frame, {"r": 0.2, "over": 0.2})["judged"] == 2
-    assert worst_pairs(frame)["rule"].to_list() == ["r"]
 
 
 def test_the_curve_falls() -> None:
@@ -139,15 +138,6 @@ def test_the_curve_falls() -> None:
     ranking = curve(frame, (0.05, 0.2, 0.3, 1.0, INF))
     assert ranking["violated"].to_list() == [3, 2, 2, 1, 1]
     assert ranking["rate"].to_list() == [0.75, 0.5, 0.5, 0.25, 0.25]
-
-
-def test_among_equals_every_case_has_its_turn() -> None:
-    frame = table({"r": [INF, INF, 0.5], "s": [INF, INF, 0.0], "t": [INF, 0.1, 0.0]})
-    ranking = worst_pairs(frame, 6)
-    assert ranking["severity"].to_list() == [INF] * 5 + [0.5]
-    assert sorted(ranking["case"][:2]) == ["c0", "c1"], "one case must not crowd out the other"
-    assert sorted(ranking["case"][2:4]) == ["c0", "c1"]
-    assert worst_pairs(frame, 100).height == 7, "what is right is not among the worst"
 
 
 SEVERITY = st.one_of(st.none(), st.floats(0, 3), st.just(INF))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import instar
-from instar.analysis import any_rule, by_case, curve, group_rates, noise, rates, severities, worst_pairs
+from instar.analysis import any_rule, by_case, curve, group_rates, noise, rates, severities
 from tests.analysis.frames import table, verdicts
 from tests.toys import steady, write_scenes
 
@@ -53,15 +53,6 @@ def test_the_matrix_agrees_with_the_frame(rows: list[Row], cut: int, limit: floa
     assert rates(severities(frame, rules=["r", "s"], group="hand"), {"r": limit, "s": limit})["violated"].sum() == (
         by_case(hands).filter(violated(limit)).height
     )
-
-
-@given(ROWS, st.integers(0, 8))
-def test_no_pair_is_worse_than_the_worst(rows: list[Row], count: int) -> None:
-    frame = verdicts(rows)
-    found = worst_pairs(frame, count)
-    all_of_them = by_case(frame).filter(pl.col("severity") > 0)["severity"].sort(descending=True).to_list()
-    assert found["severity"].to_list() == all_of_them[:count]
-    assert not found.select("case", "rule").is_duplicated().any()
 
 
 def test_a_group_of_rules_fails_where_any_of_its_rules_does() -> None:

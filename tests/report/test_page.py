@@ -100,8 +100,8 @@ def test_the_numbers_are_those_of_the_analysis(poses: instar.Run, html: str) -> 
     tables = data_of(html)["tables"]
     grid = poses.grids()["poses"]
     names = dict(poses.rules().select("rule", "name").iter_rows())
-    held = {(row["name"], row["t"]): row for row in rows(tables["r0-0-rates"])}
-    heat = {(row["name"], row["t"]): row["rate"] for row in rows(tables["r0-0-heat"])}
+    held = {(row["name"], row["t"]): row for row in rows(tables["poses-rates"])}
+    heat = {(row["name"], row["t"]): row["rate"] for row in rows(tables["poses-heat"])}
     for t, threshold in enumerate(grid):
         for row in poses.rates(threshold).iter_rows(named=True):
             if names[row["rule"]] == "identity":
@@ -111,11 +111,11 @@ def test_the_numbers_are_those_of_the_analysis(poses: instar.Run, html: str) -> 
             for end in ("low", "high", "rate"):
                 assert mine[end] == pytest.approx(row[end], abs=1e-6)
             assert heat[names[row["rule"]], t] == pytest.approx(row["rate"], abs=1e-6)
-    curves = {(row["group"], row["t"]): row for row in rows(tables["r0-0-curves"])}
+    curves = {(row["group"], row["t"]): row for row in rows(tables["poses-curves"])}
     for number, row in enumerate(poses.curves("poses").iter_rows(named=True)):
         if row["judged"]:
             assert curves[row["group"], number % len(grid)]["rate"] == pytest.approx(row["rate"], abs=1e-6)
-    coverage = {(row["of"], row["by"], row["t"]): row for row in rows(tables["r0-0-coverage"])}
+    coverage = {(row["of"], row["by"], row["t"]): row for row in rows(tables["poses-coverage"])}
     for row in poses.coverage(grid[3], relation="poses").iter_rows(named=True):
         mine = coverage[names[row["of"]], names[row["by"]], 3]
         assert mine["count"] == f"{row['both']}/{row['violated']}"
@@ -147,9 +147,18 @@ def test_the_start_is_the_nearest_threshold(wanted: float, place: int) -> None:
     assert start_of((0.1, 0.2, 0.3, float("inf")), [wanted]) == place
 
 
-def test_pairs_vary(made: Report) -> None:
-    pairs = made.runs[0].parts[0].pairs
+def test_the_first_pairs_are_violated_and_vary(made: Report, poses: instar.Run) -> None:
+    pairs, section = made.runs[0].parts[0].pairs, made.runs[0].parts[0].section
+    violated = section.at(section.start).filter(pl.col("violated") > 0)["rule"].to_list()
     assert len(pairs) == 6
+    assert all(pair.last >= section.start for pair in pairs), "all of them are seen where the page starts"
+    assert {pair.verdict["rule"] for pair in pairs} == set(violated)
+    assert len({pair.verdict["case"] for pair in pairs}) == 6
+    assert [pair.verdict for pair in pairs] == poses.worst(6).to_dicts(), "they are those that `show` lists"
+
+
+def test_pairs_of_all_rules_are_shown_where_all_are_violated(poses: instar.Run) -> None:
+    pairs = make_report([poses], images=6, threshold=1e-6).runs[0].parts[0].pairs
     assert len({pair.name for pair in pairs}) == 6
 
 
@@ -272,7 +281,7 @@ def test_classic_testing_where_there_is_a_truth(pictures: Path, tmp_path: Path) 
     expected = classic_table(done)
     assert [row[1] for row in panel.tables[0].rows] == [str(number) for number in expected["both"]]
     tables = data_of(page(report))["tables"]
-    shares = {(row["measure"], row["t"]): row["rate"] for row in rows(tables["r0-0-shares"])}
+    shares = {(row["measure"], row["t"]): row["rate"] for row in rows(tables["poses-shares"])}
     for t, row in enumerate(expected.iter_rows(named=True)):
         for measure in ("precision", "recall"):
             assert shares.get((measure, t)) == pytest.approx(row[measure], abs=1e-6)

@@ -1,8 +1,8 @@
-"""Violation rates with their intervals, and the worst cases. Thresholds are chosen here, afterwards."""
+"""Violation rates with their intervals, and why pairs were not judged. Thresholds are chosen here, afterwards."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypedDict
 
 import numpy as np
@@ -18,6 +18,7 @@ from instar.analysis.severities import (
     Verdicts,
     has_nothing,
     severities,
+    shown_status,
 )
 from instar.stats import wilson
 
@@ -212,6 +213,26 @@ def curve(verdicts: Verdicts, grid: Sequence[float]) -> pl.DataFrame:
     return _with_rate(table)
 
 
+UNJUDGED = ("case", "rule", "severity", "status", "reason")
+"""What is read of verdicts to say why pairs have no severity."""
+
+
+def unjudged_pairs(verdicts: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Why pairs have no severity, most frequent first: status, reason, how many pairs and rules, an example."""
+    bare = [
+        part.filter(pl.col("severity").is_null().all().over("case", "rule") & pl.col("case").is_not_null())
+        .with_columns(shown_status())
+        .unique(["case", "rule", "status", "reason"], maintain_order=True)
+        for part in verdicts
+    ]
+    return (
+        pl.concat(bare or [pl.DataFrame(schema=dict.fromkeys(UNJUDGED, pl.String))])
+        .group_by("status", "reason")
+        .agg(pairs=pl.len(), rules=pl.col("rule").n_unique(), case=pl.col("case").first(), rule=pl.col("rule").first())
+        .sort("pairs", "status", "reason", descending=[True, False, False], nulls_last=True)
+    )
+
+
 def noise(verdicts: Verdicts, identity: Mapping[str, str]) -> pl.DataFrame:
     """The system's own noise: how far answers stray when nothing was changed, per relation.
 
@@ -239,35 +260,3 @@ def noise(verdicts: Verdicts, identity: Mapping[str, str]) -> pl.DataFrame:
     return pl.DataFrame(
         rows, schema={**names, "judged": pl.Int64, "noisy": pl.Int64, "floor": pl.Float64, "worst": pl.Float64}
     )
-
-
-def worst_pairs(verdicts: Verdicts, count: int = 10, *, thresholds: Mapping[str, float] | None = None) -> pl.DataFrame:
-    """The cases and rules with the highest severities; among equals, one case does not crowd out the others.
-
-    With `thresholds` severities count in units of their rule's threshold, so that different relations compare.
-    """
-    matrix = severities(verdicts).per_case()
-    unit = np.array([(thresholds or {}).get(rule, 1.0) or 1.0 for rule in matrix.rules]).reshape(-1, 1)
-    rank = np.where(np.isnan(matrix.severity), 0.0, matrix.severity) / unit
-    row, column = _highest(rank, count)
-    names = pl.Series([matrix.rules[i] for i in row], dtype=pl.String)
-    return pl.DataFrame({"case": matrix.cases.gather(column), "rule": names, "severity": matrix.severity[row, column]})
-
-
-def _highest(rank: npt.NDArray[np.float64], count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Where the highest ranks above 0 are; of equal ranks each column's first, then each column's second …"""
-    flat = rank.ravel()
-    above = int((flat > 0).sum())
-    if not above or not count:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    least = np.partition(flat, -min(count, above))[-min(count, above)]
-    row, column = np.nonzero(rank >= least)
-    values = rank[row, column]
-    order = np.lexsort((row, column, values))
-    ranked, owner = values[order], column[order]
-    same = np.concatenate([[False], (ranked[1:] == ranked[:-1]) & (owner[1:] == owner[:-1])])
-    starts = np.flatnonzero(~same)
-    turn = np.empty(len(order), np.int64)
-    turn[order] = np.arange(len(order)) - starts[np.cumsum(~same) - 1]
-    best = np.lexsort((row, column, turn, -values))[:count]
-    return row[best], column[best]

@@ -110,7 +110,7 @@ def run_json(
         "answers": asdict(run.answers(judging)),
         "any": run.any_rule(threshold, p=p, judging=judging, group=group),
         "rules": run.rates(threshold, p=p, judging=judging, by=by, group=group).to_dicts(),
-        "worst": run.worst(worst, judging=judging, group=group).to_dicts(),
+        "worst": run.worst(worst, threshold=threshold, p=p, judging=judging, group=group).to_dicts(),
         "families": run.family_rates(threshold, p=p, judging=judging, group=group).to_dicts(),
         "noise": run.noise(judging).to_dicts(),
         "straying": run.straying_parts(threshold, judging=judging).to_dicts(),
@@ -230,6 +230,7 @@ def draw(
     run: RunArgument,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the pictures are written.")],
     worst: Annotated[int, typer.Option(metavar="N", min=1, help="Draw the N worst pairs.")] = 10,
+    threshold: Threshold = None,
     judging: Judging = "default",
     rule: OneRule = None,
     case: Annotated[str | None, typer.Option(metavar="CASE", help="Draw pairs of this case only.")] = None,
@@ -237,6 +238,8 @@ def draw(
     trust: Trust = False,
 ) -> None:
     """Draw the worst pairs: source and follow-up, what was expected hollow and what was answered filled.
+
+    They are those that `instar show` lists: what violates its rule comes first, and the rules take turns.
 
     Examples:
 
@@ -249,7 +252,7 @@ def draw(
     from instar.report.words import one_line
 
     opened = open_run(run, trust=trust)
-    chosen = opened.worst(worst, judging=judging, rule=rule, case=case)
+    chosen = opened.worst(worst, threshold=threshold, judging=judging, rule=rule, case=case)
     if chosen.is_empty():
         print("There is nothing to draw: no pair has a severity above 0.")
         return
@@ -277,13 +280,15 @@ def select(
     """
     from instar.api import open_run
     from instar.report import show_selection
+    from instar.report.limits import limit_words
 
     opened = open_run(run)
     table, proven = opened.select(share, threshold=threshold, judging=judging)
     if as_json:
         print_json({"rules": table.to_dicts(), "proven": proven})
     else:
-        show_selection(new_console(), opened, table, proven=proven, share=share)
+        limits = limit_words(opened, threshold=threshold, judging=judging)
+        show_selection(new_console(), opened, table, proven=proven, share=share, limits=limits)
 
 
 def slices(
@@ -303,9 +308,12 @@ def slices(
     """
     from instar.api import open_run
     from instar.report import show_slices
+    from instar.report.limits import limit_words
 
-    table = open_run(run).slices(threshold=threshold, rule=rule, judging=judging)
+    opened = open_run(run)
+    table = opened.slices(threshold=threshold, rule=rule, judging=judging)
     if as_json:
         print_json(table.to_dicts())
     else:
-        show_slices(new_console(), table)
+        limits = limit_words(opened, threshold=threshold, judging=judging, rule=rule)
+        show_slices(new_console(), table, limits=limits)

@@ -39,6 +39,7 @@ from instar.engine.needs import Need, Provider, is_stored, provided, provider, w
 from instar.engine.packing import Packer, packed_need
 from instar.engine.plan import SOURCE, Key
 from instar.outputs import Output
+from instar.own import BrokenModule
 from instar.pool import Pool
 from instar.store import KEY, ProviderInfo, Row, SystemInfo
 from instar.systems import AnotherVersion, System, imports_noted, system
@@ -110,10 +111,13 @@ class Worker:
         """What the run's manifest says of the system and the providers."""
         it = self.system
         return WorkerInfo(
-            SystemInfo(it.name, it.kind, it.fingerprint, it.deterministic, it.seedable, it.takes),
+            SystemInfo(
+                it.name, it.kind, it.fingerprint, it.deterministic, it.seedable, it.takes, dict(it.identity.parts)
+            ),
             {need: ProviderInfo(p.name, p.fingerprint) for need, p in self.providers.items()},
             it.batch,
             dict(LOADED),
+            it.identity,
         )
 
     def close(self) -> None:
@@ -248,13 +252,13 @@ def _loaded(line: Line) -> Worker | None:
         return Worker(setup)
     except BaseException as error:
         traceback.print_exc()
-        line.send([Failed(f"{type(error).__name__}: {error}")])
+        line.send([Failed(str(error) if isinstance(error, BrokenModule) else f"{type(error).__name__}: {error}")])
         return None
 
 
 def _work_off(worker: Worker, line: Line) -> None:
     line.send([Ready(worker.info())])
-    known = len(LOADED)
+    known = dict(LOADED)
     waiting: deque[CaseTask] = deque()
     while True:
         task: CaseTask | End = waiting.popleft() if waiting else line.received()
@@ -266,9 +270,9 @@ def _work_off(worker: Worker, line: Line) -> None:
             if unsent and isinstance(unsent[-1], Rows):
                 line.send(unsent)
                 unsent = []
-            if len(LOADED) > known:
-                known = len(LOADED)
-                unsent.append(Loaded(dict(LOADED)))
+            if known != LOADED:  # a module that is imported late, or is another one than when the run began
+                known = dict(LOADED)
+                unsent.append(Loaded(known))
             unsent.append(message)
             if task.single or isinstance(message, NeedProvided):
                 line.send(unsent)

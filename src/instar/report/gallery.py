@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import base64
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import zip_longest
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import polars as pl
 
-from instar.analysis import Run, Severities, worst_pairs
+from instar.analysis import Run
 from instar.engine import DEFAULT
 from instar.relations import MarkedPair
 from instar.report.marks import marked_pairs
@@ -55,12 +52,19 @@ class Example:
 
 
 def pairs_shown(
-    run: Run, sections: Sequence[Section], count: int, *, judging: str = DEFAULT, dataset: Path | None = None
+    run: Run,
+    sections: Sequence[Section],
+    count: int,
+    *,
+    threshold: float | None = None,
+    judging: str = DEFAULT,
+    dataset: Path | None = None,
 ) -> dict[str, list[PairShown]]:
-    """The worst pairs by relation: those with ∞ and those that strayed, the worst of each rule in turn."""
+    """The worst pairs of the run by relation, the rules in turn."""
     shown: dict[str, list[PairShown]] = {section.relation: [] for section in sections}
     owner = {one: section for section in sections for rules in section.families.values() for one in rules}
-    verdicts = list(run.verdicts_of(_chosen(run, owner, count, judging), judging=judging).iter_rows(named=True))
+    worst = run.worst(count, threshold=threshold, judging=judging)
+    verdicts = worst.filter(pl.col("rule").is_in(list(owner))).to_dicts()
     for verdict, marked in zip(verdicts, marked_pairs(run.store, verdicts, judging), strict=True):
         section = owner[verdict["rule"]]
         severity = verdict["severity"]
@@ -77,40 +81,6 @@ def pairs_shown(
             PairShown(verdict, section.names[verdict["rule"]], last, source, follow_up, notes, expects, why, marked)
         )
     return shown
-
-
-def _chosen(run: Run, owner: Mapping[str, Section], count: int, judging: str) -> pl.DataFrame:
-    """Severities of ∞ beside finite ones: either alone would hide the other."""
-    severities = run.severities(judging)
-    alone = np.isinf(severities.severity)
-    used: Counter[str] = Counter()
-    parts = [replace(severities, severity=np.where(kept, severities.severity, np.nan)) for kept in (alone, ~alone)]
-    rounds = zip_longest(*(_rounds(part, owner, run.thresholds(), count, used) for part in parts), fillvalue=())
-    taken = [row for both in rounds for rows in zip_longest(*both) for row in rows if row is not None][:count]
-    return pl.DataFrame(taken, schema={"case": pl.String, "rule": pl.String, "severity": pl.Float64})
-
-
-def _rounds(
-    severities: Severities, owner: Mapping[str, Section], limits: Mapping[str, float], count: int, used: Counter[str]
-) -> list[list[Row]]:
-    """The worst pair of each rule, then the next of each …; among equals, of a case that was seen least."""
-    queues = {one: list(worst_pairs(severities.only([one]), count).iter_rows(named=True)) for one in owner}
-    turns = sorted(
-        (one for one, queue in queues.items() if queue),
-        key=lambda one: -queues[one][0]["severity"] / (limits[one] or 1.0),
-    )
-    rounds: list[list[Row]] = []
-    while turns and sum(map(len, rounds)) < count:
-        rounds.append([])
-        for one in turns:
-            queue = queues[one]
-            equals = [row for row in queue if row["severity"] == queue[0]["severity"]]
-            row = min(equals, key=lambda each: used[each["case"]])
-            queue.remove(row)
-            used[row["case"]] += 1
-            rounds[-1].append(row)
-        turns = [one for one in turns if queues[one]]
-    return rounds
 
 
 def examples(

@@ -3,59 +3,112 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
 from rich.text import Text
 
 from instar.analysis import ANY, Run
+from instar.analysis.rates import Judged
 from instar.engine import DEFAULT, Outcome
 from instar.engine.progress import FAILURES
 from instar.relations import MarkedPair
+from instar.report.console import headed_table
 from instar.report.findings import findings
+from instar.report.limits import limit_words
 from instar.report.marks import marked_pairs
-from instar.report.words import count_of, duration, interval, of_total, p_text, percent, scores_text, severity_text
+from instar.report.words import (
+    SPACE,
+    count_of,
+    duration,
+    interval,
+    of_total,
+    p_text,
+    percent,
+    scores_text,
+    severity_text,
+)
 
 _HEADS = {"nothing_found": "nothing found", "not_applicable": "n/a", "failed": "failed"}
 
 
-def show_outcome(console: Console, outcome: Outcome, folder: str) -> None:
-    """How the predicting went, by status."""
+SHOWN_REASONS = 3
+"""Reasons of failures that the end of a run tells."""
+
+
+def show_outcome(console: Console, outcome: Outcome, folder: str, judged: Judged | None = None) -> None:
+    """How a run went: first what failed and why, then what was not judged and why, then what there is."""
     if outcome.interrupted:
         console.print(
             f"[bold yellow]Stopped.[/] {count_of(outcome.fresh, 'new prediction')} "
             f"{'is' if outcome.fresh < 2 else 'are'} stored; the same command again goes on from there."
         )
-    elif outcome.fresh == 0 and not outcome.statuses.get("ok"):
-        console.print(
-            "[bold yellow]Nothing was predicted[/]: "
-            + ("no case of this dataset can be read." if outcome.cases else "this dataset has no case.")
-        )
-    elif outcome.fresh == 0:
-        console.print("Nothing is left to do: everything this asks for is in the run folder already.")
-    else:
+    _failures(console, outcome)
+    if judged is not None and judged["judged"] < judged["pairs"]:
+        _not_judged(console, judged)
+    if outcome.fresh:
         console.print(
             f"{count_of(outcome.fresh, 'new prediction')} in {duration(outcome.seconds)} "
             f"({outcome.fresh / max(outcome.seconds, 1e-9):.1f} a second)."
         )
+    elif not outcome.statuses and not outcome.interrupted:
+        console.print(
+            "[bold yellow]Nothing was predicted[/]: "
+            + ("no case of this dataset can be read." if outcome.cases else "this dataset has no case.")
+        )
+    elif not outcome.interrupted and outcome.statuses.get("ok"):
+        console.print("Nothing is left to do: everything this asks for is in the run folder already.")
     parts = [f"{outcome.statuses.get('ok', 0):,} ok"]
     parts += [f"{count:,} {status}" for status, count in sorted(outcome.statuses.items()) if status != "ok"]
     unreadable = f", {outcome.unreadable:,} of them unreadable" if outcome.unreadable else ""
     console.print(
         f"{folder}: {count_of(outcome.cases, 'case')}{unreadable}; predictions: {', '.join(parts)}.", highlight=False
     )
-    for reason, count in list(outcome.reasons.items())[:5]:
-        console.print(f"  {count_of(count, 'time')}: {reason}", style="yellow", markup=False, highlight=False)
-    if len(outcome.reasons) > 5:
-        console.print(f"  … and for {count_of(len(outcome.reasons) - 5, 'other reason')}", style="yellow")
     for note in outcome.notes[:10]:
         console.print(f"  note: {note}", style="dim", markup=False)
     if len(outcome.notes) > 10:
         console.print(f"  … and {count_of(len(outcome.notes) - 10, 'more note')}", style="dim")
     if any(outcome.statuses.get(status) for status in FAILURES) or outcome.unreadable:
-        console.print("  --retry failed tries the failed ones again.", style="dim")
+        console.print(
+            "  --retry failed tries the failed ones again."
+            if outcome.statuses.get("ok")
+            else "  --retry failed tries again with the same system. When you have changed it, --fresh starts over and "
+            "moves this run aside.",
+            style="dim",
+        )
+
+
+def _failures(console: Console, outcome: Outcome) -> None:
+    """How many predictions failed, and how many cases cannot be read; with the commonest reasons."""
+    total, failed = sum(outcome.statuses.values()), sum(outcome.statuses.get(status, 0) for status in FAILURES)
+    parts = [f"{of_total(failed, total, 'prediction')} failed ({percent(failed / total)})"] if failed else []
+    if outcome.unreadable:
+        parts.append(f"{of_total(outcome.unreadable, outcome.cases, 'case')} cannot be read")
+    if parts:
+        console.print(f"{', and '.join(parts)}:", style="bold yellow", highlight=False)
+    for reason, count in list(outcome.reasons.items())[:SHOWN_REASONS]:
+        console.print(f"  {count_of(count, 'time')}: {reason}", style="yellow", markup=False, highlight=False)
+    if len(outcome.reasons) > SHOWN_REASONS:
+        others = count_of(len(outcome.reasons) - SHOWN_REASONS, "other reason")
+        console.print(f"  … and for {others}", style="yellow")
+
+
+def _not_judged(console: Console, judged: Judged) -> None:
+    rest = judged["pairs"] - judged["judged"]
+    whys = {
+        "nothing was found in either input of": judged["nothing_found"],
+        "a rule does not apply to": judged["not_applicable"],
+        "a prediction failed of": judged["failed"],
+    }
+    reasons = [f"{words} {count:,}" for words, count in whys.items() if count]
+    console.print(
+        f"{of_total(rest, judged['pairs'], 'pair')} {'was' if rest == 1 else 'were'} not judged "
+        f"({percent(rest / judged['pairs'])}): {', '.join(reasons)}.",
+        style="bold yellow" if 2 * rest > judged["pairs"] else "yellow",
+        highlight=False,
+    )
 
 
 def show_run(
@@ -69,34 +122,42 @@ def show_run(
     group: str | None = None,
     worst: int = 10,
     limit: int | None = None,
+    failures: bool = True,
 ) -> None:
     """What was found, in sentences; violation rates per rule, most violated first, and per family; what was not judged
-    and why; the worst cases."""
+    and why; the worst cases. Without `failures` after who has told them."""
     manifest, known = run.manifest, run.rules()
     names = dict(known.select("rule", "name").iter_rows())
     rates = run.rates(threshold, p=p, judging=judging, by=by, group=group)
     rates = rates.join(known.filter(over="level"), on="rule", how="anti")
-    over_cases = run.over_cases(judging)
+    limits = limit_words(run, threshold=threshold, p=p, judging=judging)
     console.print(
         f"[bold]{manifest.system.name}[/] · {', '.join(manifest.suites)} · judging {judging}", highlight=False
     )
-    for finding in findings(run, threshold=threshold, p=p, judging=judging, group=group):
+    for finding in findings(run, threshold=threshold, p=p, judging=judging, group=group, failures=failures):
         style = "bold yellow" if finding.accuses else None
         wrapped = console.is_terminal  # a file, or a program that reads it, gets each sentence in one line
         console.print(finding.words, style=style, markup=False, highlight=False, soft_wrap=not wrapped)
-    _rates(console, rates.join(over_cases, on="rule", how="anti"), names, limit)
-    _families(console, run.family_rates(threshold, p=p, judging=judging, group=group))
+    _rates(
+        console,
+        rates.join(run.over_cases(judging), on="rule", how="anti"),
+        names,
+        limit,
+        limits if by == "case" else f"{limits}; each target counts",
+    )
+    suites = list(run.suites())
+    for suite in suites if len(suites) > 1 else [None]:
+        _families(console, run.family_rates(threshold, p=p, judging=judging, group=group, suite=suite), suite)
     _unjudged(console, run.unjudged(judging))
-    _worst(console, run, run.worst(worst, judging=judging, group=group), names, judging)
+    pairs = run.worst(worst, threshold=threshold, p=p, judging=judging, group=group)
+    _worst(console, run, pairs, names, limits, judging)
 
 
-def _rates(console: Console, rates: pl.DataFrame, names: Mapping[str, str], limit: int | None) -> None:
+def _rates(console: Console, rates: pl.DataFrame, names: Mapping[str, str], limit: int | None, limits: str) -> None:
     ranked = rates.sort(["rate", "median"], descending=True, nulls_last=True)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("rule", overflow="fold", min_width=30)
     extra = [name for name in _HEADS if ranked[name].sum()]
-    for name in ("violated", "rate", "95 % int.", "median", "worst", *(_HEADS[name] for name in extra)):
-        table.add_column(name, justify="right", no_wrap=True)
+    heads = ("rule", "violated", "rate", "95 % int.", "median", "worst", *(_HEADS[name] for name in extra))
+    table = headed_table(heads, words=["rule"])
     for row in ranked.head(limit or ranked.height).iter_rows(named=True):
         table.add_row(
             Text(names.get(row["rule"], row["rule"])),
@@ -107,6 +168,7 @@ def _rates(console: Console, rates: pl.DataFrame, names: Mapping[str, str], limi
             severity_text(row["worst"]),
             *(str(row[name] or "") for name in extra),
         )
+    _title(console, "rules", limits)
     console.print(table)
     if limit and ranked.height > limit:
         more = ranked.height - limit
@@ -116,33 +178,61 @@ def _rates(console: Console, rates: pl.DataFrame, names: Mapping[str, str], limi
         )
 
 
-def _families(console: Console, families: pl.DataFrame) -> None:
-    if families.height < 3:
+def _title(console: Console, name: str, what: str) -> None:
+    """The line above a table: its name, and what it counts."""
+    console.print(f"\n[bold]{name}[/], {escape(what)}", highlight=False)
+
+
+def _families(console: Console, families: pl.DataFrame, suite: str | None) -> None:
+    """The share of cases that violate a family, most violated first; of a suite where there are several."""
+    if families.height < 3 and suite is None:
         return
-    rows = families.sort("rate", descending=True, nulls_last=True).iter_rows(named=True)
-    shares = [f"{row['group']} {percent(row['rate'])}" for row in rows if row["group"] != ANY and row["judged"]]
-    console.print(f"by family: {', '.join(shares)}", style="dim", highlight=False)
+    rows = families.filter((pl.col("group") != ANY) & (pl.col("judged") > 0))
+    violated = rows.filter(pl.col("violated") > 0).sort("rate", descending=True)
+    shares = [
+        f"{row['group'].replace(' ', SPACE)}{SPACE}{percent(row['rate'])}" for row in violated.iter_rows(named=True)
+    ]
+    kept = [name.replace(" ", SPACE) for name in rows.filter(pl.col("violated") == 0)["group"]]
+    parts = [", ".join(shares), f"0{SPACE}%: {', '.join(kept)}" if kept else ""]
+    where = f"{suite}, by family" if suite else "by family"
+    console.print(f"{where}: {'; '.join(filter(None, parts)) or 'nothing was judged'}", style="dim", highlight=False)
 
 
-def _worst(console: Console, run: Run, worst: pl.DataFrame, names: Mapping[str, str], judging: str) -> None:
+def _worst(
+    console: Console, run: Run, worst: pl.DataFrame, names: Mapping[str, str], limits: str, judging: str
+) -> None:
     """The worst verdicts, and the words of the first of them where a system answers with words."""
-    if worst.is_empty():
-        return
-    console.print("\n[bold]worst[/]")
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for row in worst.iter_rows(named=True):
-        table.add_row(
-            severity_text(row["severity"]),
-            Text(row["case"]),
-            Text(names.get(row["rule"], row["rule"])),
-            row["kind"] or "",
-            f"target {row['target']}",
-            scores_text(row),
-        )
-    console.print(table)
-    for pair in filter(None, marked_pairs(run.store, worst.head(5).to_dicts(), judging)):
+    rows = worst.to_dicts()
+    parts = {
+        f"worst pairs, {limits}": [row for row in rows if row["violated"]],
+        "pairs that stray most, and violate no rule": [row for row in rows if not row["violated"]],
+    }
+    for title, part in parts.items():
+        if not part:
+            continue
+        name, _, what = title.partition(", ")
+        _title(console, name, what)
+        heads = ["severity", "rule", "case", "target"]
+        heads += [name for name in ("kind", "scores") if any(_shown(row)[name] for row in part)]
+        table = headed_table(heads, words=("rule", "case", "target", "kind"))
+        for row in part:
+            cells = {"rule": Text(names.get(row["rule"], row["rule"])), **_shown(row)}
+            table.add_row(*(cells[head] for head in heads))
+        console.print(table)
+    for pair in filter(None, marked_pairs(run.store, rows[:5], judging)):
         console.print()
         _show_marked(console, pair)
+
+
+def _shown(verdict: Mapping[str, Any]) -> dict[str, Text | str]:
+    """The cells of a verdict, by their heads."""
+    return {
+        "severity": severity_text(verdict["severity"]),
+        "case": Text(verdict["case"]),
+        "target": Text(verdict["target"] or ""),
+        "kind": verdict["kind"] or "",
+        "scores": scores_text(verdict).removeprefix("scores "),
+    }
 
 
 _STYLES = {
@@ -166,16 +256,16 @@ def _show_marked(console: Console, pair: MarkedPair) -> None:
     console.print(Text(f"           {'; '.join(pair.sentences) or 'nothing is wrong'}", style="dim"), soft_wrap=True)
 
 
-def show_selection(console: Console, run: Run, table: pl.DataFrame, *, proven: bool, share: float) -> None:
-    """A selected set of rules: what each adds, and what it costs."""
+def show_selection(console: Console, run: Run, table: pl.DataFrame, *, proven: bool, share: float, limits: str) -> None:
+    """A selected set of rules: what each adds, and what it costs; `limits` says when a rule is violated."""
     if table.is_empty():
-        console.print("No case violates any rule, so there is nothing to find.", highlight=False)
+        console.print(
+            f"No case violates any rule, so there is nothing to find ({limits}).", markup=False, highlight=False
+        )
         return
     rules = run.rules()
     names = dict(rules.select("rule", "name").iter_rows())
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("rule", "new cases", "found so far", "share", "ms per case"):
-        shown.add_column(name, justify="left" if name == "rule" else "right", no_wrap=name != "rule")
+    shown = headed_table(("rule", "new cases", "found so far", "share", "ms per case"), words=["rule"])
     for row in table.iter_rows(named=True):
         shown.add_row(
             Text(names[row["rule"]]),
@@ -184,6 +274,7 @@ def show_selection(console: Console, run: Run, table: pl.DataFrame, *, proven: b
             percent(row["share"]),
             f"{1000 * row['cost']:.1f}",
         )
+    _title(console, "rules that are enough", limits)
     console.print(shown)
     what = "the cheapest set" if proven else "the cheapest set found in time, perhaps not the cheapest there is,"
     console.print(
@@ -193,16 +284,20 @@ def show_selection(console: Console, run: Run, table: pl.DataFrame, *, proven: b
     )
 
 
-def show_slices(console: Console, table: pl.DataFrame) -> None:
-    """How failing cases differ from the others."""
+def show_slices(console: Console, table: pl.DataFrame, *, limits: str) -> None:
+    """How failing cases differ from the others; `limits` says when a rule is violated."""
     if table.is_empty():
-        console.print("Nothing can be compared: too few cases fail, too few do not, or nothing is known of them.")
+        console.print(
+            "Nothing can be compared: too few cases fail, too few do not, or nothing is known of them. "
+            f"Rules are {limits}.",
+            markup=False,
+            highlight=False,
+        )
         return
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("property", "slice", "failing", "rate", "95 % int.", "else", "effect", "p corr."):
-        shown.add_column(name, justify="left" if name in ("property", "slice") else "right", no_wrap=True)
+    heads = ("property", "slice", "failing", "rate", "95 % int.", "else", "effect", "p corr.")
+    shown = headed_table(heads, words=("property", "slice"))
     for row in table.iter_rows(named=True):
-        effect = f"{row['effect']:.2f}" if row["value"].startswith("above ") else f"{row['effect']:+.2f}"
+        effect = f"{row['effect']:.2f}" if row["value"].startswith(("above ", "from ")) else f"{row['effect']:+.2f}"
         shown.add_row(
             Text(row["property"]),
             Text(row["value"]),
@@ -214,6 +309,7 @@ def show_slices(console: Console, table: pl.DataFrame) -> None:
             p_text(row["p_corrected"]),
             style="bold" if row["p_corrected"] <= 0.05 else "dim",
         )
+    _title(console, "failing cases and the others", f"rules are {limits}")
     console.print(shown)
     console.print(
         f"p is corrected for the number of questions ({len(table)}); rows in bold stay below 0.05. "

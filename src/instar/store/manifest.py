@@ -44,7 +44,8 @@ def _checksum(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SystemInfo:
-    """The system under test: what it answers with, what it takes, and what determines its answers."""
+    """The system under test: what it answers with, what it takes, and what determines its answers: `parts` by name,
+    each with its hash or version, as far as that is known."""
 
     name: str
     kind: str
@@ -52,6 +53,7 @@ class SystemInfo:
     deterministic: bool
     seedable: bool
     takes: str
+    parts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +66,17 @@ class ProviderInfo:
 
 @dataclass(frozen=True, slots=True)
 class DatasetInfo:
-    """Where cases came from: the dataset's spelling, and the folder that paths are relative to."""
+    """Where cases came from: the dataset's spelling, the folder that paths are relative to, and how many of its cases
+    were asked for, where that was not all."""
 
     name: str
     root: str
+    limit: int | None = None
 
     @classmethod
-    def of(cls, name: str, folder: str) -> DatasetInfo:
+    def of(cls, name: str, folder: str, limit: int | None = None) -> DatasetInfo:
         """As texts that a file can hold."""
-        return cls(storable(name), path_text(folder))
+        return cls(storable(name), path_text(folder), limit)
 
     @property
     def folder(self) -> str:
@@ -114,7 +118,8 @@ class Manifest:
     `output` and `truth` are the headers of the outputs and of the ground truth, None before the first is stored.
     `options` are the judging options of the run's suites, `panels` what they ask a report to show, `titles` what their
     papers call the rules. `planned` is how many predictions the run will have in the end, 0 where that is not known;
-    a case that cannot be read counts with all that it would have had.
+    a case that cannot be read counts with all that it would have had. `max_pixels` is how many pixels an input could
+    have; None where a version made the run that did not note it.
     """
 
     instar: str
@@ -136,6 +141,7 @@ class Manifest:
     datasets: tuple[DatasetInfo, ...] = ()
     recorded: RecordedInfo | None = None
     planned: int = 0
+    max_pixels: int | None = None
 
     @property
     def header(self) -> Header:

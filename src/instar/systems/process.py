@@ -9,19 +9,20 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-import stat
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from instar.case import Input
-from instar.json_values import as_bool, as_object, as_text, one_of, short
+from instar.json_values import as_bool, as_object, as_text, one_of, short, whole_number
 from instar.outputs import Output, output_kind, output_kinds
 from instar.spelling import Parameter
 from instar.systems.child import Child, Crashed, TimedOut, quoted
-from instar.systems.system import AnotherVersion, System, SystemFamily, fingerprint_of, hash_file
+from instar.systems.identity import Identity
+from instar.systems.secrets import environment_secrets
+from instar.systems.system import AnotherVersion, System, SystemFamily, fingerprint_of
+from instar.systems.weights import Files
 
 _ADAPTER = "1"
 """Part of every fingerprint here; changes when the adapter's answers do."""
@@ -51,7 +52,7 @@ class _Greeting:
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """A line that was understood; `strange` names a constant in it that JSON does not have."""
+    """A line that was understood; `strange` says what number in it is none that is read."""
 
     content: dict[str, object]
     strange: str
@@ -62,11 +63,18 @@ def _heard(line: bytes) -> _Reply | None:
     strange: list[str] = []
 
     def note(constant: str) -> float:
-        strange.append(constant)
+        strange.append(f"{constant}, which is not JSON; an absent landmark is null")
         return 0.0
 
+    def read(digits: str) -> int:
+        try:
+            return whole_number(digits)
+        except ValueError as error:
+            strange.append(f"too long a number: {error}")
+            return 0
+
     try:
-        content = json.loads(line.decode("utf-8-sig"), parse_constant=note)
+        content = json.loads(line.decode("utf-8-sig"), parse_constant=note, parse_int=read)
     except (ValueError, RecursionError):
         return None
     return _Reply(content, strange[0] if strange else "") if isinstance(content, dict) else None
@@ -81,7 +89,8 @@ def _reply(line: bytes, number: int) -> _Reply:
         )
     if reply.content.get("id") != number:
         raise ValueError(
-            f"the answer has id {short(reply.content.get('id'))}, the request has {number}: {quoted(line)}"
+            f"the answer has id {short(environment_secrets().without(reply.content.get('id')))}, the request has "
+            f"{number}: {quoted(line)}"
         )
     return reply
 
@@ -93,7 +102,7 @@ def _greeting(line: bytes) -> _Greeting:
             f"the program wrote {quoted(line)} to stdout; its first line is a greeting such as "
             f"{_GREETING}, and logs are printed to stderr"
         )
-    fields = as_object(reply.content, "a greeting", _GREETING_FIELDS)
+    fields = as_object(environment_secrets().without(reply.content), "a greeting", _GREETING_FIELDS)
     if fields["instar"] != _PROTOCOL:
         raise ValueError(
             f"the program speaks version {short(fields['instar'])} of the protocol, this Instar speaks {_PROTOCOL}"
@@ -115,7 +124,8 @@ class _Program:
     """A program that is started again when it has died, as long as it is the same."""
 
     def __init__(self, argv: Sequence[str], timeout: float, start_timeout: float) -> None:
-        self.files = _Files(argv)
+        # the files that a command names, also as `--weights=FILE`
+        self.files = Files(path for word in argv for path in (word, word.partition("=")[2]))
         self._argv, self._timeout, self._start_timeout = argv, timeout, start_timeout
         self._lock = threading.Lock()
         self._requests = 0
@@ -148,8 +158,19 @@ class _Program:
             raise
         # From here on program and adapter are in step: a bad answer does not cost loading the model again.
         if reply.strange:
-            raise ValueError(f"the answer holds {reply.strange}, which is not JSON; an absent landmark is null")
-        answer = as_object(reply.content, "an answer", _ANSWER_FIELDS)
+            raise ValueError(f"the answer holds {reply.strange}")
+        try:
+            return self._output(reply.content, input)
+        except ValueError:
+            # A message quotes the beginning of a value, where half of a secret would not be recognised any more.
+            clean = environment_secrets().without(reply.content)
+            if clean == reply.content:
+                raise
+            self._output(clean, input)
+            raise ValueError(f"the answer holds a secret, and no {self.greeting.kind}") from None
+
+    def _output(self, content: object, input: Input) -> Output:
+        answer = as_object(content, "an answer", _ANSWER_FIELDS)
         if answer["error"] is not None:
             raise RuntimeError(f"the program says: {as_text(answer['error'], 'error')}")
         kind = output_kind(self.greeting.kind)
@@ -217,6 +238,10 @@ def _process(name: str, *, command: str, version: str, timeout: float, start_tim
         seedable=greeting.seedable,
         takes=greeting.takes,
         close=program.close,
+        identity=Identity(
+            besides=("its greeting",),
+            unwatched=("other files it reads are not watched: name them in the command, or change `version`",),
+        ),
     )
 
 
@@ -238,39 +263,6 @@ def _words(name: str, command: str) -> list[str]:
             "or give its path. No shell reads the command: ~, $NAME and pipes mean nothing in it"
         )
     return argv
-
-
-class _Files:
-    """The files that a command names, also as `--weights=FILE`: hashed before the program reads them."""
-
-    def __init__(self, argv: Sequence[str]) -> None:
-        words = [path for word in argv for path in (word, word.partition("=")[2])]
-        self._states = {path: state for path in words if (state := _state(path))}
-        self.hashes = {path: _hash(path) for path in self._states}
-
-    def changed(self) -> str:
-        """A file whose content changed since. Large ones are read again only where they were touched."""
-        for path, before in self._states.items():
-            now = _state(path)
-            if now != before:
-                if not now or _hash(path) != self.hashes[path]:
-                    return path
-                self._states[path] = now
-        return ""
-
-
-def _state(path: str) -> tuple[int, ...]:
-    with suppress(OSError, ValueError):  # a word that is no path
-        state = Path(path).stat()
-        if stat.S_ISREG(state.st_mode):
-            return (state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino)
-    return ()
-
-
-def _hash(path: str) -> str:
-    with suppress(OSError):  # a program that may be run but not read
-        return hash_file(path)
-    return ""
 
 
 # fmt: off

@@ -75,6 +75,7 @@ def _rows(
             {
                 "rule": rule,
                 "name": known_rule(index, rule).name,
+                "words": known_rule(index, rule).words,
                 "judged": count,
                 "a": rated(int(a.sum()), count, empty=int((first.status[number] == NOTHING_FOUND).sum())),
                 "b": rated(int(b.sum()), count, empty=int((second.status[number] == NOTHING_FOUND).sum())),

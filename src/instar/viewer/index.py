@@ -47,6 +47,7 @@ class RuleFacts:
 
     id: str
     name: str
+    words: str
     family: str
     relation: str
     unit: str

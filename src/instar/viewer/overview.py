@@ -88,6 +88,7 @@ def _rate_rows(index: Index, filters: Filters, floors: Mapping[str, float | None
             {
                 **row,
                 "name": rule.name,
+                "words": rule.words,
                 "unit": rule.unit,
                 "links": {state: address("/gallery", replace(of_rule, status=state).query()) for state in STATES},
                 "noisy": bool(floor) and row["threshold"] <= (floor or 0),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 
 from instar.engine import DEFAULT
 from instar.report.marks import marked_pairs
+from instar.report.targets import target_names
 from instar.report.words import distinct_names, severity_text
 from instar.store import Row, Store
 from instar.viewer.index import COLUMNS, OK, Index, Pairs, RuleFacts
@@ -23,6 +24,8 @@ from instar.viewer.query import ALL, SORTS, STATES, Filters, Matches, address, m
 from instar.viewer.watch import Watched
 
 PAGE = 48
+MOST_NAMED = 200_000
+"""In a run with more verdicts cards do not say what a verdict is about: its name is looked up among all of them."""
 SHARED = ("run", "judging", "threshold", "group")
 """What a link to another page takes along."""
 Places = npt.NDArray[np.int64]
@@ -133,7 +136,9 @@ def card(index: Index, filters: Filters, pairs: Pairs, at: int, *, width: int = 
     return {
         **verdict,
         "marked": None,
+        "about": "",
         "name": rule.name,
+        "words": rule.words,
         "unit": rule.unit,
         "judged": bool(judged),
         "limit": limit,
@@ -151,12 +156,20 @@ def _sides(drawn: Row, judged: bool) -> dict[str, str]:
 
 
 def _worded(viewer: Viewer, filters: Filters, index: Index, pairs: Pairs, places: Places) -> list[Row]:
-    """Pairs with their captions, where a system answers in words; their pictures will be asked for next."""
+    """Pairs with what they are about by name, and their captions where a system answers in words; their pictures will
+    be asked for next."""
     cards = [card(index, filters, pairs, int(at)) for at in places]
     store = viewer.run(filters.run).store
     viewer.pictures.expect(store, [each["case"] for each in cards])
     marked = marked_pairs(store, cards, index.judging)
-    return [{**each, "marked": pair} for each, pair in zip(cards, marked, strict=True)]
+    about = _about(index, cards) if len(index.verdicts) <= MOST_NAMED else [""] * len(cards)
+    return [{**each, "marked": pair, "about": name} for each, pair, name in zip(cards, marked, about, strict=True)]
+
+
+def _about(index: Index, cards: Sequence[Row]) -> list[str]:
+    """What verdicts are about, as people call it."""
+    keys = {name: pl.Series([each[name] for each in cards], dtype=pl.String) for name in ("case", "rule", "target")}
+    return target_names(index.run, pl.DataFrame(keys), judging=index.judging)
 
 
 # --- the gallery -----------------------------------------------------------------------------------
@@ -269,7 +282,11 @@ def case(viewer: Viewer, filters: Filters, name: str, shown: str) -> dict[str, o
     chosen = next((each for each in cards if each["rule"] == shown), None)
     rule, target = (chosen["rule"], chosen["target"]) if chosen else ("", "")
     drawn = {**filters.query("run", "judging", "group"), "case": name, "w": 960}
-    large = chosen and {**chosen, **_sides({**drawn, "rule": rule}, chosen["judged"])}
+    large = chosen and {
+        **chosen,
+        "about": _about(index, [chosen])[0],
+        **_sides({**drawn, "rule": rule}, chosen["judged"]),
+    }
     return {
         "filters": filters,
         "index": index,
