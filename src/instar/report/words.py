@@ -142,6 +142,15 @@ def severity_text(severity: float | None) -> str:
     return "∞" if math.isinf(severity) else f"{severity:.3g}"
 
 
+def amount(value: float) -> str:
+    """A number that was measured of an input; a large one in full.
+
+    >>> amount(0.28831), amount(2241.7)
+    ('0.288', '2,242')
+    """
+    return f"{value:,.0f}" if 1000 <= abs(value) < math.inf else severity_text(value)
+
+
 def measured(severity: float | None, unit: str) -> str:
     """A severity with its unit; ∞ has none.
 
