@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -15,6 +14,7 @@ from instar.analysis.answers import Answers, answers_of
 from instar.analysis.classes import SCHEMA as STRAYING_CLASSES
 from instar.analysis.classes import class_severities, straying_classes
 from instar.analysis.coverage import coverage, violated_counts
+from instar.analysis.families import family_name, rules_by_suite
 from instar.analysis.parts import SCHEMA as STRAYING
 from instar.analysis.parts import PartMatrix, part_matrix, straying_parts
 from instar.analysis.rates import (
@@ -43,7 +43,7 @@ from instar.registry import loaded_object
 from instar.relations import BoundRule, levels_of, named_rule
 from instar.spelling import unknown
 from instar.store import Manifest, Store
-from instar.suites import default_suite, named_suite
+from instar.suites import default_suite
 
 T = TypeVar("T")
 
@@ -156,6 +156,8 @@ class Run:
         """One row per rule: its name (without the relation where that is the output's own), the same in a few words,
         family, relation, unit.
 
+        The family is that of its transformation, or the zone that it changes.
+
         `over` is what it is judged over: one case, many cases, or one case as a level of a rule over many cases whose
         answers must change with the level. A level is no rule of its own: it counts in no headline.
         """
@@ -173,7 +175,7 @@ class Run:
                 "rule": one.id,
                 "name": one.left if one.relation.relation.name == own else one.id,
                 "words": one.words,
-                "family": " | ".join(step.family.name for step in one.transformations[0].steps),
+                "family": family_name(one),
                 "relation": one.relation.relation.name,
                 "unit": units[one.relation.relation.name],
                 "over": "level" if one.id in levels - bounded else one.relation.relation.over,
@@ -233,6 +235,11 @@ class Run:
         """The rules that change something, family by family; of one relation, or of all."""
         return list(chain.from_iterable(self.families(relation).values()))
 
+    def suites(self) -> dict[str, list[str]]:
+        """The rules that change something by the suites of the run that are known by name, and those of no such."""
+        manifest = self.manifest
+        return rules_by_suite(manifest.suites, self.changing_rules(), manifest.system.kind)
+
     # -- what they say
 
     def rates(
@@ -254,9 +261,15 @@ class Run:
         p: float | None = None,
         judging: str = DEFAULT,
         group: str | None = None,
+        suite: str | None = None,
     ) -> pl.DataFrame:
-        """Per family, and for the whole suite: the share of cases that violate at least one of its rules."""
-        everything = {**self.families(), ANY: self.changing_rules()}
+        """Per family, and for all together: the share of cases that violate at least one of its rules.
+
+        With `suite`, one of `suites()`, only its rules count.
+        """
+        families, members = self.families(), self.changing_rules() if suite is None else self.suites()[suite]
+        kept = {name: [rule for rule in rules if rule in members] for name, rules in families.items()}
+        everything = {**{name: rules for name, rules in kept.items() if rules}, ANY: members}
         return group_rates(
             self.severities(judging, group=group), everything, self.thresholds(threshold), alphas=self.alphas(p)
         )
@@ -265,13 +278,7 @@ class Run:
         self, threshold: float | None = None, *, p: float | None = None, judging: str = DEFAULT
     ) -> pl.DataFrame:
         """Per suite of the run, as far as it is known by name: the share of cases that violate any of its rules."""
-        changing = set(self.changing_rules())
-        sets: dict[str, list[str]] = {}
-        for name in self.manifest.suites:
-            with suppress(KeyError, ValueError):  # a user's own: a file, or a list of rules with a name
-                bound = bound_rules(named_suite(name).rules, self.manifest.system.kind)
-                sets[name] = [one.id for one in bound if one.id in changing]
-        return group_rates(self.severities(judging), sets, self.thresholds(threshold), alphas=self.alphas(p))
+        return group_rates(self.severities(judging), self.suites(), self.thresholds(threshold), alphas=self.alphas(p))
 
     def any_rule(
         self,
@@ -435,8 +442,8 @@ class Run:
     ) -> pl.DataFrame:
         """The verdicts of the worst pairs, of all rules that change something and all cases, or of one.
 
-        What violates its rule comes first; ∞ and finite severities alternate, and the rules take turns, so that no
-        rule and no case stands before all others.
+        What violates its rule comes first, as the column `violated` says; ∞ and finite severities alternate, and the
+        rules take turns, so that no rule and no case stands before all others.
         """
         chosen = (self.changing_rules() or list(self._limits())) if rule is None else [self.rule_id(rule)]
         matrix = self.severities(judging, group=group).only(chosen)
@@ -447,7 +454,7 @@ class Run:
         families = dict(self.rules().select("rule", "family").iter_rows())
         limits, alphas = self.thresholds(threshold), self.alphas(p)
         pairs = worst_in_turn(matrix, count, limits, families=families, alphas=alphas)
-        return self.verdicts_of(pairs, judging=judging, group=group)
+        return self.verdicts_of(pairs, judging=judging, group=group).with_columns(pairs["violated"])
 
     def verdicts_of(self, pairs: pl.DataFrame, *, judging: str = DEFAULT, group: str | None = None) -> pl.DataFrame:
         """The worst verdict of each pair of a `case` and a `rule`, in their order, with all its columns."""

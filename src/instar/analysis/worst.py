@@ -28,19 +28,20 @@ def worst_in_turn(
     families: Mapping[str, str] | None = None,
     alphas: Mapping[str, float] | None = None,
 ) -> pl.DataFrame:
-    """The worst pairs, as `case`, `rule` and `severity`: first those that violate their rule, then what else strays.
+    """The worst pairs (case, rule, severity, violated): first what violates its rule, then what else strays.
 
     The rules take turns: the next one is that of which the fewest pairs were taken. Among equals pairs with ∞ and with
     finite severities alternate, since either alone would hide the other; then comes the family of which the fewest
-    were taken, then the highest severity in units of its rule's threshold. A rule gives its worst pair; one of a case
-    that was taken less often goes before it where it is at least half as bad.
+    were taken, then the highest severity in units of its rule's threshold, then the rule that is violated most often.
+    It gives its worst pair; one of a case that was taken less often goes before it where it is at least half as bad,
+    then one of a kind (*lost*, *invented*) that was.
     """
     matrix = severities.per_case()
     violated = matrix.violated(thresholds, alphas)
     alone = np.isinf(matrix.severity)
     units = np.array([thresholds[rule] or 1.0 for rule in matrix.rules]).reshape(-1, 1)
     groups = [(families or {}).get(rule, rule) for rule in matrix.rules]
-    turns = _Turns(matrix.severity / units, groups)
+    turns = _Turns(matrix.severity / units, matrix.kind, groups, violated.sum(1))
     turns.take([_queues(matrix.severity, violated & part, count) for part in (alone, ~alone)], count)
     if len(turns.taken) < count:
         strays = (matrix.severity > 0) & ~violated
@@ -48,15 +49,22 @@ def worst_in_turn(
     rows, columns = (np.array([pair[side] for pair in turns.taken], np.int64) for side in (0, 1))
     names = pl.Series([matrix.rules[row] for row in rows], dtype=pl.String)
     return pl.DataFrame(
-        {"case": matrix.cases.gather(columns), "rule": names, "severity": matrix.severity[rows, columns]}
+        {
+            "case": matrix.cases.gather(columns),
+            "rule": names,
+            "severity": matrix.severity[rows, columns],
+            "violated": violated[rows, columns],
+        }
     )
 
 
 class _Turns:
-    """The pairs taken so far, as numbers of rules and cases, and how often each rule, lane, family and case was."""
+    """The pairs taken so far, as numbers of rules and cases; how often each rule, lane, family, case and kind was."""
 
-    def __init__(self, severity: Floats, families: Sequence[str]) -> None:
-        self.severity, self.families = severity, families
+    def __init__(
+        self, severity: Floats, kind: npt.NDArray[np.uint8], families: Sequence[str], violated: npt.NDArray[np.int64]
+    ) -> None:
+        self.severity, self.kind, self.families, self.violated = severity, kind, families, violated
         self.taken: list[tuple[int, int]] = []
         self.times: Counter[tuple[str, int | str]] = Counter()
 
@@ -71,16 +79,18 @@ class _Turns:
             queue = lanes[lane][row]
             least = AS_BAD * self.severity[row, queue[0]]
             as_bad = [column for column in queue[:AHEAD] if self.severity[row, column] >= least]
-            column = min(as_bad, key=lambda one: self.times["case", one])
+            kinds = {column: int(self.kind[row, column]) for column in as_bad}
+            column = min(as_bad, key=lambda one: (self.times["case", one], self.times["kind", kinds[one]]))
             queue.remove(column)
             if not queue:
                 del lanes[lane][row]
             self.taken.append((row, column))
-            self.times.update([("rule", row), ("lane", lane), ("family", self.families[row]), ("case", column)])
+            self.times.update([("rule", row), ("lane", lane), ("family", self.families[row])])
+            self.times.update([("case", column), ("kind", kinds[column])])
 
-    def _place(self, lane: int, row: int, column: int) -> tuple[int, int, int, float]:
+    def _place(self, lane: int, row: int, column: int) -> tuple[int, int, int, float, int]:
         times = self.times["rule", row], self.times["lane", lane], self.times["family", self.families[row]]
-        return *times, -float(self.severity[row, column])
+        return *times, -float(self.severity[row, column]), -int(self.violated[row])
 
 
 def _queues(severity: Floats, pairs: Bools, count: int) -> Queues:

@@ -280,13 +280,15 @@ def select(
     """
     from instar.api import open_run
     from instar.report import show_selection
+    from instar.report.limits import limit_words
 
     opened = open_run(run)
     table, proven = opened.select(share, threshold=threshold, judging=judging)
     if as_json:
         print_json({"rules": table.to_dicts(), "proven": proven})
     else:
-        show_selection(new_console(), opened, table, proven=proven, share=share)
+        limits = limit_words(opened, threshold=threshold, judging=judging)
+        show_selection(new_console(), opened, table, proven=proven, share=share, limits=limits)
 
 
 def slices(
@@ -306,9 +308,12 @@ def slices(
     """
     from instar.api import open_run
     from instar.report import show_slices
+    from instar.report.limits import limit_words
 
-    table = open_run(run).slices(threshold=threshold, rule=rule, judging=judging)
+    opened = open_run(run)
+    table = opened.slices(threshold=threshold, rule=rule, judging=judging)
     if as_json:
         print_json(table.to_dicts())
     else:
-        show_slices(new_console(), table)
+        limits = limit_words(opened, threshold=threshold, judging=judging, rule=rule)
+        show_slices(new_console(), table, limits=limits)

@@ -3,30 +3,87 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.measure import Measurement
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from instar.report.words import one_line, visible
+from instar.report.words import SPACE, one_line, visible
+
+_KEPT = "\ue000"
+"""Stands for a space at which no line is broken, while lines are: for rich every space is one."""
+_LEAST = 16
+"""How narrow a column of words may become. Columns of numbers keep their width."""
+
+
+def headed_table(heads: Sequence[str], *, words: Collection[str]) -> Table:
+    """A table whose columns of words may be folded; the others hold numbers, and never are."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in heads:
+        table.add_column(head, justify="left" if head in words else "right", no_wrap=head not in words)
+    return table
 
 
 class PlainConsole(Console):
     """Styles are its own: signs in a text that would move the cursor or turn the writing round are shown as �. A
-    sentence and a cell of a table are one line, so that no name can pass for a sentence or a row."""
+    sentence and a cell of a table are one line, so that no name can pass for a sentence or a row.
+
+    A table that is wider than the console has its words folded, never its numbers (the columns that do not wrap);
+    where these alone are wider, so are its lines: a number that is cut is another number.
+    """
 
     def print(self, *objects: Any, **options: Any) -> None:
         for table in (one for one in objects if isinstance(one, Table)):
             for column in table.columns:
                 column._cells = [_one_line(cell) for cell in column._cells]
+                column.overflow = "fold"
+            if _table_width(self, table) > self.width:
+                _fold_heads(self, table)
+            least = _table_width(self, table, least=True)
+            if least > self.width:
+                table.width = least
+                options = {**options, "crop": False}
         super().print(*map(_one_line, objects), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        if isinstance(renderable, Text) and SPACE in renderable.plain:
+            renderable = renderable.copy()
+            renderable.plain = renderable.plain.replace(SPACE, _KEPT)
         for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+            yield segment if segment.control else Segment(visible(segment.text.replace(_KEPT, SPACE)), segment.style)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(text.replace(SPACE, _KEPT), **options)
+
+
+def _table_width(console: Console, table: Table, *, least: bool = False) -> int:
+    """How wide a table wants to be, or has to be."""
+    _, right, _, left = table.padding
+    width = (left + right) * (len(table.columns) - 1)
+    for column in table.columns:
+        wanted = _widest(console, [column.header, *column._cells])
+        width += min(wanted, _LEAST) if least and not column.no_wrap else wanted
+    return width
+
+
+def _widest(console: Console, cells: Iterable[RenderableType]) -> int:
+    options = console.options.update_width(10_000)
+    return max((Measurement.get(console, options, cell).maximum for cell in cells), default=0)
+
+
+def _fold_heads(console: Console, table: Table) -> None:
+    """Write the heads of columns that do not wrap in several lines, where they are wider than what stands below."""
+    for column in table.columns:
+        if column.no_wrap and isinstance(column.header, str):
+            longest = max(map(cell_len, column.header.split(" ")))
+            lines = textwrap.wrap(column.header, max(longest, _widest(console, column._cells)), break_on_hyphens=False)
+            column.header = "\n".join(lines)
 
 
 def _one_line(text: RenderableType) -> RenderableType:

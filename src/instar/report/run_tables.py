@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import polars as pl
 
 from instar.analysis import Run
+from instar.report.limits import limit_words
 from instar.report.tables import Table
 from instar.report.words import percent, rate_text, severity_text
 from instar.spelling import unknown
+
+MOST = 40
+"""How many pairs of rules a table of coverage has."""
 
 
 def run_table(run: Run, name: str, *, threshold: float | None = None, judging: str = "default") -> list[Table]:
@@ -19,7 +24,7 @@ def run_table(run: Run, name: str, *, threshold: float | None = None, judging: s
     return TABLES[name](run, threshold, judging)
 
 
-def _groups(table: pl.DataFrame, what: str) -> list[Table]:
+def _groups(run: Run, table: pl.DataFrame, what: str, threshold: float | None, judging: str) -> list[Table]:
     rows = [
         [
             row["group"],
@@ -30,7 +35,8 @@ def _groups(table: pl.DataFrame, what: str) -> list[Table]:
         ]
         for row in table.sort("rate", descending=True, nulls_last=True).iter_rows(named=True)
     ]
-    caption = f"Cases that violate at least one rule of the {what}, with the 95 % interval; cases with nothing found"
+    limits = limit_words(run, threshold=threshold, judging=judging)
+    caption = f"Cases that violate at least one rule of the {what}, with the 95 % interval; {limits}"
     return [Table(caption, [what, "rules", "cases", "share", "nothing found"], rows)]
 
 
@@ -57,21 +63,40 @@ def _coverage(run: Run, threshold: float | None, judging: str) -> list[Table]:
     names = dict(run.rules().select("rule", "name").iter_rows())
     rows = [
         [names[row["of"]], names[row["by"]], percent(row["covered"]), f"{row['both']}/{row['violated']}"]
-        for row in closest.head(40).iter_rows(named=True)
+        for row in closest.head(MOST).iter_rows(named=True)
     ]
     return [
         Table(
-            "Which rule covers which: of the cases that violate a rule, the share that violates the other; the 40 "
-            "closest",
+            "Which rule covers which: of the cases that violate a rule, the share that violates the other; "
+            f"{limit_words(run, threshold=threshold, judging=judging)}"
+            + (f"; {MOST} closest" if closest.height > MOST else ""),
             ["of", "covered by", "share", "cases"],
             rows,
         )
     ]
 
 
+def _families(run: Run, threshold: float | None, judging: str) -> list[Table]:
+    """One table, or one for each suite of a run that has several."""
+    suites = list(run.suites())
+    if len(suites) < 2:
+        return _groups(run, run.family_rates(threshold, judging=judging), "family", threshold, judging)
+    return [
+        replace(table, caption=f"{suite}. {table.caption}")
+        for suite in suites
+        for table in _groups(
+            run, run.family_rates(threshold, judging=judging, suite=suite), "family", threshold, judging
+        )
+    ]
+
+
+def _suites(run: Run, threshold: float | None, judging: str) -> list[Table]:
+    return _groups(run, run.suite_rates(threshold, judging=judging), "suite", threshold, judging)
+
+
 TABLES: dict[str, Callable[[Run, float | None, str], list[Table]]] = {
-    "families": lambda run, threshold, judging: _groups(run.family_rates(threshold, judging=judging), "family"),
-    "suites": lambda run, threshold, judging: _groups(run.suite_rates(threshold, judging=judging), "suite"),
+    "families": _families,
+    "suites": _suites,
     "counts": _counts,
     "coverage": _coverage,
 }

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table as TerminalTable
+from rich.text import Text
 
 from instar.files import place_file
 
@@ -29,9 +30,12 @@ class Table:
         return [dict(zip(self.heads, row, strict=True)) for row in self.rows]
 
 
+WORDS = 20
+"""A column with a longer cell holds words, which may be folded; the others hold numbers or names as short."""
+
+
 def show_tables(console: Console, tables: Sequence[Table], *, markdown: bool = False) -> None:
     """Print the tables that have rows, each under its caption."""
-    wide = type(console)(file=console.file, width=max(console.width, 130))  # a table is read whole or not at all
     for table in tables:
         if not table.rows:
             continue
@@ -41,12 +45,13 @@ def show_tables(console: Console, tables: Sequence[Table], *, markdown: bool = F
             continue
         printed = TerminalTable(box=None, pad_edge=False, header_style="bold")
         for number, head in enumerate(table.heads):
-            printed.add_column(head, justify="right" if number else "left", no_wrap=True)
+            longest = max(len(row[number]) for row in table.rows)
+            printed.add_column(head, justify="right" if number else "left", no_wrap=longest <= WORDS)
         for row in table.rows:
-            printed.add_row(*row)
-        wide.print(f"[bold]{table.caption}[/]", highlight=False)
-        wide.print(printed)
-        wide.print()
+            printed.add_row(*map(Text, row))
+        console.print(Text(table.caption, style="bold"))
+        console.print(printed)
+        console.print()
 
 
 def markdown_lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -57,7 +62,7 @@ def markdown_lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """What a text begins with that a spreadsheet takes for a formula."""
-_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> Path:
@@ -73,4 +78,4 @@ def _cell(value: object) -> object:
     """Numbers stay numbers, also in words; any other text that begins like a formula begins with an apostrophe."""
     if not isinstance(value, str) or not value.startswith(FORMULA):
         return value
-    return value if _NUMBER.fullmatch(value) else f"'{value}"
+    return value if NUMBER.fullmatch(value) else f"'{value}"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
 from rich.text import Text
 
 from instar.analysis import ANY, Run
@@ -15,9 +15,21 @@ from instar.analysis.rates import Judged
 from instar.engine import DEFAULT, Outcome
 from instar.engine.progress import FAILURES
 from instar.relations import MarkedPair
+from instar.report.console import headed_table
 from instar.report.findings import findings
+from instar.report.limits import limit_words
 from instar.report.marks import marked_pairs
-from instar.report.words import count_of, duration, interval, of_total, p_text, percent, scores_text, severity_text
+from instar.report.words import (
+    SPACE,
+    count_of,
+    duration,
+    interval,
+    of_total,
+    p_text,
+    percent,
+    scores_text,
+    severity_text,
+)
 
 _HEADS = {"nothing_found": "nothing found", "not_applicable": "n/a", "failed": "failed"}
 
@@ -118,7 +130,7 @@ def show_run(
     names = dict(known.select("rule", "name").iter_rows())
     rates = run.rates(threshold, p=p, judging=judging, by=by, group=group)
     rates = rates.join(known.filter(over="level"), on="rule", how="anti")
-    over_cases = run.over_cases(judging)
+    limits = limit_words(run, threshold=threshold, p=p, judging=judging)
     console.print(
         f"[bold]{manifest.system.name}[/] · {', '.join(manifest.suites)} · judging {judging}", highlight=False
     )
@@ -126,19 +138,26 @@ def show_run(
         style = "bold yellow" if finding.accuses else None
         wrapped = console.is_terminal  # a file, or a program that reads it, gets each sentence in one line
         console.print(finding.words, style=style, markup=False, highlight=False, soft_wrap=not wrapped)
-    _rates(console, rates.join(over_cases, on="rule", how="anti"), names, limit)
-    _families(console, run.family_rates(threshold, p=p, judging=judging, group=group))
+    _rates(
+        console,
+        rates.join(run.over_cases(judging), on="rule", how="anti"),
+        names,
+        limit,
+        limits if by == "case" else f"{limits}; each target counts",
+    )
+    suites = list(run.suites())
+    for suite in suites if len(suites) > 1 else [None]:
+        _families(console, run.family_rates(threshold, p=p, judging=judging, group=group, suite=suite), suite)
     _unjudged(console, run.unjudged(judging))
-    _worst(console, run, run.worst(worst, threshold=threshold, p=p, judging=judging, group=group), names, judging)
+    pairs = run.worst(worst, threshold=threshold, p=p, judging=judging, group=group)
+    _worst(console, run, pairs, names, limits, judging)
 
 
-def _rates(console: Console, rates: pl.DataFrame, names: Mapping[str, str], limit: int | None) -> None:
+def _rates(console: Console, rates: pl.DataFrame, names: Mapping[str, str], limit: int | None, limits: str) -> None:
     ranked = rates.sort(["rate", "median"], descending=True, nulls_last=True)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("rule", overflow="fold", min_width=30)
     extra = [name for name in _HEADS if ranked[name].sum()]
-    for name in ("violated", "rate", "95 % int.", "median", "worst", *(_HEADS[name] for name in extra)):
-        table.add_column(name, justify="right", no_wrap=True)
+    heads = ("rule", "violated", "rate", "95 % int.", "median", "worst", *(_HEADS[name] for name in extra))
+    table = headed_table(heads, words=["rule"])
     for row in ranked.head(limit or ranked.height).iter_rows(named=True):
         table.add_row(
             Text(names.get(row["rule"], row["rule"])),
@@ -149,6 +168,7 @@ def _rates(console: Console, rates: pl.DataFrame, names: Mapping[str, str], limi
             severity_text(row["worst"]),
             *(str(row[name] or "") for name in extra),
         )
+    _title(console, "rules", limits)
     console.print(table)
     if limit and ranked.height > limit:
         more = ranked.height - limit
@@ -158,33 +178,61 @@ def _rates(console: Console, rates: pl.DataFrame, names: Mapping[str, str], limi
         )
 
 
-def _families(console: Console, families: pl.DataFrame) -> None:
-    if families.height < 3:
+def _title(console: Console, name: str, what: str) -> None:
+    """The line above a table: its name, and what it counts."""
+    console.print(f"\n[bold]{name}[/], {escape(what)}", highlight=False)
+
+
+def _families(console: Console, families: pl.DataFrame, suite: str | None) -> None:
+    """The share of cases that violate a family, most violated first; of a suite where there are several."""
+    if families.height < 3 and suite is None:
         return
-    rows = families.sort("rate", descending=True, nulls_last=True).iter_rows(named=True)
-    shares = [f"{row['group']} {percent(row['rate'])}" for row in rows if row["group"] != ANY and row["judged"]]
-    console.print(f"by family: {', '.join(shares)}", style="dim", highlight=False)
+    rows = families.filter((pl.col("group") != ANY) & (pl.col("judged") > 0))
+    violated = rows.filter(pl.col("violated") > 0).sort("rate", descending=True)
+    shares = [
+        f"{row['group'].replace(' ', SPACE)}{SPACE}{percent(row['rate'])}" for row in violated.iter_rows(named=True)
+    ]
+    kept = [name.replace(" ", SPACE) for name in rows.filter(pl.col("violated") == 0)["group"]]
+    parts = [", ".join(shares), f"0{SPACE}%: {', '.join(kept)}" if kept else ""]
+    where = f"{suite}, by family" if suite else "by family"
+    console.print(f"{where}: {'; '.join(filter(None, parts)) or 'nothing was judged'}", style="dim", highlight=False)
 
 
-def _worst(console: Console, run: Run, worst: pl.DataFrame, names: Mapping[str, str], judging: str) -> None:
+def _worst(
+    console: Console, run: Run, worst: pl.DataFrame, names: Mapping[str, str], limits: str, judging: str
+) -> None:
     """The worst verdicts, and the words of the first of them where a system answers with words."""
-    if worst.is_empty():
-        return
-    console.print("\n[bold]worst[/]")
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for row in worst.iter_rows(named=True):
-        table.add_row(
-            severity_text(row["severity"]),
-            Text(row["case"]),
-            Text(names.get(row["rule"], row["rule"])),
-            row["kind"] or "",
-            f"target {row['target']}",
-            scores_text(row),
-        )
-    console.print(table)
-    for pair in filter(None, marked_pairs(run.store, worst.head(5).to_dicts(), judging)):
+    rows = worst.to_dicts()
+    parts = {
+        f"worst pairs, {limits}": [row for row in rows if row["violated"]],
+        "pairs that stray most, and violate no rule": [row for row in rows if not row["violated"]],
+    }
+    for title, part in parts.items():
+        if not part:
+            continue
+        name, _, what = title.partition(", ")
+        _title(console, name, what)
+        heads = ["severity", "rule", "case", "target"]
+        heads += [name for name in ("kind", "scores") if any(_shown(row)[name] for row in part)]
+        table = headed_table(heads, words=("rule", "case", "target", "kind"))
+        for row in part:
+            cells = {"rule": Text(names.get(row["rule"], row["rule"])), **_shown(row)}
+            table.add_row(*(cells[head] for head in heads))
+        console.print(table)
+    for pair in filter(None, marked_pairs(run.store, rows[:5], judging)):
         console.print()
         _show_marked(console, pair)
+
+
+def _shown(verdict: Mapping[str, Any]) -> dict[str, Text | str]:
+    """The cells of a verdict, by their heads."""
+    return {
+        "severity": severity_text(verdict["severity"]),
+        "case": Text(verdict["case"]),
+        "target": Text(verdict["target"] or ""),
+        "kind": verdict["kind"] or "",
+        "scores": scores_text(verdict).removeprefix("scores "),
+    }
 
 
 _STYLES = {
@@ -208,16 +256,16 @@ def _show_marked(console: Console, pair: MarkedPair) -> None:
     console.print(Text(f"           {'; '.join(pair.sentences) or 'nothing is wrong'}", style="dim"), soft_wrap=True)
 
 
-def show_selection(console: Console, run: Run, table: pl.DataFrame, *, proven: bool, share: float) -> None:
-    """A selected set of rules: what each adds, and what it costs."""
+def show_selection(console: Console, run: Run, table: pl.DataFrame, *, proven: bool, share: float, limits: str) -> None:
+    """A selected set of rules: what each adds, and what it costs; `limits` says when a rule is violated."""
     if table.is_empty():
-        console.print("No case violates any rule, so there is nothing to find.", highlight=False)
+        console.print(
+            f"No case violates any rule, so there is nothing to find ({limits}).", markup=False, highlight=False
+        )
         return
     rules = run.rules()
     names = dict(rules.select("rule", "name").iter_rows())
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("rule", "new cases", "found so far", "share", "ms per case"):
-        shown.add_column(name, justify="left" if name == "rule" else "right", no_wrap=name != "rule")
+    shown = headed_table(("rule", "new cases", "found so far", "share", "ms per case"), words=["rule"])
     for row in table.iter_rows(named=True):
         shown.add_row(
             Text(names[row["rule"]]),
@@ -226,6 +274,7 @@ def show_selection(console: Console, run: Run, table: pl.DataFrame, *, proven: b
             percent(row["share"]),
             f"{1000 * row['cost']:.1f}",
         )
+    _title(console, "rules that are enough", limits)
     console.print(shown)
     what = "the cheapest set" if proven else "the cheapest set found in time, perhaps not the cheapest there is,"
     console.print(
@@ -235,16 +284,20 @@ def show_selection(console: Console, run: Run, table: pl.DataFrame, *, proven: b
     )
 
 
-def show_slices(console: Console, table: pl.DataFrame) -> None:
-    """How failing cases differ from the others."""
+def show_slices(console: Console, table: pl.DataFrame, *, limits: str) -> None:
+    """How failing cases differ from the others; `limits` says when a rule is violated."""
     if table.is_empty():
-        console.print("Nothing can be compared: too few cases fail, too few do not, or nothing is known of them.")
+        console.print(
+            "Nothing can be compared: too few cases fail, too few do not, or nothing is known of them. "
+            f"Rules are {limits}.",
+            markup=False,
+            highlight=False,
+        )
         return
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("property", "slice", "failing", "rate", "95 % int.", "else", "effect", "p corr."):
-        shown.add_column(name, justify="left" if name in ("property", "slice") else "right", no_wrap=True)
+    heads = ("property", "slice", "failing", "rate", "95 % int.", "else", "effect", "p corr.")
+    shown = headed_table(heads, words=("property", "slice"))
     for row in table.iter_rows(named=True):
-        effect = f"{row['effect']:.2f}" if row["value"].startswith("above ") else f"{row['effect']:+.2f}"
+        effect = f"{row['effect']:.2f}" if row["value"].startswith(("above ", "from ")) else f"{row['effect']:+.2f}"
         shown.add_row(
             Text(row["property"]),
             Text(row["value"]),
@@ -256,6 +309,7 @@ def show_slices(console: Console, table: pl.DataFrame) -> None:
             p_text(row["p_corrected"]),
             style="bold" if row["p_corrected"] <= 0.05 else "dim",
         )
+    _title(console, "failing cases and the others", f"rules are {limits}")
     console.print(shown)
     console.print(
         f"p is corrected for the number of questions ({len(table)}); rows in bold stay below 0.05. "

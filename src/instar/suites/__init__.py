@@ -13,7 +13,7 @@ from instar.suites.file import read_suite
 from instar.suites.suite import KEPT, Suite, joined, listed_suite
 from instar.transforms import families
 
-__all__ = ["KEPT", "Suite", "default_suite", "listed_suite", "named_suite", "suite", "suites"]
+__all__ = ["KEPT", "Suite", "default_suite", "listed_suite", "named_suite", "suite", "suite_pieces", "suites"]
 
 
 @cache
@@ -62,7 +62,7 @@ def suite(name: str) -> Suite:
         return _named(text)
     if text.lower().endswith(".toml") and ("+" not in text or Path(text).is_file()):
         return read_suite(Path(text), suite)
-    pieces = _pieces(text)
+    pieces = suite_pieces(text)
     if len(pieces) > 1:
         return joined([suite(piece) for piece in pieces], name=" + ".join(pieces))
     if ":" in text and not set(text) & set("()|=,"):
@@ -82,7 +82,7 @@ def suite(name: str) -> Suite:
 
 def named_suite(text: str) -> Suite:
     """A suite as a run names it: registered ones and rules, joined by `+`. It loads no code and reads no file."""
-    pieces = _pieces(text)
+    pieces = suite_pieces(text)
     if len(pieces) > 1:
         return joined([named_suite(piece) for piece in pieces], name=" + ".join(pieces))
     return _named(text) if text in names("suites") else _of_rule(named_rule(text))
@@ -93,8 +93,8 @@ def _of_rule(one: Rule) -> Suite:
     return Suite(one.id, (one,), output=None if kind == "any" else kind)
 
 
-def _pieces(text: str) -> list[str]:
-    """The text between plus signs that are in no brackets."""
+def suite_pieces(text: str) -> list[str]:
+    """The suites that a text joins: what stands between plus signs that are in no brackets."""
     pieces, depth, start = [], 0, 0
     for place, sign in enumerate(text):
         depth += (sign in "([") - (sign in ")]")

@@ -1,0 +1,39 @@
+"""From which severity on a rule counts as violated, in words: every table of violations says it."""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+
+from instar.analysis import Run
+from instar.engine import DEFAULT
+from instar.report.words import ONE_SIDED, severity_text
+
+
+def limit_words(
+    run: Run, *, threshold: float | None = None, p: float | None = None, judging: str = DEFAULT, rule: str | None = None
+) -> str:
+    """From which severity on the rules of a run, or one of them, count as violated: a clause for a caption."""
+    known = run.rules(judging).filter((pl.col("over") == "case") & (pl.col("family") != "identity"))
+    if rule is not None:
+        known = run.rules(judging).filter(rule=run.rule_id(rule))
+    limits, alphas = run.thresholds(threshold), run.alphas(p)
+    several = known["relation"].n_unique() > 1
+    clauses = []
+    for (relation, unit), part in known.group_by("relation", "unit", maintain_order=True):
+        where = f" in {relation}" if several else ""
+        if set(part["rule"]) & set(alphas):
+            clauses.append(f"where p is at most {p:g}{where}")
+        else:
+            clauses.append(_clause(sorted({limits[one] for one in part["rule"]}), str(unit), where))
+    return f"violated {', '.join(clauses)}" if clauses else "no rule changes anything"
+
+
+def _clause(values: list[float], unit: str, where: str) -> str:
+    if len(values) > 1:
+        return f"from {severity_text(values[0])} to {severity_text(values[-1])} up{where}, each rule its own ({unit})"
+    (value,) = values
+    if math.isinf(value):
+        return f"at ∞{where} ({ONE_SIDED})"
+    return f"above 0{where} ({unit})" if value == 0 else f"from {severity_text(value)} up{where} ({unit})"
