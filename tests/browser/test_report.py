@@ -61,9 +61,9 @@ def test_the_slider_moves_everything(page: Any, poses: Path) -> None:
     for _ in range(2):
         page.keyboard.press("ArrowRight")
     assert headline(page, "r0-0") != before[0]
-    assert headline(page, "r0-0").startswith("At a threshold of 0.7 (body lengths)")
-    assert page.locator('[data-place="r0-0"] .bar output').inner_text() == "0.7 (body lengths)"
-    assert page.locator("#r0-0-t").get_attribute("aria-valuetext") == "0.7 (body lengths)"
+    assert headline(page, "r0-0").startswith("At a threshold of 0.7 body lengths")
+    assert page.locator('[data-place="r0-0"] .bar output').inner_text() == "0.7 body lengths"
+    assert page.locator("#r0-0-t").get_attribute("aria-valuetext") == "0.7 body lengths"
     for figure, was in zip(figures, before[1], strict=True):
         assert picture(page, figure) != was, figure
     assert frame.bounding_box()["x"] > place
