@@ -44,6 +44,7 @@ class RuleFacts:
 
     id: str
     name: str
+    words: str
     family: str
     relation: str
     unit: str

@@ -290,7 +290,7 @@ RELATIONS: Mapping[str, Relation] = {
     relation.name: relation
     for relation in (
         Relation(
-            "wvc", "forecast", wvc, tests=True, unit="× the system's own distance", threshold=0.5,
+            "wvc", "forecast", wvc, tests=True, unit="multiples of the system's own distance too far", threshold=0.5,
             grid=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0), measures=WVC_MEASURES,
             parameters=(
                 SOURCES,
@@ -312,7 +312,7 @@ RELATIONS: Mapping[str, Relation] = {
             "every distance the mean one, is not rebuilt.",
         ),
         Relation(
-            "hvc", "forecast", hvc, unit="Hellinger distance", threshold=0.2,
+            "hvc", "forecast", hvc, unit="shares of the largest Hellinger distance", threshold=0.2,
             grid=(0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0), measures=HVC_MEASURES,
             parameters=(
                 Parameter("sources", "int", 2, low=1, high=1000, help="with two, the system's own noise is measured"),
