@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from instar.exchange import export_inputs as _export_inputs
 from instar.exchange import import_outputs as _import_outputs
 from instar.exchange import opened_export
 from instar.image import Image, Unreadable, read_image
+from instar.outputs import Output
 from instar.registry import loaded_object
 from instar.report import contact_sheet, draw_shapes, write_png
 from instar.skeleton import Skeleton
@@ -265,6 +267,7 @@ def preview(
     suite: str | Suite,
     image: str | Path | Input,
     *,
+    system: str | System | Callable[..., object] | None = None,
     zones: str | None = None,
     objects: str | None = None,
     pool: str | Path | None = None,
@@ -272,7 +275,8 @@ def preview(
 ) -> tuple[Image, list[tuple[str, str]]]:
     """A contact sheet of every rule of a suite on one image, and the rules that do not apply to it, with why.
 
-    Of a dataset the first case is taken.
+    Of a dataset the first case is taken. What a run would take from the answer of the system under test, such as
+    landmarks, is taken from that of `system`; objects that nobody answers with are found by a detector.
     """
     source = _first_input(image) if isinstance(image, str | Path) else image
     tiles, missing = [(_shown(source), "source")], []
@@ -280,18 +284,30 @@ def preview(
     whole = _suite(suite)
     chosen = list(dict.fromkeys(t for rule in whole.rules for t in rule.transformations))
     wanted = frozenset().union(*(t.needs for t in chosen))
-    named = providers_of(whole, {}, zones=zones, objects=objects, pool=pool)
+    plain = replace(whole, rules=tuple(replace(rule, relation=None) for rule in whole.rules))  # nothing is judged
+    answer = None if system is None else _answer(system, source)
+    named = providers_of(plain, {}, zones=zones, objects=objects, pool=pool)
+    if system is None and objects in (None, "auto") and (detector := default_objects()):
+        named.setdefault("objects", detector)
     providers = {need: provider(need, name) for need, name in named.items() if need in wanted}
-    needs: dict[str, Need | NotApplicable] = {}
+    needs: dict[str, Need | NotApplicable] = {} if answer is None else {"source": answer}
     for changed in chosen:
         for need in changed.needs - needs.keys():
-            needs[need] = provided(need, providers.get(need), case, source)
+            needs[need] = provided(need, providers.get(need), case, source, answer)
         try:
             follow_up, _ = make_follow_up(seed, case.id, source, changed, 0, needs)
             tiles.append((_shown(follow_up), changed.id))
         except NotApplicable as error:
             missing.append((changed.id, str(error)))
     return contact_sheet(tiles), missing
+
+
+def _answer(named: str | System | Callable[..., object], source: Input) -> Output:
+    loaded = _system(named)
+    answer = loaded.answer([source], [0])[0]
+    if isinstance(answer, Exception):
+        raise ValueError(f"{loaded.name} failed on this {source.kind}: {type(answer).__name__}: {answer}")
+    return answer
 
 
 def _first_input(path: str | Path) -> Input:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -62,10 +63,36 @@ def _system_error(error: Exception) -> int | None:
     return int(number[1]) if number else None
 
 
+class Elsewhere(OSError):
+    """A place in a folder of Instar's that leads out of it, or is no file."""
+
+
+def inside(folder: Path, name: str) -> Path:
+    """A place below a folder. Raises Elsewhere where it, or a folder on the way, is a link, a pipe or a device.
+
+    A run folder or an export that somebody sent must not have us read or write elsewhere, nor wait for ever. The folder
+    itself may be a link: the user named it.
+    """
+    path = folder
+    for part in name.split("/"):
+        if part in ("", ".", ".."):
+            raise Elsewhere(f"{folder} names {name}, which lies elsewhere")
+        path = path / part
+        with suppress(FileNotFoundError, NotADirectoryError):
+            mode = path.lstat().st_mode
+            if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+                what = "a link" if stat.S_ISLNK(mode) else "neither a folder nor a regular file"
+                raise Elsewhere(
+                    f"{path} is {what}: nothing of a run or an export is read or written there; put what it leads to "
+                    "in its place, or delete it"
+                )
+    return path
+
+
 def clear_unfinished(folders: Iterable[Path]) -> None:
     """Delete what killed writers of `place_file` left in these folders, by its name; nothing below them."""
     for folder in folders:
-        for path in folder.iterdir() if folder.is_dir() else ():
+        for path in folder.iterdir() if folder.is_dir() and not folder.is_symlink() else ():
             if _UNFINISHED.fullmatch(path.name) and path.is_file() and not path.is_symlink():
                 path.unlink(missing_ok=True)
 

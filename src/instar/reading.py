@@ -8,7 +8,9 @@ import stat
 from pathlib import Path
 
 MAX_PIXELS = "INSTAR_MAX_PIXELS"
-"""The environment variable that says how many pixels an image may have. Workers inherit it."""
+"""The environment variable that says how many pixels an image may have. Workers inherit it. Every message about what
+was refused for it names it: a run that goes on with a higher limit asks that again."""
+_VARIABLE = f"the environment variable {MAX_PIXELS}"
 USUAL_PIXELS = 100_000_000
 """Far more than a camera takes; decoded, 0.3 GB in every worker. A few compressed bytes can claim to be more."""
 MOST_BYTES = 1 << 32
@@ -23,7 +25,7 @@ def most_pixels() -> int:
     """How many pixels an image, a map or a frame may have, whether it is read or made."""
     text = os.environ.get(MAX_PIXELS, "").strip() or str(USUAL_PIXELS)
     if not text.isdecimal() or not 0 < len(text) < 19 or int(text) < 1:
-        raise ValueError(f"the environment variable {MAX_PIXELS} is {text[:40]!r}; it takes a whole number from 1")
+        raise ValueError(f"{_VARIABLE} is {text[:40]!r}; it takes a whole number from 1")
     return int(text)
 
 
@@ -32,28 +34,28 @@ def too_many_pixels(width: int, height: int) -> str:
     most = most_pixels()
     if width * height <= most:
         return ""
-    return f"{width:,} × {height:,} pixels; at most {most:,} are allowed (the environment variable {MAX_PIXELS})"
+    return f"{width:,} × {height:,} pixels; at most {most:,} are allowed ({_VARIABLE})"
 
 
 def image_bytes(path: str | Path) -> bytes:
     """The content of an image's file: no image needs more than 8 bytes for each pixel it may have, and a header."""
-    return file_bytes(path, 8 * most_pixels() + (1 << 20))
+    return file_bytes(path, 8 * most_pixels() + (1 << 20), limit=f" ({_VARIABLE})")
 
 
-def file_bytes(path: str | Path, most: int = MOST_BYTES, *, start: int | None = None) -> bytes:
+def file_bytes(path: str | Path, most: int = MOST_BYTES, *, start: int | None = None, limit: str = "") -> bytes:
     """The content of a regular file of at most so many bytes; raises Unreadable with the path and the reason.
 
-    With `start`, only so many bytes of its beginning.
+    With `start`, only so many bytes of its beginning. `limit` says who set the limit.
     """
     try:
         # A pipe or a device may never end, and opening a pipe waits for its other end.
         with os.fdopen(os.open(path, os.O_RDONLY | _NOT_WAITING), "rb") as file:
-            size = _checked(path, os.fstat(file.fileno()), most)
+            size = _checked(path, os.fstat(file.fileno()), most, limit)
             content = file.read(size + 1 if start is None else start)
             # what grows while it is read, or does not know how large it is, is read to its end
             content += file.read(most + 1 - len(content)) if len(content) > size and start is None else b""
             if len(content) > most:
-                raise Unreadable(f"{path}: more than {most:,} bytes")
+                raise Unreadable(f"{path}: more than {most:,} bytes{limit}")
             return content
     except OSError as error:
         reason = "not a regular file" if error.errno == errno.ENXIO else error.strerror or error  # a socket
@@ -83,10 +85,10 @@ def regular(path: str | Path) -> str:
     return str(path)
 
 
-def _checked(path: str | Path, status: os.stat_result, most: int) -> int:
+def _checked(path: str | Path, status: os.stat_result, most: int, limit: str = "") -> int:
     """How many bytes a regular file has; raises Unreadable where it is something else, or has too many."""
     if not stat.S_ISREG(status.st_mode):
         raise Unreadable(f"{path}: not a regular file")
     if status.st_size > most:
-        raise Unreadable(f"{path}: {status.st_size:,} bytes; at most {most:,} are read of such a file")
+        raise Unreadable(f"{path}: {status.st_size:,} bytes; at most {most:,} are read of such a file{limit}")
     return status.st_size

@@ -22,6 +22,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, TypeVar
 
+from instar.own import broken_module
 from instar.spelling import unknown
 from instar.task import Task
 
@@ -52,7 +53,7 @@ def known_object(name: str) -> Any:
 def loaded_object(name: str) -> Any:
     """The object that `package.module:object` names, imported on the user's word.
 
-    The current folder can be imported from, as by `python -m`.
+    The current folder can be imported from, as by `python -m`. Raises BrokenModule where the module itself fails.
     """
     module_name, _, attribute = name.partition(":")
     here = str(Path.cwd())
@@ -61,12 +62,14 @@ def loaded_object(name: str) -> Any:
     try:
         loaded: object = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        if error.name and module_name.startswith(error.name):
+        if error.name and f"{module_name}.".startswith(f"{error.name}."):
             raise ModuleNotFoundError(
                 f"{name}: there is no module {error.name!r} in {here} or on the Python path; "
                 "it is written package.module:object"
             ) from None
-        raise
+        raise broken_module(module_name, error) from None
+    except (Exception, SystemExit) as error:  # whatever the user's module does when it is imported
+        raise broken_module(module_name, error) from None
     for part in attribute.split("."):
         if not hasattr(loaded, part):
             raise unknown(f"object in {module_name}", part, [n for n in dir(loaded) if not n.startswith("_")])

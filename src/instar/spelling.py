@@ -220,7 +220,9 @@ class _Reader:
             place = match.end()
 
     def error(self, why: str) -> ValueError:
-        return ValueError(f"{self.what} {_shortened(self.text)!r}: {why}; written like name(value, key=value)")
+        unquoted = '"' not in self.text and not {"/", "\\", "'"}.isdisjoint(self.text)
+        path = '; a path stands in double quotes: name("folder/file")' if unquoted else ""
+        return ValueError(f"{self.what} {_shortened(self.text)!r}: {why}; written like name(value, key=value){path}")
 
     def peek(self, sign: str) -> bool:
         return self.at < len(self.tokens) and self.tokens[self.at] == ("sign", sign)

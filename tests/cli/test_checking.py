@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,44 @@ def test_numerics(typed: Type, model: Path) -> None:
     values = json.loads(typed("numerics", model, "--input", "0..255", "--json").stdout)
     assert [defect["operator"] for defect in values["defects"]] == ["Reciprocal"]
     assert typed("numerics", model, "--input", "z=0..1").code == 2
+
+
+def test_preview_asks_a_system_where_landmarks_and_objects_are(typed: Type, photos: Path, tmp_path: Path) -> None:
+    photo, sheet = photos / "000.png", tmp_path / "sheet.png"
+    without = typed("preview", "discs(1)+discs(2)", photo, "--out", sheet)
+    assert without.stdout.count("not applicable") == 1, "one reason is said once"
+    assert "not applicable: discs(1) and discs(2): no landmarks are annotated" in without.stdout
+    named = typed("preview", "discs(1)+discs(2)", photo, "--system", "tests.toys:steady", "--out", sheet)
+    assert "not applicable" not in named.stdout, named.stdout
+    objects = typed("preview", "object-relevance", photo, "--objects", "tests.toys:rectangles", "--out", sheet)
+    assert objects.code == 0, objects.stderr
+    assert "not applicable" not in objects.stdout, objects.stdout
+
+
+EDITED = """\
+import json, sys
+print('{"instar": 1, "kind": "%s", "deterministic": true}', flush=True)
+sys.stdin.readline()
+open(__file__, "a").write("# better")
+sys.exit("killed, say")
+"""
+
+
+@pytest.mark.parametrize("command", ["check", "export"])
+def test_a_program_that_is_edited_meanwhile_is_one_sentence(
+    typed: Type, photos: Path, tmp_path: Path, command: str
+) -> None:
+    """It dies, is started again, and is another one by then: neither a traceback nor an answer of two versions."""
+    program = tmp_path / "program.py"
+    program.write_text(EDITED % ("poses" if command == "check" else "zones"))
+    asked = f'process("{sys.executable} {program}")'
+    ended = (
+        typed("check", asked, photos / "000.png", "--out", tmp_path / "out")
+        if command == "check"
+        else typed(
+            "export", photos, "colour_wheel(90, skin)", "--kind", "poses", "--zones", asked, "--out", tmp_path / "out"
+        )
+    )
+    assert ended.code == 2, ended.words
+    assert "program.py changed, and the program was started again with it; answers of two versions" in ended.words
+    assert "give the same command again" in ended.words and "Traceback" not in ended.words

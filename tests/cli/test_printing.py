@@ -64,3 +64,20 @@ def test_a_console_keeps_its_own_colours() -> None:
     assert "\x1b]0" not in written and "\x9b" not in written and "\u202e" not in written and "\x07" not in written
     [row] = [line for line in written.split("note:")[0].splitlines() if "FAKE LINE" in line]
     assert "owned" in row, "a cell is one line"
+
+
+@pytest.mark.parametrize("name", ["cat\nFAKE LINE", "cat\r\nFAKE LINE", "cat\tFAKE LINE"])
+def test_a_name_breaks_no_sentence(name: str) -> None:
+    """A class of a dataset may be called anything: what looks like a sentence of ours is one."""
+    stream = io.StringIO()
+    console = PlainConsole(file=stream, width=80)
+    console.print(f"\nThe class {name} strays.", markup=False)
+    console.print(Text.assemble("The class ", (name, "bold"), " strays."))
+    assert stream.getvalue().splitlines()[0] == "", "an empty line before a sentence is ours"
+    lines = [" ".join(line.split()) for line in stream.getvalue().splitlines()[1:]]
+    assert lines == ["The class cat FAKE LINE strays."] * 2
+
+
+def test_a_name_breaks_no_error(typed: Type, hostile: Path) -> None:
+    refused = typed("judge", hostile, "--set", "confi\nFAKE LINE=3")
+    assert refused.code == 2 and len(refused.stderr.splitlines()) == 1, refused.stderr

@@ -105,3 +105,18 @@ def test_the_command_of_the_package() -> None:
     wrong = subprocess.run([*command, "show", "no/run"], capture_output=True, text=True, env=ENVIRONMENT, check=False)
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert wrong.stderr.startswith("instar: no/run holds no run")
+
+
+def test_a_limit_is_told_where_a_report_says_how_to_reproduce_it(typed: Type, photos: Path, tmp_path: Path) -> None:
+    """The same command without it would be another, longer run."""
+    command = (*FORGETFUL, photos, "--out", tmp_path / "run", "--zones", "none", "--workers", 0)
+
+    def reproduced(*limit: object) -> str:
+        assert typed(*command, *limit).code == 0
+        assert typed("report", tmp_path / "run", "--format", "md", "--images", 0, "--out", tmp_path / "r.md").code == 0
+        return next(line for line in (tmp_path / "r.md").read_text().splitlines() if "instar run" in line)
+
+    assert " --limit 1 " in reproduced("--limit", 1)
+    assert " --limit 2 " in reproduced("--limit", 2)
+    assert " --limit 2 " in reproduced("--limit", 1), "two cases are there"
+    assert "--limit" not in reproduced()

@@ -18,6 +18,7 @@ from starlette.testclient import TestClient
 import instar
 from instar import registry
 from instar.api import export_inputs, import_outputs
+from instar.files import Elsewhere
 from instar.registry import NotLoaded
 from instar.viewer import application
 from tests.cli.conftest import Typed, typed
@@ -112,6 +113,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     export_inputs(photos, "mirror(h)", kind="detections", out=folder / "export")
     exported = json.loads((folder / "export/export.json").read_text())
     exported |= {"rules": [*exported["rules"], f"{EVIL} => detections"], "providers": {"zones": program}}
+    del exported["checksum"]
     (folder / "export/export.json").write_text(json.dumps(exported))
     lines = [
         {"case": "000.png", "follow_up": name, "boxes": [], "labels": []} for name in ("source", "mirror(h)", EVIL)
@@ -205,6 +207,17 @@ def test_a_kind_or_panel_that_nobody_registered_is_only_a_name(received: Path, h
     assert not (here / "touched").exists()
 
 
+def test_a_panel_that_nobody_registered_is_left_out_with_one_line(received: Path, here: Path) -> None:
+    """A run of a colleague whose plug-in is not installed here is shown, reported and viewed all the same."""
+    path = received / "run/manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "panels": ["objects", "colleague"]}))
+    shown = typed_at(received, ("show",), here)
+    assert shown.code == 0 and EVIL in shown.stdout
+    assert shown.stderr.count("names a panel 'colleague', which nothing that is installed brings; it is left out") == 1
+    for command in (("report",), ("view",)):
+        assert typed_at(received, command, here).code == 0, command
+
+
 def test_a_table_names_no_code_either(received: Path, here: Path) -> None:
     lines = [json.loads(line) | {"width": 160, "height": 120} for line in (here / "answers.jsonl").open()]
     (received / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -272,6 +285,7 @@ def test_an_export_reads_and_writes_nothing_elsewhere(received: Path, here: Path
     secret = here / "photos/001.png"
     for file in (received / "export/inputs").glob("000*/case.json"):
         record = json.loads(file.read_text())
+        del record["checksum"]
         content = {"base64": base64.b64encode(b"x").decode()}
         if what == "blob":
             target = f"../../../{received.name}/planted"
@@ -281,10 +295,10 @@ def test_an_export_reads_and_writes_nothing_elsewhere(received: Path, here: Path
             record["case"]["path"] = None
             record["inputs"][0]["file"] = str(secret)
         if what == "mask":
-            record["inputs"][1]["change"]["mask"] = str(secret)
+            record["inputs"][1]["change"] |= {"mask": str(secret)}
         file.write_text(json.dumps(record))
     lines = (here / "answers.jsonl").read_text().splitlines()[:2]
     (received / "answers.jsonl").write_text("\n".join(lines))
-    with pytest.raises(ValueError, match=r"no hash of its content|lies elsewhere"):
+    with pytest.raises((ValueError, Elsewhere), match=r"no hash of its content|lies elsewhere"):
         import_outputs(received / "answers.jsonl", out=received / "imported", export=received / "export")
     assert not list(received.rglob("planted")) and not list(received.parent.rglob("planted"))

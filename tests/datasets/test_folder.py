@@ -156,3 +156,10 @@ def test_a_list_that_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_bytes(b"caf\xe9.png\n")
     with pytest.raises(ValueError, match="text in UTF-8"):
         dataset(tmp_path / "list.txt")
+
+
+def test_annotations_that_are_not_read_are_noted(tmp_path: Path, picture: Write) -> None:
+    picture(tmp_path / "images" / "a.jpg")
+    (tmp_path / "annotations").mkdir()
+    (tmp_path / "annotations" / "instances.json").write_text("{}")
+    assert any("if annotations/instances.json holds it, give that file" in note for note in dataset(tmp_path).notes)

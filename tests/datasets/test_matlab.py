@@ -220,3 +220,15 @@ def test_real_lsp(shared: Path) -> None:
     assert len(cases) == 200
     assert found.notes == ("390 landmarks are not annotated",)
     assert all(len(poses(case)) == 1 for case in cases)
+
+
+def test_the_folder_of_an_annotation_file_is_read_with_its_truth(tmp_path: Path, picture: Write) -> None:
+    """Whoever gives the folder means the dataset, and not its images alone."""
+    flic(tmp_path / "flic", [("a.jpg", False, True)], picture)
+    picture(tmp_path / "lsp" / "images" / "b.jpg")
+    (tmp_path / "lsp" / "joints.csv").write_text("image,landmark,x,y,visible\nb.jpg,left_hip,3.25,4,1\n")
+    assert [len(poses(case)) for case in dataset(tmp_path / "flic").cases()] == [1]
+    assert [len(poses(case)) for case in dataset(f'lsp("{tmp_path / "lsp"}")').cases()] == [1]
+    assert dataset(tmp_path / "lsp").truth == "poses"
+    (tmp_path / "lsp" / "joints.csv").write_text("name,x\na,1\n")
+    assert dataset(tmp_path / "lsp").truth is None, "another table of that name makes it no such dataset"

@@ -7,6 +7,7 @@ import pytest
 
 from instar import Image, NotApplicable, transformation
 from instar.engine import NoFollowUp, make_follow_up
+from instar.engine.follow_up import MOST_LETTERS, error_text
 
 GREY = Image(np.full((20, 30, 3), 100, np.uint8))
 
@@ -41,3 +42,15 @@ def test_a_transformation_that_fails_is_an_error_with_its_place() -> None:
     ) as raised:
         make_follow_up(0, "a", GREY, transformation("tests.engine.test_follow_up:broken"), 0, {})
     assert raised.value.status == "error"
+
+
+def test_a_long_message_is_cut_between_words() -> None:
+    names = ", ".join(f"skeleton-{number}" for number in range(200))
+    text = error_text(ValueError(f"unknown skeleton; there are {names}"))
+    kept = text.removeprefix("ValueError: ").removesuffix(" …")
+    assert MOST_LETTERS - 20 < len(kept) <= MOST_LETTERS
+    assert kept.split(", ")[-1].rstrip(",") in names.split(", ")
+
+
+def test_a_message_without_a_space_is_kept_as_far_as_it_goes() -> None:
+    assert error_text(ValueError("x" * 9999)) == f"ValueError: {'x' * MOST_LETTERS} …"

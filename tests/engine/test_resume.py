@@ -17,9 +17,11 @@ import instar
 from instar import Detections, Poses
 from instar.case import Case
 from instar.datasets import Dataset
+from instar.engine import Conflict
 from instar.engine.keeper import Keeper
 from instar.outputs.segmentation import Segmentation
 from instar.outputs.zones import Zones
+from instar.reading import MAX_PIXELS
 from instar.report import load_pair
 from instar.store import KEY, Damaged, Gone, Store, repair
 from tests.engine.zones import painted
@@ -43,6 +45,41 @@ def content(done: instar.Run) -> set[str]:
     """The rows of a run, less how long they took."""
     columns = ["case", "rule", "target", "severity", "status"]
     return {*map(repr, done.predictions().drop("seconds").rows()), *map(repr, done.verdicts().select(columns).rows())}
+
+
+# --- another limit of pixels -----------------------------------------------------------------------
+
+
+def test_what_was_too_large_is_asked_again_where_more_pixels_are_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run has rows of one limit: it ends as if it had been begun with the higher one."""
+    photos, out = write_scenes(tmp_path / "photos", 2, (80, 60)), tmp_path / "run"
+    shutil.copy(write_scenes(tmp_path / "large", 1, (240, 160)) / "000.png", photos / "large.png")
+    monkeypatch.setenv(MAX_PIXELS, "10000")
+    low = run(photos, out, "rescale(2)+gamma(0.5)")
+    assert low.manifest.max_pixels == 10_000
+    assert low.cases().filter(case="large.png")["status"].to_list() == ["error"]
+    assert low.predictions().group_by("status").len().sort("status").rows() == [("not applicable", 2), ("ok", 4)]
+    monkeypatch.setenv(MAX_PIXELS, "1000000")
+    raised = run(photos, out, "rescale(2)+gamma(0.5)")
+    assert raised.outcome is not None and raised.outcome.fresh == 5, "what was answered before is not asked again"
+    assert raised.manifest.max_pixels == 1_000_000
+    assert content(raised) == content(run(photos, tmp_path / "undisturbed", "rescale(2)+gamma(0.5)"))
+
+
+def test_a_run_does_not_go_on_with_fewer_pixels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inputs that it holds would be too large now: rows of two limits say nothing together."""
+    photos, out = write_scenes(tmp_path / "photos", 1, (80, 60)), tmp_path / "run"
+    monkeypatch.setenv(MAX_PIXELS, "10000")
+    before = content(run(photos, out))
+    write_scenes(photos, 2, (80, 60))
+    monkeypatch.setenv(MAX_PIXELS, "4000")
+    message = r"at most 10,000 pixels, and now 4,000 are allowed \(the environment variable INSTAR_MAX_PIXELS\); set it"
+    with pytest.raises(Conflict, match=message):
+        run(photos, out)
+    monkeypatch.setenv(MAX_PIXELS, "10000")
+    assert content(instar.open_run(out)) == before
 
 
 # --- kills -----------------------------------------------------------------------------------------

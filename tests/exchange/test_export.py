@@ -25,7 +25,9 @@ from instar.datasets import Dataset, dataset
 from instar.engine import Conflict, Outcome, Progress
 from instar.exchange.export import export_inputs
 from instar.exchange.exported import safe_name
+from instar.files import Elsewhere
 from instar.image import read_image
+from instar.reading import MAX_PIXELS
 from instar.scene import Scene
 from instar.store import Busy, Store
 from instar.suites import suite
@@ -119,11 +121,11 @@ def test_what_cannot_be_made_is_a_line_with_the_reason_and_no_file(photos: Path,
     said = {line["follow_up"]: line for line in lines(out) if line["case"] == "000.png"}
     assert said["source"]["status"] == "ok"
     assert "there is no segmenter" in said["filtered(colour_wheel(90), red)"]["message"]
-    assert "no objects in its ground truth" in said["erase(0.95)"]["message"]
+    assert "no objects are annotated" in said["erase(0.95)"]["message"]
     assert "recorded elsewhere" in said["recorded(paste)"]["message"]
     assert all((line["status"] == "ok") == ("file" in line) for line in said.values())
     exported(on_files(tmp_path / "data", 1), tmp_path / "scenes", "obstacle => direction(avoid)", "forecast")
-    assert "which only a run knows" in lines(tmp_path / "scenes")[1]["message"]
+    assert "none was asked" in lines(tmp_path / "scenes")[1]["message"]
 
 
 def test_zones_are_provided_as_in_a_run_and_kept(photos: Path, tmp_path: Path) -> None:
@@ -168,6 +170,52 @@ def test_the_same_call_again_writes_only_what_is_missing(photos: Path, tmp_path:
     assert exported(photos, out, "gamma(0.5)").fresh == 3
     assert {path: at for path, at in written(out).items() if "gamma" not in path.name} == before
     assert len(lines(out)) == len(said) + 3
+
+
+def test_a_damaged_file_is_made_again(photos: Path, tmp_path: Path) -> None:
+    """A file of the same name is not the same file."""
+    out = tmp_path / "out"
+    exported(photos, out)
+    whole = {path: path.read_bytes() for path in written(out)}
+    damaged = next(path for path in whole if "mirror" in path.name)
+    damaged.write_bytes(next(content for path, content in whole.items() if "rotate90" in path.name))
+    assert exported(photos, out).fresh == 1
+    assert {path: path.read_bytes() for path in written(out)} == whole
+
+
+@pytest.mark.parametrize("name", ["export.json", "case.json"])
+def test_what_an_export_says_is_checked(photos: Path, tmp_path: Path, name: str) -> None:
+    """A changed warp or seed would be believed without a word, and judged by."""
+    out = tmp_path / "out"
+    exported(photos, out, "mirror(h)")
+    path = next(out.rglob(name))
+    path.write_text(path.read_text().replace('"seed": 0', '"seed": 1'))
+    with pytest.raises(ValueError, match=rf"{path} is damaged \(its content does not fit its checksum\)"):
+        exported(photos, out, "mirror(h)")
+
+
+def test_an_export_goes_on_with_as_many_pixels_or_more(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    monkeypatch.setenv(MAX_PIXELS, "30000")
+    assert exported(photos, out, "rescale(2)").statuses == {"ok": 3, "not applicable": 3}
+    monkeypatch.setenv(MAX_PIXELS, "100000")
+    assert exported(photos, out, "rescale(2)").statuses == {"ok": 6}
+    monkeypatch.setenv(MAX_PIXELS, "30000")
+    with pytest.raises(Conflict, match="at most 100,000 pixels, and now 30,000 are allowed"):
+        exported(photos, out, "rescale(2)")
+
+
+def test_an_export_is_not_written_through_a_link(photos: Path, tmp_path: Path) -> None:
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    exported(photos, out, "mirror(h)")
+    (out / "inputs").replace(elsewhere)
+    (out / "inputs").symlink_to(elsewhere)
+    before = written(elsewhere)
+    with pytest.raises(Elsewhere, match="inputs is a link"):
+        exported(photos, out, "gamma(0.5)")
+    assert written(elsewhere) == before
 
 
 @pytest.mark.parametrize(

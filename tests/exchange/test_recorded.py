@@ -778,6 +778,23 @@ def test_answers_to_an_export_must_be_to_its_inputs(tmp_path: Path) -> None:
         imported(table, tmp_path / "other", export=tmp_path)
 
 
+def test_answers_to_an_input_that_is_not_what_was_exported_are_refused(tmp_path: Path) -> None:
+    """Whoever brightens, recompresses or loses half of a follow-up has an answer to something else."""
+    export = tmp_path / "export"
+    data = annotated(tmp_path)
+    export_inputs(data, suite("mirror(h)"), export, kind="detections")
+    table = answered(export, tmp_path / "t", boxes_said)
+    path = next(export.rglob("mirror*.png"))
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + b"x")
+    with pytest.raises(ValueError, match=rf"{path} is damaged or was edited.*Export again, which makes it anew"):
+        imported(table, tmp_path / "run", export=export)
+    assert not (tmp_path / "run").exists()
+    path.unlink()
+    notes = imported(table, tmp_path / "run", export=export).notes
+    assert any("1 inputs of" in note and "are gone" in note for note in notes), "they may have been answered elsewhere"
+
+
 # --- looking at it ---------------------------------------------------------------------------------
 
 

@@ -16,7 +16,7 @@ from tests.missing import absent
 SOURCE = Path(instar.__file__).parent
 LAYERS = [
     {"__init__"},
-    {"files", "reading", "spelling", "task"},
+    {"files", "own", "reading", "spelling", "task"},
     {"registry"},
     {"json_values", "shapes", "warp"},
     {"headers"},

@@ -110,3 +110,24 @@ def test_accepted_are_detections_with_masks_of_the_image() -> None:
         Detections.accept(two_dogs(), Image.blank((9, 6)))
     with pytest.raises(TypeError, match="expected Detections"):
         Detections.accept([[1, 2, 3, 4]], Image.blank(SIZE))
+
+
+def test_lists_are_taken_as_arrays() -> None:
+    lists: dict[str, Any] = {"boxes": [[1, 2, 30, 40]], "labels": ["dog"], "scores": [0.5]}
+    made = Detections(**lists)
+    assert made.boxes.dtype == np.float32 and made.scores.shape == (1,) and made.labels == ("dog",)
+    empty: dict[str, Any] = {"boxes": [], "labels": [], "scores": []}
+    assert Detections(**empty).boxes.shape == (0, 4)
+
+
+def test_an_array_that_the_system_uses_again_is_copied() -> None:
+    boxes = np.array([[1, 2, 30, 40]], np.float32)
+    made = Detections(boxes, ("dog",), np.ones(1, np.float32))
+    boxes[:] = 0
+    assert made.boxes.tolist() == [[1, 2, 30, 40]]
+
+
+def test_labels_in_place_of_scores_are_told() -> None:
+    scores: Any = [0.5]
+    with pytest.raises(ValueError, match=r"scores are numbers, got \['dog'\]"):
+        Detections.from_xyxy([[1, 2, 30, 40]], scores, ["dog"])

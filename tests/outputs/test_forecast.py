@@ -366,3 +366,10 @@ def test_a_track_without_a_map_lies_on_background() -> None:
     with pytest.raises(ValueError, match="says how large its frame is"):
         Track(((1, 2),), NAMES, 12).on(None)
     assert Track.from_json(Track((), NAMES, 12).json()) == Track((), NAMES, 12)
+
+
+def test_lists_are_taken_and_checked() -> None:
+    futures: list[Any] = [[[[1, 2], [3, 4]]], [[[1, np.nan]]]]
+    assert Forecast(futures[0]).futures.shape == (1, 2, 2)
+    with pytest.raises(ValueError, match="finite"):
+        Forecast(futures[1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -60,3 +62,9 @@ def test_a_function_may_return_scores_by_class() -> None:
     assert Labels.accept({"cat": 0.1, "dog": 0.9}, image).classes == ("dog", "cat")
     with pytest.raises(TypeError, match="scores by class"):
         Labels.accept("cat", image)
+
+
+def test_lists_are_taken_as_arrays() -> None:
+    classes: Any = ["cat", "dog"]
+    scores: Any = [0.25, 0.75]
+    assert Labels(classes, scores).scores.tolist() == [0.25, 0.75]

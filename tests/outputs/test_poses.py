@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -116,3 +117,28 @@ def test_scores_are_written_beside_subjects_unless_the_system_says_none() -> Non
     texts = [shape.text for shape in Poses.from_array(points, skeleton="coco-17", scores=[1, 0.456]).shapes()]
     assert [text for text in texts if text] == ["1.00", "0.46"]
     assert not any(shape.form == "text" for shape in Poses.from_array(points, skeleton="coco-17").shapes())
+
+
+def test_lists_and_the_name_of_a_skeleton_are_taken() -> None:
+    lists: dict[str, Any] = {"points": [[[1, 2]] * 17], "visibility": [[1] * 17], "scores": [0.5]}
+    made = Poses(**lists, skeleton="coco-17")  # type: ignore[arg-type]
+    assert made.points.shape == (1, 17, 2) and made.skeleton.name == "coco-17"
+
+
+@pytest.mark.parametrize(
+    ("points", "scores", "words"),
+    [
+        ([[[1, 2]] * 18], [1], "17, 2"),
+        ([[[1, 2]] * 17], [1, 1], "scores \\(1,\\)"),
+        ([[[1, np.inf]] * 17], [1], "infinite"),
+        ([[[1, 2]] * 17], [np.nan], "not a number"),
+    ],
+)
+def test_a_pose_that_is_made_field_by_field_is_checked(points: Any, scores: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Poses(
+            skeleton=skeleton("coco-17"),
+            points=points,
+            visibility=np.ones(np.shape(points)[:2], np.float32),
+            scores=scores,
+        )

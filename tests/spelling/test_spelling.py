@@ -118,3 +118,11 @@ def test_a_parameter_refuses_a_number_that_no_float_holds() -> None:
     with pytest.raises(ValueError, match=r"exponent=9+… is not allowed; it takes a number from 0 to 10") as caught:
         Parameter("exponent", "float", low=0, high=10).check(int(DIGITS), "gamma")
     assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    "text", ["model(/tmp/x.onnx)", "model(./x.onnx)", "model('w/x.onnx')", "model(w/my model.onnx)"]
+)
+def test_a_path_without_quotes_is_told_so(text: str) -> None:
+    with pytest.raises(ValueError, match=r'a path stands in double quotes: name\("folder/file"\)'):
+        parse_call(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ import polars as pl
 import pytest
 import xxhash
 
-from instar.files import place_file
+from instar.files import Elsewhere, place_file
 from instar.store import Busy, Damaged, DatasetInfo, Gone, JudgingInfo, NoRun, Store, repair, rows_frame
 from tests.manifests import manifest_of
 
@@ -239,3 +240,74 @@ def test_every_text_of_a_table_and_of_a_manifest_can_be_stored(tmp_path: Path) -
 def test_a_run_folder_whose_name_is_no_text_is_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"caf<U\+DCE9>: a run folder has a name in UTF-8"):
         Store(tmp_path / "caf\udce9")
+
+
+# --- what is no file of the run's own ---------------------------------------------------------------
+
+
+def written(store: Store) -> None:
+    """All that is written to a run folder when a run goes on and is judged."""
+    with store.lock():
+        store.append_predictions([{"case": "d", "follow_up": "source", "status": "ok"}], "poses")
+    with store.judging_lock("default"):
+        store.replace_verdicts("default", iter([verdicts(1.0)]), INFO)
+
+
+@pytest.mark.parametrize(
+    "name", ["predictions", "cases", "needs", "apart", "blobs", "verdicts", "verdicts/default", "lock", "manifest.json"]
+)
+def test_nothing_is_written_or_read_through_a_link(tmp_path: Path, name: str) -> None:
+    """A run folder that somebody sent must not have us write, clear up or delete in a folder of the user's own."""
+    folder, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    a_run(folder)
+    (folder / name).replace(elsewhere) if (folder / name).exists() else elsewhere.touch()
+    if elsewhere.is_dir():
+        (elsewhere / UNFINISHED).write_text("somebody's own")
+    before = {path: path.read_bytes() for path in elsewhere.rglob("*") if path.is_file()}
+    (folder / name).symlink_to(elsewhere)
+    store = Store(folder)
+    message = rf"{folder / name} is a link: nothing of a run .* put what it leads to in its place, or delete it"
+    with pytest.raises(Elsewhere, match=message):
+        written(store)
+    with pytest.raises(Elsewhere, match=message):
+        repair(store)
+    reads: dict[str, Callable[[], object]] = {
+        "predictions": store.predictions,
+        "cases": store.cases,
+        "needs": store.needs,
+        "apart": lambda: store.read("apart", {}),
+        "blobs": lambda: store.blob(xxhash.xxh3_128_hexdigest(b"mask")),
+        "verdicts": lambda: store.verdicts("default"),
+        "verdicts/default": lambda: store.verdicts("default"),
+        "manifest.json": store.manifest,
+    }
+    if name in reads:
+        with pytest.raises(Elsewhere, match=message):
+            reads[name]()
+    assert before == {path: path.read_bytes() for path in elsewhere.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("what", ["link", "pipe"])
+@pytest.mark.parametrize("table", ["predictions", "verdicts/default"])
+def test_a_part_that_is_no_regular_file_is_damage_that_is_set_aside(tmp_path: Path, table: str, what: str) -> None:
+    """A pipe would be waited for; what a link leads to is not the run's."""
+    folder = tmp_path / "run"
+    store = a_run(folder)
+    part = part_of(folder / table)
+    part.replace(tmp_path / "elsewhere")
+    part.symlink_to(tmp_path / "elsewhere") if what == "link" else os.mkfifo(part)
+    content = (tmp_path / "elsewhere").read_bytes()
+    with pytest.raises(Damaged, match="it is not a regular file"):
+        store.predictions() if table == "predictions" else store.verdicts("default")
+    assert [one.fault for one in repair(store)] == ["it is not a regular file"]
+    assert (tmp_path / "elsewhere").read_bytes() == content
+
+
+def test_a_run_folder_may_itself_be_a_link(tmp_path: Path) -> None:
+    """Whoever names `runs/latest` means where it leads."""
+    a_run(tmp_path / "run")
+    (tmp_path / "latest").symlink_to("run")
+    store = Store(tmp_path / "latest")
+    with store.lock():
+        store.append_predictions([{"case": "d", "follow_up": "source", "status": "ok"}], "poses")
+    assert store.predictions().height == 4

@@ -259,6 +259,15 @@ def test_a_message_quotes_no_part_of_a_secret(server: Server, loaded: Callable[.
     assert KEY.upper()[:6] not in message
 
 
+def test_a_secret_of_the_environment_that_a_service_knows_is_not_cut_in_half(
+    server: Server, loaded: Callable[..., System], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in no template, and what is stored is cut: its beginning would not be recognised any more."""
+    monkeypatch.setenv("DATABASE_PASSWORD", "abcdefgh-12345")
+    server.steps = [says(b"x" * 192 + b"abcdefgh-12345", 400)]
+    assert "abc" not in failure(loaded())
+
+
 # --- what goes wrong and comes right ---------------------------------------------------------------
 
 
@@ -371,7 +380,10 @@ def test_in_the_end_it_is_given_up(server: Server, loaded: Callable[..., System]
             says({"result": {"caption": "a dog", "confidence": float("nan")}}),
             r"score holds NaN \(.*score is at result.confidence\)",
         ),
-        (says({"result": {"caption": "a dog", "confidence": 10**400}}), "score is 1000.*; it takes a number"),
+        (
+            says({"result": {"caption": "a dog", "confidence": 10**400}}),
+            "a number has 401 digits, at most 40 are read; the service",
+        ),
         (says({"result": {"caption": "a dog", "confidence": 1}, "more": "x" * 5000}), "longer than most_bytes = 2000"),
     ],
 )

@@ -26,6 +26,7 @@ import pytest
 import instar
 from instar.case import Input
 from instar.engine import Provider, provided
+from instar.engine.follow_up import error_text
 from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.outputs.forecast import Forecast
@@ -396,6 +397,8 @@ def test_rubbish_is_described_and_costs_its_own_answer_alone(kind: str, told: An
         ("NaN", "holds NaN, which is not JSON; an absent landmark is null"),
         ("-Infinity", "-Infinity"),
         ("1e999", "too large"),
+        ("9" * 400, "too long a number: a number has 400 digits, at most 40 are read"),
+        ("9" * 5000, "too long a number: a number has 5,000 digits"),
     ],
 )
 def test_numbers_that_are_none(number: str, says: str, told: Any) -> None:
@@ -404,6 +407,30 @@ def test_numbers_that_are_none(number: str, says: str, told: Any) -> None:
     with pytest.raises(ValueError, match=says):
         ask(system)
     assert len(ask(system)) == 1
+
+
+PEM = "-----BEGIN KEY-----\n" + "\n".join("abcdefgh" * 8 for _ in range(50)) + "\n-----END KEY-----"
+"""A secret of several lines, longer than anything that is quoted."""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "sys.exit(os.environ['MODEL_KEY'] + ' was refused')",
+        "print(os.environ['MODEL_KEY'], file=sys.stderr); os.kill(os.getpid(), 9)",
+        "print('x' * 150 + os.environ['SHORT_KEY'], flush=True)",
+        "answer({'points': 'x' * 70 + os.environ['SHORT_KEY'], 'skeleton': 'coco-17'})",
+        "say({'id': 'x' * 70 + os.environ['SHORT_KEY'], 'output': POSE})",
+        "say({'id': n, 'error': os.environ['MODEL_KEY']})",
+    ],
+)
+def test_no_half_of_a_secret_is_quoted(body: str, told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages quote the beginning or the end of what a program said: secrets go before it is cut."""
+    monkeypatch.setenv("MODEL_KEY", PEM)
+    monkeypatch.setenv("SHORT_KEY", "sk-abcdefgh-12345-abcdefgh")
+    with pytest.raises((RuntimeError, ValueError)) as error:
+        ask(told(body))
+    assert "abc" not in error_text(error.value)
 
 
 def test_what_the_program_says_went_wrong(told: Any) -> None:

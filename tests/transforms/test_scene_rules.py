@@ -212,7 +212,7 @@ def test_where_no_obstacle_can_stand() -> None:
 
 
 def test_what_changes_photographs_says_nothing_about_a_scene() -> None:
-    with pytest.raises(NotApplicable, match="gamma changes images, this case is a scene"):
+    with pytest.raises(NotApplicable, match="gamma changes images, and this case is a scene"):
         transformation("gamma(0.5)")(scene())
     with pytest.raises(NotApplicable, match="carried out of the frame"):
         transformation("rotation(90)")(Scene(np.ones((20, 200), np.uint8), NAMES, np.array([[5.0, 5], [9, 5]]), 4))

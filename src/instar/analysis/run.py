@@ -153,7 +153,8 @@ class Run:
         raise unknown("rule of this run", wanted, known)
 
     def rules(self, judging: str = DEFAULT) -> pl.DataFrame:
-        """One row per rule: its name (without the relation where that is the output's own), family, relation, unit.
+        """One row per rule: its name (without the relation where that is the output's own), the same in a few words,
+        family, relation, unit.
 
         The family is that of its transformation, or the zone that it changes.
 
@@ -173,6 +174,7 @@ class Run:
             {
                 "rule": one.id,
                 "name": one.left if one.relation.relation.name == own else one.id,
+                "words": one.words,
                 "family": family_name(one),
                 "relation": one.relation.relation.name,
                 "unit": units[one.relation.relation.name],
@@ -180,9 +182,8 @@ class Run:
             }
             for one in bound
         ]
-        return pl.DataFrame(
-            rows, schema=dict.fromkeys(("rule", "name", "family", "relation", "unit", "over"), pl.String)
-        )
+        columns = "rule", "name", "words", "family", "relation", "unit", "over"
+        return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String))
 
     def grids(self) -> dict[str, tuple[float, ...]]:
         """The thresholds that each relation is looked at with."""

@@ -83,6 +83,11 @@ class Commands(TyperGroup):
             except KeyboardInterrupt:
                 _report("stopped")
                 raise typer.Exit(130) from None
+            except BaseException as error:
+                if not _is_another_version(error):
+                    raise
+                _report(f"{error}; answers of two versions do not belong together: give the same command again")
+                raise typer.Exit(2) from None
 
 
 def _shown(command: Any) -> Any:
@@ -95,9 +100,17 @@ def _shown(command: Any) -> Any:
     return command
 
 
+def _is_another_version(error: BaseException) -> bool:
+    from instar.systems import AnotherVersion  # late: most commands end well, and need nothing that it imports
+
+    return isinstance(error, AnotherVersion)
+
+
 def _report(message: str) -> None:
+    from instar.report.words import one_line
+
     with visible_streams():
-        print(f"instar: {message}", file=sys.stderr)
+        print(f"instar: {one_line(message)}", file=sys.stderr)
 
 
 _usual_showwarning = warnings.showwarning

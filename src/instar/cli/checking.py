@@ -62,6 +62,13 @@ def preview(
             "--out", "-o", metavar="FILE", help="The PNG: IMAGE-preview.png by default, preview.png for a dataset."
         ),
     ] = None,
+    system: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SYSTEM",
+            help="The system whose answer says where landmarks or objects are, as in a run, if a rule needs them.",
+        ),
+    ] = None,
     zones: Zones = "auto",
     objects: Objects = "auto",
     pool: Pool = None,
@@ -74,17 +81,21 @@ def preview(
         instar preview met-pose/sub photo.jpg
 
         instar preview "mirror(h)+gamma(0.5)" photo.jpg --out sheet.png
+
+        instar preview hand-pose hand.jpg --system mediapipe-hands
     """
     from instar import api
     from instar.report import write_png
+    from instar.report.words import listed, one_line
 
-    sheet, missing = api.preview(suite, image, zones=zones, objects=objects, pool=pool, seed=seed)
+    sheet, missing = api.preview(suite, image, system=system, zones=zones, objects=objects, pool=pool, seed=seed)
     place = Path(image)
     target = out or (place.with_name(f"{place.stem}-preview.png") if place.is_file() else Path("preview.png"))
     write_png(target, sheet)
     print(target)
-    for name, reason in missing:
-        print(f"not applicable: {name}: {reason}")
+    for reason in dict.fromkeys(reason for _, reason in missing):
+        names = [name for name, other in missing if other == reason]
+        print(one_line(f"not applicable: {listed(names, 4)}: {reason}"))
 
 
 def numerics(

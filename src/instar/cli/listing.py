@@ -23,23 +23,43 @@ def print_entries(entries: Sequence[Entry], as_json: bool) -> None:
         show_entries(new_console(), entries)
 
 
-def rules(as_json: Json = False) -> None:
-    """List the transformations and relations that rules are made of, with their parameters and judging options.
+def rules(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help='Explain this one: a transformation (motion), a relation ("=> poses") or a rule ("motion(11, 100)").',
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the transformations and relations that rules are made of, or explain one of them, or one rule.
 
     Examples:
 
         instar rules
 
-        instar rules --json
+        instar rules motion
+
+        instar rules "filtered(greyscale, skin)"
     """
+    from instar.report.explanation import explained, show_explanations
     from instar.report.listings import rule_entries
 
+    if name is not None:
+        explanations = explained(name)
+        if as_json:
+            print_json([one.json() for one in explanations])
+        else:
+            show_explanations(new_console(), explanations)
+        return
     print_entries(rule_entries(), as_json)
     if not as_json:
         print(
             "\nA rule is a transformation, e.g. gamma(0.5); several in a row, gamma(0.5) | rotation(5); only in a"
             "\nzone, filtered(greyscale, skin); with a relation of its own, noise(16) => poses(draws=3)."
             "\nA relation's judging options are chosen with `instar judge RUN --set NAME=VALUE`."
+            "\n`instar rules NAME` explains one of them: what it does, its parameters, and which suites use it."
         )
 
 

@@ -124,6 +124,12 @@ def existing(path: str | Path, what: str = "file or folder", test: Callable[[Pat
     return Path(path).absolute()
 
 
+def annotation_file(path: str | Path, names: Sequence[str]) -> Path:
+    """The file that a user named, or the first one of these names in the folder that the user named."""
+    inside = [Path(path) / name for name in names if (Path(path) / name).is_file()]
+    return existing(inside[0] if inside else path, test=Path.is_file)
+
+
 def utf8_text(path: str | Path, what: str) -> str:
     """The text in a file; `what` says in an error what such a file is."""
     try:

@@ -11,13 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, first_existing, nfc
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Place, annotation_file, first_existing, nfc
 from instar.datasets.matlab import load, variables
 from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 
 # Of 29 columns these are annotated: shoulder, elbow, wrist of either side, hips, eyes, nose.
 _COLUMNS = (0, 1, 2, 3, 4, 5, 6, 9, 12, 13, 16)
+
+_FILE = "examples.mat"
 
 
 @dataclass(slots=True)
@@ -34,9 +36,15 @@ def _cases(frames: dict[str, _Frame]) -> Iterator[Case]:
         yield Case(name, frame.path, truth=truth, attributes={"movie": frame.movie} if frame.movie else {})
 
 
+def _is_flic(place: Place) -> bool:
+    if place.is_folder:
+        return (file := place.path / _FILE).is_file() and _is_flic(Place(file))
+    return place.ending == "mat" and "examples" in variables(place.path)
+
+
 def _open(name: str, *, path: str, images: str | None, split: str, single: bool) -> Dataset:
-    file = Path(path).absolute()
-    examples = np.atleast_1d(load(Path(path), "examples"))
+    file = annotation_file(path, [_FILE])
+    examples = np.atleast_1d(load(file, "examples"))
     fields = examples.dtype.names or ()
     for needed in ("coords", "filepath", *(() if split == "all" else (f"is{split}",))):
         if needed not in fields:
@@ -81,6 +89,6 @@ FLIC = DatasetFamily("flic", _open, (
     Parameter("images", "text", None, help="the folder of the pictures; if not given, images/ beside it"),
     Parameter("split", "choice", "test", choices=("test", "train", "all"), help="which images"),
     Parameter("single", "bool", False, help="only images with exactly one annotation"),
-), "FLIC's examples.mat, with 11 landmarks of the upper body",
-    recognises=lambda place: place.ending == "mat" and "examples" in variables(place.path))
+), "FLIC's examples.mat or its folder, with 11 landmarks of the upper body",
+    recognises=_is_flic)
 # fmt: on

@@ -33,6 +33,7 @@ class _Seen:
     closed: list[str] = field(default_factory=list)
     loops: list[str] = field(default_factory=list)
     misnamed: int = 0
+    annotations: list[str] = field(default_factory=list)
 
 
 def _walk(
@@ -66,6 +67,7 @@ def _walk(
                 groups.setdefault(nfc(name), []).append(folder / name)
             else:
                 seen.others[Path(name).suffix.lower() or "no ending"] += 1
+                seen.annotations += [prefix + name] if name.lower().endswith(".json") else []
     for key in sorted(groups):
         paths = sorted(groups.pop(key))
         if key.endswith("/"):
@@ -124,6 +126,10 @@ def _notes(seen: _Seen) -> tuple[str, ...]:
         kinds = [f"{ending} {count:,}" for ending, count in common]
         notes.append(
             f"{total:,} {'file is no picture' if total == 1 else 'files are no pictures'}: {shortened(kinds, 5)}"
+        )
+    if seen.annotations:
+        notes.append(
+            f"its ground truth is not read; if {shortened(seen.annotations, 1)} holds it, give that file instead"
         )
     if seen.closed:
         notes.append(f"{counted(len(seen.closed), 'folder')} cannot be opened: {shortened(seen.closed)}")

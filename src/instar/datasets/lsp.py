@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Place, existing, first_existing, nfc
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Place, annotation_file, first_existing, nfc
 from instar.datasets.matlab import load, variables
 from instar.outputs.poses import Poses
 from instar.reading import file_text
@@ -30,20 +30,25 @@ def _cases(root: Path, people: dict[str, Floats]) -> Iterator[Case]:
         yield Case(nfc(name), str(root / name), truth=truth)
 
 
+FILES = ("joints.mat", "joints.csv")
+
+
 def _is_lsp(place: Place) -> bool:
+    if place.is_folder:
+        return any(_is_lsp(Place(file)) for name in FILES if (file := place.path / name).is_file())
     if place.ending == "mat":
         return "joints" in variables(place.path)
     return place.ending == "csv" and place.text.startswith(",".join(CSV_HEADER))
 
 
 def _open(name: str, *, path: str, images: str | None) -> Dataset:
-    file = existing(path, test=Path.is_file)
+    file = annotation_file(path, FILES)
     near = [Path(images)] if images else [file.parent / "images", file.parent]
     if file.suffix.lower() == ".csv":
         people = _from_csv(file, path)
         root = first_existing(near, people, of=Path(path), option="images")
     else:
-        joints = _from_mat(path)
+        joints = _from_mat(file)
         four, five = (f"im{1:0{digits}d}.jpg" for digits in (4, 5))
         root = first_existing(near, [four, five], of=Path(path), option="images")
         digits = 4 if (root / four).is_file() else 5
@@ -54,14 +59,14 @@ def _open(name: str, *, path: str, images: str | None) -> Dataset:
     return Dataset(name, str(root), partial(_cases, root, people), Poses.kind, tuple(notes))
 
 
-def _from_mat(path: str) -> Floats:
+def _from_mat(path: Path) -> Floats:
     """(N, 14, 3): x, y, visibility; NaN where there is no annotation.
 
     The two published sets differ in shape, and in what their third number means: in 3 × 14 × N (2,000 images)
     a joint with 1 is occluded, and its place was annotated all the same; in 14 × 3 × N (10,000 images) one
     with 0 was not annotated.
     """
-    joints = np.asarray(load(Path(path), "joints"), dtype=np.float64)
+    joints = np.asarray(load(path, "joints"), dtype=np.float64)
     if joints.ndim == 2:
         joints = joints[..., None]
     if joints.shape[:2] == (3, 14):
@@ -112,5 +117,6 @@ def _from_csv(file: Path, path: str) -> dict[str, Floats]:
 # fmt: off
 LSP = DatasetFamily("lsp", _open,
     (PATH, Parameter("images", "text", None, help="the folder of the pictures; if not given, images/ beside it")),
-    "Leeds Sports Pose: joints.mat (both published sets) or joints.csv, with 14 landmarks", recognises=_is_lsp)
+    "Leeds Sports Pose: joints.mat (both published sets) or joints.csv, or their folder, with 14 landmarks",
+    recognises=_is_lsp)
 # fmt: on

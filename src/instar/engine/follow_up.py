@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import traceback
 from collections.abc import Mapping
 from typing import Literal
 
 from instar.case import Input
 from instar.engine.needs import Need
+from instar.own import failed_at, place_of
 from instar.systems.secrets import without_secrets
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed
+
+MOST_LETTERS = 500
+"""How much of an exception's message is kept."""
 
 
 class NoFollowUp(NotApplicable):
@@ -50,8 +53,11 @@ def make_follow_up(
 
 
 def error_text(error: Exception) -> str:
-    """An exception in one line, with where it was raised."""
+    """An exception in one line, with where it was raised: in the user's own code, if it came by there."""
     frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""  # noqa: PTH119
-    text = without_secrets(" ".join(str(error).split()))[:500]
+    own = failed_at(error)
+    where = f" ({place_of(own or frames[-1])})" if frames else ""
+    text = " ".join(without_secrets(str(error)).split())
+    if len(text) > MOST_LETTERS:  # cut between words
+        text = f"{text[:MOST_LETTERS].rpartition(' ')[0] or text[:MOST_LETTERS]} …"
     return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"

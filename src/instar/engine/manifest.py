@@ -17,6 +17,7 @@ from instar.datasets import Dataset
 from instar.engine.coordinator import default_workers
 from instar.engine.messages import WorkerInfo
 from instar.engine.plan import SOURCE
+from instar.reading import MAX_PIXELS, most_pixels
 from instar.relations import Rule
 from instar.store import DatasetInfo, Machine, Manifest, Store
 from instar.suites import Suite
@@ -36,14 +37,22 @@ class Conflict(ValueError):
 
 
 def grown_manifest(
-    store: Store, info: WorkerInfo, suite: Suite, rules: Sequence[Rule], dataset: Dataset, seed: int | None
+    store: Store,
+    info: WorkerInfo,
+    suite: Suite,
+    rules: Sequence[Rule],
+    dataset: Dataset,
+    seed: int | None,
+    limit: int | None = None,
 ) -> Manifest:
     """The manifest of a run folder, grown and written."""
     before = store.manifest() if store.exists else None
-    manifest = grown(before, info, suite, rules, dataset, seed, folder=store.folder)
+    manifest = grown(before, info, suite, rules, dataset, seed, limit, folder=store.folder)
     added = manifest.providers.keys() - before.providers.keys() if before else ()
     if added:
         _forget_unprovided(store, frozenset(added))
+    if before and before.max_pixels != manifest.max_pixels:
+        _forget_too_large(store)
     store.write_manifest(manifest)
     return manifest
 
@@ -55,6 +64,7 @@ def grown(
     rules: Sequence[Rule],
     dataset: Dataset,
     seed: int | None,
+    limit: int | None = None,
     *,
     folder: Path,
 ) -> Manifest:
@@ -69,6 +79,7 @@ def grown(
         )
     else:
         _refuse_other(folder, before, info, suite, seed)
+        refuse_pixels(folder, before.max_pixels)
         manifest = replace(before, updated=_now())
     return replace(
         manifest,
@@ -78,7 +89,8 @@ def grown(
         thresholds={**manifest.thresholds, **suite.thresholds},
         panels=_united(manifest.panels, suite.panels),
         titles={**manifest.titles, **suite.titles},
-        datasets=_united(manifest.datasets, (DatasetInfo.of(dataset.name, dataset.root),)),
+        datasets=_with_dataset(manifest.datasets, DatasetInfo.of(dataset.name, dataset.root, limit)),
+        max_pixels=most_pixels(),
     )
 
 
@@ -90,6 +102,15 @@ def _now() -> str:
 def _united(stored: Iterable[T], more: Iterable[T]) -> tuple[T, ...]:
     """What is stored and what is new, each once."""
     return tuple(dict.fromkeys([*stored, *more]))
+
+
+def _with_dataset(stored: Sequence[DatasetInfo], wanted: DatasetInfo) -> tuple[DatasetInfo, ...]:
+    """The datasets of a run and the one that is asked for now; of one asked for before, the larger limit."""
+    datasets = {(each.name, each.root): each for each in stored}
+    before = datasets.get((wanted.name, wanted.root), wanted)
+    whole = None in (before.limit, wanted.limit)
+    limit = None if whole else max(before.limit or 0, wanted.limit or 0)
+    return tuple({**datasets, (wanted.name, wanted.root): replace(wanted, limit=limit)}.values())
 
 
 def _refuse_other(folder: Path, manifest: Manifest, info: WorkerInfo, suite: Suite, seed: int | None) -> None:
@@ -117,6 +138,27 @@ def _refuse_other(folder: Path, manifest: Manifest, info: WorkerInfo, suite: Sui
             f"{folder} is judged with {manifest.options or 'the defaults'}, suite {suite.name} "
             f"with {dict(suite.options)}; {go_on}, or ask it with `instar judge`."
         )
+
+
+def refuse_pixels(folder: Path, before: int | None, *, may_rise: bool = True) -> None:
+    """Raises Conflict where an input that a folder holds would be too large now, or the other way round.
+
+    Where what was too large is asked again, the limit may rise.
+    """
+    now = most_pixels()
+    if before is None or now == before or (may_rise and now > before):
+        return
+    raise Conflict(
+        f"{folder} was made with images of at most {before:,} pixels, and now {now:,} are allowed (the environment "
+        f"variable {MAX_PIXELS}); set it to {before}, or give another folder (`out`)"
+    )
+
+
+def _forget_too_large(store: Store) -> None:
+    """What was too large is open again once more pixels are allowed."""
+    too_large = pl.col("message").str.contains(MAX_PIXELS, literal=True).fill_null(False)
+    for table in ("cases", "needs", "predictions"):
+        store.merge(table, keep=(pl.col("status") == "ok") | ~too_large)
 
 
 def _forget_unprovided(store: Store, added: frozenset[str]) -> None:

@@ -28,11 +28,13 @@ SURE = 0.5
 _NO_PROVIDER = {
     "zones": "there is no segmenter for zones; `pip install 'instar[litert]'` and `instar models pull "
     "selfie-multiclass` get one, or name your own as `zones`",
-    "objects": "this dataset has no objects in its ground truth, and no detector finds them; `instar models pull "
-    "efficientdet-lite0` gets one, or name your own as `objects`",
-    "landmarks": "this dataset has no landmarks in its ground truth, and the system does not find any",
+    "objects": "no objects are annotated here, and nobody finds them; `instar models pull efficientdet-lite0` gets a "
+    "detector, or name your own as `objects`",
+    "landmarks": "no landmarks are annotated here, and no system that finds them was asked; a run asks yours, a "
+    "preview the one named as `system`",
     "pool": "there is no pool of objects to insert; `instar pool make` makes one, and its folder is named as `pool`",
-    "source": "it depends on what the system says of the source, which only a run knows",
+    "source": "it depends on what the system says of the source, and none was asked; a run asks yours, a preview the "
+    "one named as `system`",
 }
 
 

@@ -57,7 +57,7 @@ def predict(
         info = greeted(processes[0]) if here is None else here.info()
         _refuse_inputs(info.system, dataset)
         rules = bound_rules(suite.rules, info.system.kind)
-        manifest = grown_manifest(store, info, suite, rules, dataset, seed)
+        manifest = grown_manifest(store, info, suite, rules, dataset, seed, limit)
         if retry_failed:
             _forget_failed(store)
         everything = bound_rules(manifest.rules, info.system.kind)

@@ -39,6 +39,7 @@ from instar.engine.needs import Need, Provider, is_stored, provided, provider, w
 from instar.engine.packing import Packer, packed_need
 from instar.engine.plan import SOURCE, Key
 from instar.outputs import Output
+from instar.own import BrokenModule
 from instar.pool import Pool
 from instar.store import KEY, ProviderInfo, Row, SystemInfo
 from instar.systems import AnotherVersion, System, imports_noted, system
@@ -248,7 +249,7 @@ def _loaded(line: Line) -> Worker | None:
         return Worker(setup)
     except BaseException as error:
         traceback.print_exc()
-        line.send([Failed(f"{type(error).__name__}: {error}")])
+        line.send([Failed(str(error) if isinstance(error, BrokenModule) else f"{type(error).__name__}: {error}")])
         return None
 
 

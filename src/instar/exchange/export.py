@@ -17,7 +17,7 @@ from instar.case import Case, Input
 from instar.datasets import Dataset
 from instar.engine.cases import case_row, read_case
 from instar.engine.follow_up import NoFollowUp, make_follow_up
-from instar.engine.manifest import Conflict
+from instar.engine.manifest import Conflict, refuse_pixels
 from instar.engine.needs import Need, Provider, is_stored, provided, provider, stored_provider
 from instar.engine.packing import packed_need
 from instar.engine.plan import SOURCE, Key, Plan, bound_rules, make_plan, refuse_unloaded
@@ -27,15 +27,18 @@ from instar.exchange.exported import (
     ExportedInput,
     ExportManifest,
     case_folder,
+    content_hash,
     gather_lines,
     inputs_folders,
     is_export,
+    is_whole,
     opened_export,
     safe_name,
 )
 from instar.files import clear_unfinished, place_file
 from instar.image import small_png
 from instar.outputs import Output, output_kind, output_kinds
+from instar.reading import most_pixels
 from instar.store import DatasetInfo, ProviderInfo, Row, Store
 from instar.suites import Suite
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed
@@ -127,6 +130,7 @@ def _grown(
         seed=manifest.seed if seed is None else seed,
         options=options or manifest.options,
     )
+    refuse_pixels(folder, manifest.max_pixels)
     for name in ("kind", "stochastic", "dataset", "seed", "options"):
         _refuse_other(folder, name, getattr(manifest, name), getattr(wanted, name))
     rules = bound_rules([*manifest.rules, *suite.rules], kind)
@@ -148,6 +152,7 @@ def _grown(
         thresholds={**manifest.thresholds, **suite.thresholds},
         titles={**manifest.titles, **suite.titles},
         providers={**manifest.providers, **infos},
+        max_pixels=most_pixels(),
     ), providers
 
 
@@ -213,7 +218,7 @@ class _Exporter:
         lines = {
             line.key: line
             for line in before.inputs
-            if line.status == "ok" and line.file is not None and (self.folder / line.file).is_file()
+            if line.status == "ok" and line.file is not None and is_whole(self.folder, line)
         }
         missing = [key for key in self.keys if key not in lines]
         if not missing:
@@ -285,10 +290,12 @@ class _Exporter:
         }
         if change.mask is not None:
             cells = np.where(change.mask, np.uint8(255), np.uint8(0))
-            facts["mask"] = self._written(hand.folder / f"{name}.mask.png", small_png(cells))
+            mask = small_png(cells)
+            facts["mask"] = self._written(hand.folder / f"{name}.mask.png", mask)
+            facts["mask_hash"] = content_hash(mask)
         width, height = change.warp.target
         file = self._written(hand.folder / f"{name}.{ending}", content)
-        return replace(line, file=file, width=width, height=height, change=facts)
+        return replace(line, file=file, hash=content_hash(content), width=width, height=height, change=facts)
 
     def _written(self, path: Path, content: bytes) -> str:
         return place_file(path, content).relative_to(self.folder).as_posix()

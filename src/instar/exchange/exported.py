@@ -10,24 +10,28 @@ import json
 import re
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
 from instar.engine.plan import Key
-from instar.files import place_file
-from instar.reading import image_bytes
+from instar.files import inside, place_file
+from instar.reading import file_bytes
 from instar.scene import decode_classes
 from instar.store import DatasetInfo, ProviderInfo, Row
-from instar.store.manifest import Header
+from instar.store.manifest import Header, sealed, unsealed
 from instar.transforms import Change
 from instar.warp import Size, Warp
 
-_FORMAT = 1
+_FORMAT = 2
+_READABLE = (1, _FORMAT)
+"""The formats that can be read. In the first one no file has a checksum."""
+_REMEDY = "delete it and export again: the same command makes this case anew"
 _MANIFEST, _INPUTS, _CASE, _LINES = "export.json", "inputs", "case.json", "inputs.jsonl"
 _LETTERS = 60
 """As many of a name are kept for people to read; its hash makes it one of its own."""
@@ -51,14 +55,15 @@ class ExportManifest:
     panels: tuple[str, ...] = ()
     titles: Mapping[str, str] = field(default_factory=dict)
     providers: Mapping[str, ProviderInfo] = field(default_factory=dict)
+    max_pixels: int | None = None
 
     def write(self, folder: Path) -> None:
-        place_file(folder / _MANIFEST, json.dumps({"format": _FORMAT, **asdict(self)}, indent=1).encode())
+        place_file(folder / _MANIFEST, sealed({"format": _FORMAT, **asdict(self)}, indent=1))
 
     @classmethod
     def from_dict(cls, values: Header) -> ExportManifest:
-        """From parsed JSON. What is missing or of another form raises TypeError or KeyError."""
-        known = {one.name: values[one.name] for one in fields(cls)}
+        """From parsed JSON. What is missing or of another form raises TypeError, KeyError or AttributeError."""
+        known = {one.name: values[one.name] for one in fields(cls) if one.name in values}
         known.update(
             dataset=DatasetInfo(**values["dataset"]),
             providers={need: ProviderInfo(**who) for need, who in values["providers"].items()},
@@ -69,22 +74,36 @@ class ExportManifest:
 
 def opened_export(folder: str | Path) -> ExportManifest:
     """The manifest of an export."""
-    path = Path(folder) / _MANIFEST
-    try:
-        values = json.loads(path.read_text("utf-8"))
-        if values["format"] != _FORMAT:
-            raise ValueError(
-                f"{folder} was exported in format {values['format']}, this Instar reads {_FORMAT}; "
-                f"it was written by Instar {values.get('instar')}"
-            )
-        return ExportManifest.from_dict(values)
-    except (FileNotFoundError, NotADirectoryError):
+    path = inside(Path(folder), _MANIFEST)
+    if not path.is_file():
         raise FileNotFoundError(
             f"{folder} holds no export (there is no {_MANIFEST} in it); "
             "`instar export DATASET SUITE --out FOLDER` makes one"
-        ) from None
-    except (json.JSONDecodeError, TypeError, KeyError) as error:
-        raise ValueError(f"{path} is damaged ({error}); restore it, or export again") from None
+        )
+    values = _unsealed(path, "restore it, or export into another folder")
+    if values.get("format") not in _READABLE:
+        raise ValueError(
+            f"{folder} was exported in format {values.get('format')}, this Instar reads {_FORMAT}; "
+            f"it was written by Instar {values.get('instar')}"
+        )
+    try:
+        return ExportManifest.from_dict(values)
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"{path} is damaged ({error}); restore it, or export into another folder") from None
+
+
+def _unsealed(path: Path, remedy: str) -> Row:
+    """The values in a sealed file; raises ValueError, with its name and what to do, where it is damaged."""
+    try:
+        values = unsealed(file_bytes(path))
+        if isinstance(values, dict):
+            return values
+        why = "it is no JSON object"
+    except (ValueError, RecursionError) as error:
+        why = str(error)
+    raise ValueError(
+        f"{path} is damaged ({why}); {remedy}. If you changed it yourself, delete its entry `checksum`"
+    ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +118,8 @@ class ExportedInput:
     message: str | None = None
     file: str | None = None
     """Relative to the export's folder."""
+    hash: str | None = None
+    """Of the file's content; None where a format without hashes wrote it."""
     width: int | None = None
     height: int | None = None
     change: Header | None = None
@@ -117,7 +138,7 @@ class ExportedInput:
         row = {name: getattr(self, name) for name in ("case", "follow_up", "draw", "repeat", "status", "message")}
         if self.change is None or self.width is None or self.height is None:
             return row
-        mask = _read_mask(folder, self.change["mask"]) if "mask" in self.change else None
+        mask = _read_mask(folder, self.change) if "mask" in self.change else None
         warp = Warp(np.array(self.change["warp"]), source, (self.width, self.height))
         regions = tuple((x0, y0, x1, y1) for x0, y0, x1, y1 in self.change["regions"])
         added, removed = tuple(self.change["added"]), tuple(self.change["removed"])
@@ -136,23 +157,23 @@ class ExportedCase:
     def write(self, folder: Path) -> None:
         inputs = [line.to_json() for line in self.inputs]
         record = {"case": self.case, "truth": self.truth, "needs": self.needs, "inputs": inputs}
-        place_file(folder / _CASE, json.dumps(_plain(record), allow_nan=False).encode())
+        place_file(folder / _CASE, sealed(cast(Row, _plain(record))))
 
     @classmethod
     def read(cls, folder: Path) -> ExportedCase | None:
-        path = folder / _CASE
-        try:
-            record = json.loads(path.read_text("utf-8"))
-        except FileNotFoundError:
+        path = inside(folder, _CASE)
+        if not path.exists():
             return None
-        except ValueError as error:
-            raise ValueError(f"{path} is damaged ({error}); delete it and export again") from None
-        for row in (record["case"], *record["needs"]):
-            for name, value in row.items():
-                if isinstance(value, dict) and "base64" in value:
-                    row[name] = b64decode(value["base64"])
-        inputs = tuple(ExportedInput(**line) for line in record["inputs"])
-        return cls(record["case"], record["truth"], tuple(record["needs"]), inputs)
+        record = _unsealed(path, _REMEDY)
+        try:
+            for row in (record["case"], *record["needs"]):
+                for name, value in row.items():
+                    if isinstance(value, dict) and "base64" in value:
+                        row[name] = b64decode(value["base64"])
+            inputs = tuple(ExportedInput(**line) for line in record["inputs"])
+            return cls(record["case"], record["truth"], tuple(record["needs"]), inputs)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"{path} is damaged ({error}); {_REMEDY}") from None
 
 
 def is_export(folder: Path) -> bool:
@@ -161,18 +182,61 @@ def is_export(folder: Path) -> bool:
 
 def inputs_folders(folder: Path) -> Iterator[Path]:
     """The folders that an export writes its cases to."""
-    return (folder / _INPUTS).glob("*/")
+    return inside(folder, _INPUTS).glob("*/")
 
 
 def case_folder(folder: Path, case: str) -> Path:
-    return folder / _INPUTS / safe_name(case)
+    return inside(folder, f"{_INPUTS}/{safe_name(case)}")
 
 
 def exported_cases(folder: Path) -> Iterator[ExportedCase]:
-    for path in sorted((folder / _INPUTS).glob(f"*/{_CASE}")):
-        case = ExportedCase.read(path.parent)
+    for path in sorted(inside(folder, _INPUTS).glob(f"*/{_CASE}")):
+        case = ExportedCase.read(inside(folder, f"{_INPUTS}/{path.parent.name}"))
         assert case is not None
         yield case
+
+
+def content_hash(content: bytes) -> str:
+    return str(xxhash.xxh3_128_hexdigest(content))
+
+
+def is_whole(folder: Path, line: ExportedInput) -> bool:
+    """Whether the files of an input are there, and what was exported."""
+    mask = (line.change or {}).get("mask")
+    try:
+        _check_content(folder, str(line.file), line.hash)
+        if mask is not None:
+            _check_content(folder, mask, (line.change or {}).get("mask_hash"))
+    except (FileNotFoundError, ValueError):
+        return False
+    return True
+
+
+def check_inputs(folder: Path, inputs: Iterable[ExportedInput]) -> int:
+    """How many inputs have no file any more. Raises ValueError for a file that is not what was exported: the answer is
+    to something else, then."""
+    hashes = {line.file: line.hash for line in inputs if line.status == "ok" and line.file is not None}
+    gone = 0
+    for name, expected in hashes.items():
+        try:
+            _check_content(folder, name, expected)
+        except FileNotFoundError:
+            gone += 1
+    return gone
+
+
+def _check_content(folder: Path, name: str, expected: str | None) -> bytes:
+    """The content of an exported file. Raises FileNotFoundError where it is gone, ValueError where it is another."""
+    path = inside(folder, name)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is gone; export again: the same command makes it anew")
+    content = file_bytes(path)
+    if expected not in (None, content_hash(content)):
+        raise ValueError(
+            f"{path} is damaged or was edited: its content is not what was exported. Export again, which makes it anew,"
+            " and have it answered again"
+        )
+    return content
 
 
 def gather_lines(folder: Path) -> tuple[dict[str, int], int, int]:
@@ -196,15 +260,13 @@ def safe_name(name: str) -> str:
     return f"{slug}-{xxhash.xxh3_64_hexdigest(name.encode('utf-8', 'surrogatepass'))}".lstrip("-")
 
 
-def _read_mask(folder: Path, name: str) -> npt.NDArray[np.bool_]:
+def _read_mask(folder: Path, change: Header) -> npt.NDArray[np.bool_]:
     """The changed cells."""
-    path = folder / name
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise ValueError(f"{folder} names {name}, which lies elsewhere; export again")
+    content = _check_content(folder, change["mask"], change.get("mask_hash"))
     try:
-        return decode_classes(image_bytes(path)) > 0
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path}: {error}; export again") from None
+        return decode_classes(content) > 0
+    except ValueError as error:
+        raise ValueError(f"{folder / change['mask']}: {error}; export again") from None
 
 
 def _plain(value: object) -> object:

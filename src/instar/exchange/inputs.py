@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import cast
 
 import polars as pl
-import xxhash
 
 from instar.datasets import Dataset, shortened
 from instar.engine.cases import case_row, read_case
 from instar.engine.plan import SOURCE
-from instar.exchange.exported import ExportedCase, exported_cases
+from instar.exchange.exported import ExportedCase, check_inputs, content_hash, exported_cases
 from instar.exchange.raw import CHUNK, NAMED, RawRows, spelled_key
-from instar.files import path_text
+from instar.files import inside, path_text
 from instar.outputs import Output
+from instar.reading import image_bytes
 from instar.store import KEY, Row
 from instar.store.manifest import Header
 from instar.transforms import Change
@@ -45,12 +45,13 @@ class KnownInputs:
         schema = {name: raw.schema[name] for name in (*KEY, "status", "message", *Change.columns)}
         wanted = set(raw.keys["case"])
         frames, rows, needs = [], list[Row](), list[Row]()
-        unanswered = 0
+        unanswered = gone = 0
         for exported in exported_cases(folder):
             case = exported.case
             if case["case"] not in wanted and case["status"] == "ok":
                 unanswered += len(exported.inputs)
                 continue
+            gone += check_inputs(folder, exported.inputs)
             if case["path"] is None and case["status"] == "ok":
                 case.update(_source_file(folder, exported))
             self._add(case, exported.truth)
@@ -74,6 +75,8 @@ class KnownInputs:
             )
         if unanswered:
             raw.notes.append(f"{unanswered:,} inputs of {folder} have no output in the tables")
+        if gone:
+            raw.notes.append(f"{gone:,} inputs of {folder} are gone, and could not be compared with what was exported")
 
     def _add(self, row: Row, truth: Header | None) -> None:
         if truth is not None and self.truth is None:
@@ -102,7 +105,7 @@ def _source_file(folder: Path, exported: ExportedCase) -> Row:
     file = next(line.file for line in exported.inputs if line.follow_up == SOURCE)
     if file is None or not file.endswith(".png"):
         return {}
-    path = (folder / file).absolute()
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise ValueError(f"{folder} says that the image of {exported.case['case']!r} is {file}, which lies elsewhere")
-    return {"path": path_text(str(path)), "hash": xxhash.xxh3_128_hexdigest(path.read_bytes())}
+    path = inside(folder, file).absolute()
+    if not path.exists():
+        return {}
+    return {"path": path_text(str(path)), "hash": content_hash(image_bytes(path))}

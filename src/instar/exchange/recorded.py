@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from instar.datasets import Dataset, shortened
-from instar.engine.manifest import Conflict, grown
+from instar.engine.manifest import Conflict, grown, refuse_pixels
 from instar.engine.messages import WorkerInfo
 from instar.engine.progress import Outcome, outcome_of
 from instar.exchange.cases import add_cases
@@ -213,6 +213,8 @@ def _refuse_folder(store: Store, before: Manifest | None, tables: Sequence[Path]
             f"{store.folder} is a run of {before.system.name}, which was asked itself; recorded outputs "
             f"do not belong in it, {other}"
         )
+    else:
+        refuse_pixels(store.folder, before.max_pixels, may_rise=False)
 
 
 def _kind(name: str | None, export: ExportManifest | None, before: Manifest | None) -> str | None:

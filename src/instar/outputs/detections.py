@@ -15,6 +15,7 @@ import polars as pl
 
 from instar.case import Input
 from instar.json_values import as_list, as_numbers, as_texts
+from instar.outputs.arrays import floats, put
 from instar.outputs.cells import cells_from_json, cells_to_json
 from instar.outputs.marks import Mark
 from instar.outputs.output import OutputDefaults, Row, Schema
@@ -57,6 +58,15 @@ class Detections(OutputDefaults):
 
     def __post_init__(self) -> None:
         """What is no detection must not be taken for one that found nothing."""
+        boxes = floats(self.boxes, "boxes")
+        put(
+            self,
+            boxes=boxes.reshape(-1, 4) if boxes.size == 0 else boxes,
+            labels=tuple(str(label) for label in self.labels),
+            scores=floats(self.scores, "scores"),
+            ids=tuple(self.ids),
+            masks=None if self.masks is None else np.asarray(self.masks, bool),
+        )
         count = len(self.boxes)
         if self.boxes.ndim != 2 or self.boxes.shape[1] != 4:
             raise ValueError(f"boxes are (N, 4) as x0, y0, x1, y1, got shape {self.boxes.shape}")
@@ -90,12 +100,9 @@ class Detections(OutputDefaults):
         >>> len(Detections.from_xyxy([[0, 0, 10, 20]], ["dog"], [0.9]))
         1
         """
-        array = np.array(boxes, np.float32).reshape(-1, 4) if np.size(boxes) == 0 else np.array(boxes, np.float32)
-        sure = np.ones(len(array), np.float32) if scores is None else np.array(scores, np.float32)
-        for part in (array, sure):
-            part.setflags(write=False)
-        cells = None if masks is None else np.asarray(masks, bool)
-        return cls(array, tuple(str(label) for label in labels), sure, tuple(ids), cells)
+        corners = floats(boxes, "boxes")
+        sure = np.ones(len(corners), np.float32) if scores is None else floats(scores, "scores")
+        return cls(corners, tuple(labels), sure, tuple(ids), None if masks is None else np.asarray(masks, bool))
 
     def __len__(self) -> int:
         return len(self.boxes)

@@ -12,6 +12,7 @@ import polars as pl
 
 from instar.case import Input
 from instar.json_values import as_numbers, depth
+from instar.outputs.arrays import floats, put
 from instar.outputs.heat import HEAT_COLUMNS, Box, HeatMap, heat_of
 from instar.outputs.output import OutputDefaults, Row, Schema
 from instar.scene import Scene
@@ -40,6 +41,9 @@ class Forecast(OutputDefaults):
     columns: ClassVar[Schema] = {"futures": pl.List(pl.Float32), "samples": pl.Int32, **HEAT_COLUMNS}
     apart: ClassVar[tuple[str, ...]] = ("map",)
 
+    def __post_init__(self) -> None:
+        put(self, futures=_checked(self.futures))
+
     @classmethod
     def from_array(
         cls, futures: npt.ArrayLike, probability: npt.ArrayLike | None = None, *, box: Box | None = None
@@ -51,7 +55,7 @@ class Forecast(OutputDefaults):
         >>> Forecast.from_array(np.zeros((20, 12, 2))).futures.shape
         (20, 12, 2)
         """
-        array = _checked(futures)
+        array = floats(futures, "futures")
         if probability is None:
             return cls(array)
         cells = np.asarray(probability)
@@ -131,7 +135,7 @@ class Forecast(OutputDefaults):
 
 def _checked(futures: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """Futures (K, T, 2) of finite numbers; one path (T, 2) is a set of one."""
-    array = np.array(futures, np.float32)
+    array = floats(futures, "futures")
     array = array[None] if array.ndim == 2 else array
     if array.ndim != 3 or array.shape[2] != 2 or 0 in array.shape:
         raise ValueError(
@@ -142,7 +146,6 @@ def _checked(futures: npt.ArrayLike) -> npt.NDArray[np.float32]:
             f"{int((~np.isfinite(array).all((1, 2))).sum())} of {len(array)} futures have positions "
             "that are not finite numbers"
         )
-    array.setflags(write=False)
     return array
 
 

@@ -13,6 +13,7 @@ import polars as pl
 
 from instar.case import Input
 from instar.json_values import as_numbers, as_texts
+from instar.outputs.arrays import floats, put
 from instar.outputs.output import OutputDefaults, Row, Schema
 from instar.outputs.sides import other_side
 from instar.warp import Size, Warp
@@ -38,6 +39,7 @@ class Labels(OutputDefaults):
     columns: ClassVar[Schema] = {"classes": pl.List(pl.String), "scores": pl.List(pl.Float32)}
 
     def __post_init__(self) -> None:
+        put(self, classes=tuple(str(name) for name in self.classes), scores=floats(self.scores, "scores"))
         if self.scores.shape != (len(self.classes),):
             raise ValueError(f"{len(self.classes)} classes need as many scores, got shape {self.scores.shape}")
         if not np.isfinite(self.scores).all() or ((self.scores < 0) | (self.scores > 1)).any():
@@ -56,13 +58,11 @@ class Labels(OutputDefaults):
         ('dog', 'bus')
         """
         names = [str(name) for name in classes]
-        values = np.ones(len(names), np.float32) if scores is None else np.array(scores, np.float32)
+        values = np.ones(len(names), np.float32) if scores is None else floats(scores, "scores")
         if values.shape != (len(names),):
             raise ValueError(f"{len(names)} classes need as many scores, got shape {values.shape}")
         order = np.argsort(-values, kind="stable")[:top]
-        values = values[order]
-        values.setflags(write=False)
-        return cls(tuple(names[int(place)] for place in order), values)
+        return cls(tuple(names[int(place)] for place in order), values[order])
 
     def __len__(self) -> int:
         return len(self.classes)

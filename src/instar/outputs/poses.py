@@ -14,6 +14,7 @@ import polars as pl
 
 from instar.case import Input
 from instar.json_values import as_list, as_numbers, depth, short
+from instar.outputs.arrays import floats, put
 from instar.outputs.marks import Mark
 from instar.outputs.output import OutputDefaults, Row, Schema
 from instar.outputs.subjects import subject_frame
@@ -51,6 +52,28 @@ class Poses(OutputDefaults):
         "scores": pl.List(pl.Float32),
     }
 
+    def __post_init__(self) -> None:
+        bones = named_skeleton(self.skeleton) if isinstance(self.skeleton, str) else self.skeleton
+        points, seen, sure = (
+            floats(self.points, "points"),
+            floats(self.visibility, "visibilities"),
+            floats(self.scores, "scores"),
+        )
+        subjects, count = len(points), len(bones.landmarks)
+        if points.shape != (subjects, count, 2):
+            raise ValueError(
+                f"poses of skeleton {bones.name} are (subjects, {count}, 2 or 3), got shape {points.shape}"
+            )
+        if seen.shape != (subjects, count) or sure.shape != (subjects,):
+            raise ValueError(
+                f"visibility must be ({subjects}, {count}) and scores ({subjects},), got {seen.shape} and {sure.shape}"
+            )
+        if np.isinf(points).any():
+            raise ValueError("a landmark has an infinite coordinate")
+        if not np.isfinite(sure).all() or not np.isfinite(seen[~np.isnan(points[..., 0])]).all():
+            raise ValueError("a score or visibility is not a number")
+        put(self, skeleton=bones, points=points, visibility=seen, scores=sure)
+
     @classmethod
     def from_array(
         cls,
@@ -68,7 +91,7 @@ class Poses(OutputDefaults):
         array([1.], dtype=float32)
         """
         bones = named_skeleton(skeleton) if isinstance(skeleton, str) else skeleton
-        array = np.asarray(points, dtype=np.float32)
+        array = floats(points, "points")
         count = len(bones.landmarks)
         if array.size == 0:
             array = np.zeros((0, count, 2), np.float32)
@@ -78,24 +101,13 @@ class Poses(OutputDefaults):
             raise ValueError(f"poses of skeleton {bones.name} are (subjects, {count}, 2 or 3), got shape {array.shape}")
         if array.shape[2] == 3 and visibility is None:
             visibility = array[..., 2]
-        array = np.array(array[..., :2])
-        subjects = len(array)
-        if np.isinf(array).any():
-            raise ValueError("a landmark has an infinite coordinate")
-        array[np.isnan(array).any(-1)] = np.nan
-        seen = np.ones((subjects, count), np.float32) if visibility is None else np.array(visibility, np.float32)
-        sure = np.ones(subjects, np.float32) if scores is None else np.array(scores, np.float32)
-        if seen.shape != (subjects, count) or sure.shape != (subjects,):
-            raise ValueError(
-                f"visibility must be ({subjects}, {count}) and scores ({subjects},), got {seen.shape} and {sure.shape}"
-            )
-        if not np.isfinite(sure).all() or not np.isfinite(seen[~np.isnan(array[..., 0])]).all():
-            raise ValueError("a score or visibility is not a number")
-        present = ~np.isnan(array[..., 0]).all(1)  # a subject of which nothing is present was not found
-        array, seen, sure = array[present], seen[present], sure[present]
-        for part in (array, seen, sure):
-            part.setflags(write=False)
-        return cls(bones, array, seen, sure)
+        points = np.array(array[..., :2])
+        points[np.isnan(points).any(-1)] = np.nan
+        seen = np.ones(points.shape[:2], np.float32) if visibility is None else floats(visibility, "visibilities")
+        sure = np.ones(len(points), np.float32) if scores is None else floats(scores, "scores")
+        whole = cls(bones, points, seen, sure)
+        present = ~np.isnan(points[..., 0]).all(1)  # a subject of which nothing is present was not found
+        return whole if present.all() else cls(bones, points[present], seen[present], sure[present])
 
     def __len__(self) -> int:
         return len(self.points)

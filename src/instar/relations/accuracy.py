@@ -13,8 +13,8 @@ import polars as pl
 
 from instar.outputs import Schema
 from instar.outputs.poses import Poses
-from instar.relations.pairing import DRAWS, projected
-from instar.relations.poses import HANDEDNESS, PosePairs, named_as_truth, pose_pairs
+from instar.relations.pairing import DRAWS, HANDEDNESS, projected
+from instar.relations.poses import PosePairs, named_as_truth, pose_pairs
 from instar.relations.relation import EMPTY, NOTHING_FOUND, VERDICT_COLUMNS, Evidence, Relation
 from instar.skeleton import Skeleton
 from instar.spelling import Parameter
@@ -243,6 +243,7 @@ RELATIONS = (
                       help="landmarks expected outside the frame are left out, or judged"),
             EMPTY,
         ),
+        words="as many landmarks must be right",
         help="A system finds in the follow-up what it finds in the source, measured against the ground truth "
              "where there is one.",
     ),

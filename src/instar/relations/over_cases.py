@@ -12,6 +12,7 @@ from instar.outputs import Schema
 from instar.relations.relation import Evidence, Relation
 from instar.spelling import Parameter
 from instar.stats import bootstrap, pearson, spearman
+from instar.transforms.words import digits, percentage
 
 Floats = npt.NDArray[np.float64]
 
@@ -177,6 +178,21 @@ def degradation(evidence: Evidence) -> pl.DataFrame:
     )
 
 
+def _measure_words(measure: str) -> str:
+    return measure.replace("_", " ").replace("f1", "F1")
+
+
+def _correlation_words(measure: str, direction: str) -> str:
+    change = "change" if direction == "either" or measure not in SHARES | WRONGS else "get worse"
+    return f"{_measure_words(measure)} must {change} with the level"
+
+
+def _degradation_words(measure: str, margin: float, of: str) -> str:
+    change = "fall" if measure in SHARES else "rise"
+    much = f"{percentage(margin)} of what it was" if of == "baseline" and measure in SHARES else digits(margin)
+    return f"{_measure_words(measure)} may {change} by at most {much}"
+
+
 # fmt: off
 _CORRELATION = {"r": pl.Float64, "rho": pl.Float64, "low": pl.Float64, "high": pl.Float64, "cases": pl.Int32}
 _DEGRADATION = {
@@ -195,6 +211,7 @@ RELATIONS = (
                       help="worse: a share of what is right falls, an error or a severity rises; either: |r| alone, as "
                            "for every other column"),
         ),
+        words=_correlation_words,
         help="A measure of the whole dataset becomes worse in proportion to the level.",
     ),
     Relation(
@@ -206,6 +223,7 @@ RELATIONS = (
             Parameter("of", "choice", "baseline", choices=("baseline", "whole"),
                       help="what is lost of a share counts as a part of the source's share, or of 1"),
         ),
+        words=_degradation_words,
         help="A measure of the whole dataset does not fall from the source's by more than a margin.",
     ),
 )

@@ -19,6 +19,17 @@ DRAWS = (
     Parameter("repeats", "int", 1, low=1, high=1000, help="predictions of each by a stochastic system"),
 )
 
+HANDEDNESS = Parameter(
+    "handedness", "choice", "auto", choices=("auto", "kept", "swapped"),
+    help="auto: left and right change places where the determinant is negative",
+)  # fmt: skip
+
+
+def handedness_words(handedness: str) -> str:
+    """What must become of left and right, where a rule says it."""
+    return {"kept": "left and right must stay", "swapped": "left and right must change places"}.get(handedness, "")
+
+
 MARGIN = Parameter(
     "margin", "float", 0.2, low=0, high=1,
     help="what one image shows with confidence is lost or invented only where nothing that matches it in the other "

@@ -16,9 +16,11 @@ from instar.relations.lengths import NORMALISER, UNITS, body_length, diagonals
 from instar.relations.matching import Crowd, chosen, landmarks_of
 from instar.relations.pairing import (
     DRAWS,
+    HANDEDNESS,
     MARGIN,
     SHARE,
     aggregated,
+    handedness_words,
     matrices_of,
     over_draws,
     paired,
@@ -459,9 +461,6 @@ def _verdicts(rows: Ints, **columns: pl.Series | Floats | Ints) -> pl.DataFrame:
 GRID = (0.01, 0.05, 0.1, 0.2, 0.3, 0.7, 1.0, 2.0, 5.0, 20.0, float("inf"))
 
 # fmt: off
-HANDEDNESS = Parameter("handedness", "choice", "auto", choices=("auto", "kept", "swapped"),
-                       help="auto: left and right change places where the determinant is negative")
-
 RELATIONS = (
     Relation(
         "poses", "poses", poses, unit="body lengths", threshold=0.2, grid=GRID, kinds=(*KINDS, "doubled"),
@@ -471,7 +470,7 @@ RELATIONS = (
             "partly invented": "landmarks of the follow-up are missing in the source",
             "exchanged": "left and right change places", "doubled": "one is found twice",
         },
-        measures=MEASURES, parameters=(HANDEDNESS, *DRAWS), units=UNITS,
+        measures=MEASURES, parameters=(HANDEDNESS, *DRAWS), units=UNITS, words=handedness_words,
         options=(
             Parameter("landmarks", "text", "", help="a part, a group, landmarks, or all; empty: the skeleton's own"),
             Parameter("aggregate", "text", "median", help="median, mean, max, min, median+mean, or a quantile: 0.9"),

@@ -12,6 +12,7 @@ from instar.outputs import Row, Schema
 from instar.relations.marks import MarkedPair
 from instar.relations.parts import PartSeverities
 from instar.spelling import Parameter, Value, spell
+from instar.transforms.words import Template, in_words
 
 # fmt: off
 VERDICT_COLUMNS: Schema = {
@@ -113,10 +114,20 @@ class Relation:
     """What the roles of its marks mean, in the order in which a legend has them."""
     units: Mapping[str, str] = field(default_factory=dict)
     """By the value of its option `normaliser`: the unit where that is another one."""
+    words: Template = ""
+    """What must hold, in a few words with places for its parameters; empty for an output kind's own equivariance."""
 
     def unit_under(self, options: Row) -> str:
         """What severities are measured in, under these options of a judging."""
         return self.units.get(options.get("normaliser", ""), self.unit)
+
+
+_COUNTS: Mapping[str, Template] = {
+    "draws": "{draws:follow-up} of each input",
+    "repeats": "each follow-up answered {repeats:time}",
+    "sources": "each source answered {sources:time}",
+}
+"""How often something is done, in words: of relations with these parameters."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,6 +140,18 @@ class BoundRelation:
     @property
     def id(self) -> str:
         return spell(self.relation.name, self.values, self.relation.parameters)
+
+    @property
+    def words(self) -> str:
+        """What must hold, in a few words: parameters that are not at their default are named."""
+        parameters = self.relation.parameters
+        others = tuple(one for one in parameters if one.name not in _COUNTS)
+        counts = [
+            in_words(_COUNTS[one.name], self.values, ())
+            for one in parameters
+            if one.name in _COUNTS and self.values[one.name] != one.default
+        ]
+        return ", ".join(filter(None, (in_words(self.relation.words, self.values, others), *counts)))
 
     def count(self, what: Literal["draws", "repeats", "sources"]) -> int:
         """How many draws, repeats or source repeats it asks for."""

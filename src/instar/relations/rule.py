@@ -11,6 +11,9 @@ from instar.relations.relation import BoundRelation
 from instar.spelling import Call, Span, Value, bind, parse_chain, spell
 from instar.transforms import Transformation, chain, families
 
+_SHORT = 3
+"""Levels of a rule over many cases that are all told in words; of more the first and the last."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
@@ -35,6 +38,17 @@ class Rule:
 
     def __hash__(self) -> int:
         return hash(self.id)
+
+    @property
+    def words(self) -> str:
+        """What is done to the input and, where that is not the output's own equivariance, what must then hold.
+
+        >>> rule("motion(1, 100) => degradation(f1)").words
+        'motion blur, 1 pixel, at 100°: F1 may fall by at most 5 % of what it was'
+        """
+        levels = [one.words for one in self.transformations]
+        change = "; ".join(levels) if len(levels) <= _SHORT else f"from {levels[0]} to {levels[-1]}"
+        return ": ".join(filter(None, (change, self.relation.words if self.relation else "")))
 
     def for_output(self, output: str) -> BoundRule:
         """The same rule with its relation: its own, else the equivariance of this kind of output."""

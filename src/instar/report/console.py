@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -30,8 +31,8 @@ def headed_table(heads: Sequence[str], *, words: Collection[str]) -> Table:
 
 
 class PlainConsole(Console):
-    """Styles are its own: signs in a text that would move the cursor or turn the writing round are shown as �, and a
-    cell of a table is one line, so that no name can pass for a row.
+    """Styles are its own: signs in a text that would move the cursor or turn the writing round are shown as �. A
+    sentence and a cell of a table are one line, so that no name can pass for a sentence or a row.
 
     A table that is wider than the console has its words folded, never its numbers (the columns that do not wrap);
     where these alone are wider, so are its lines: a number that is cut is another number.
@@ -48,7 +49,7 @@ class PlainConsole(Console):
             if least > self.width:
                 table.width = least
                 options = {**options, "crop": False}
-        super().print(*objects, **options)
+        super().print(*map(_one_line, objects), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         if isinstance(renderable, Text) and SPACE in renderable.plain:
@@ -85,9 +86,13 @@ def _fold_heads(console: Console, table: Table) -> None:
             column.header = "\n".join(lines)
 
 
-def _one_line(cell: RenderableType) -> RenderableType:
-    if isinstance(cell, str):
-        return one_line(cell)
-    if isinstance(cell, Text) and "\n" in cell.plain:
-        return Text(one_line(cell.plain), cell.style)
-    return cell
+def _one_line(text: RenderableType) -> RenderableType:
+    """A text in one line; empty lines before it are ours."""
+    if isinstance(text, str):
+        words = text.lstrip("\n")
+        return text[: len(text) - len(words)] + one_line(words)
+    if isinstance(text, Text) and re.search(r"[\r\n\t]", text.plain):
+        line = text.copy()
+        line.plain = re.sub(r"[\r\n\t]", " ", text.plain)  # sign by sign: its styles are by their places
+        return line
+    return text

@@ -13,15 +13,15 @@ from rich.text import Text
 from instar.datasets import datasets
 from instar.engine import Estimate, JudgingOption, Outcome
 from instar.numerics import Numerics, lines, rows
-from instar.relations import relations
+from instar.relations import Relation, relations
 from instar.report.panels import TaskTables
 from instar.report.tables import show_tables
-from instar.report.words import duration
+from instar.report.words import count_of, duration, severity_text
 from instar.spelling import REQUIRED, Parameter, spell_value
 from instar.suites import suites
 from instar.systems import models, systems
 from instar.systems.check import Finding
-from instar.transforms import families
+from instar.transforms import TransformationFamily, families
 
 # --- what there is ---------------------------------------------------------------------------------
 
@@ -58,25 +58,27 @@ def _json(parameter: Parameter) -> dict[str, object]:
 
 def rule_entries() -> list[Entry]:
     """The transformations and relations that rules are made of."""
-    entries = [
-        Entry(
-            one.name,
-            one.help,
-            {"what": "transformation", "room": one.room, "needs": list(one.needs), "random": one.random},
-            one.parameters,
-        )
-        for one in families().values()
-    ]
-    for one in relations().values():
-        facts = {"output": one.output, "threshold": one.threshold, "grid": list(one.grid), "kinds": list(one.kinds)}
-        words = f"{one.help} Severity: {one.unit}; violated from {one.threshold:g} up."
-        entries.append(Entry(f"=> {one.name}", words, {"what": "relation", **facts}, one.parameters, one.options))
-    return entries
+    return [*map(transformation_entry, families().values()), *map(relation_entry, relations().values())]
+
+
+def transformation_entry(one: TransformationFamily) -> Entry:
+    facts = {"what": "transformation", "room": one.room, "needs": list(one.needs), "random": one.random}
+    return Entry(one.name, one.help, facts, one.parameters)
+
+
+def relation_entry(one: Relation) -> Entry:
+    facts = {"output": one.output, "threshold": one.threshold, "grid": list(one.grid), "kinds": list(one.kinds)}
+    words = f"{one.help} Severity: {one.unit}; violated from {severity_text(one.threshold)} up."
+    return Entry(f"=> {one.name}", words, {"what": "relation", **facts}, one.parameters, one.options)
 
 
 def suite_entries() -> list[Entry]:
     return [
-        Entry(one.name, f"{one.help} ({len(one.rules)} rules)", {"rules": len(one.rules), "output": one.output})
+        Entry(
+            one.name,
+            f"{one.help} ({count_of(len(one.rules), 'rule')})",
+            {"rules": len(one.rules), "output": one.output},
+        )
         for one in suites().values()
     ]
 
@@ -106,19 +108,20 @@ def model_entries() -> list[Entry]:
 
 def show_entries(console: Console, entries: Sequence[Entry]) -> None:
     """Names with their sentences, parameters and judging options."""
-    table = _grid()
+    table = entry_grid()
     for entry in entries:
         table.add_row(Text(entry.name, style="bold"), Text(entry.help))
         for parameter in entry.parameters or ():
-            table.add_row("", Text(_described(parameter), style="dim"))
+            table.add_row("", Text(f"{parameter.name}: {described_parameter(parameter)}", style="dim"))
         for parameter in entry.judging or ():
-            table.add_row("", Text(f"judging: {_described(parameter)}", style="dim"))
+            table.add_row("", Text(f"judging: {parameter.name}: {described_parameter(parameter)}", style="dim"))
     console.print(table)
 
 
-def _described(parameter: Parameter) -> str:
+def described_parameter(parameter: Parameter) -> str:
+    """What a parameter allows, its default, and what it means."""
     usual = "" if parameter.default is REQUIRED else f", {_spelled(parameter.default)} by default"
-    text = f"{parameter.name}: {parameter.allowed}{usual}"
+    text = f"{parameter.allowed}{usual}"
     return f"{text}; {parameter.help}" if parameter.help else text
 
 
@@ -126,7 +129,8 @@ def _spelled(value: object) -> str:
     return "empty" if value in (None, "") else spell_value(value)
 
 
-def _grid() -> Table:
+def entry_grid() -> Table:
+    """Names on the left, what is told of them on the right."""
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -138,7 +142,7 @@ def show_options(console: Console, options: Sequence[JudgingOption]) -> None:
     if not options:
         console.print("The relations of this run leave nothing to choose.")
         return
-    table = _grid()
+    table = entry_grid()
     for option in options:
         table.add_row(
             Text(f"{option.parameter.name}={_spelled(option.value)}", style="bold"),

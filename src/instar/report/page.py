@@ -223,7 +223,10 @@ def _commands(run: Run, judging: str) -> list[str]:
         return [shlex.join(["instar", "import", *tables, "--out", folder]), shlex.join(["instar", "report", folder])]
     start = ["instar", "run", manifest.system.name, "+".join(manifest.suites)]
     end = ["--out", folder, "--seed", str(manifest.seed)]
-    commands = [shlex.join([*start, source.name, *end]) for source in manifest.datasets]
+    commands = [
+        shlex.join([*start, source.name, *(["--limit", str(source.limit)] if source.limit else []), *end])
+        for source in manifest.datasets
+    ]
     if judging != DEFAULT:
         options = stored_judging(run.store, judging).options
         texts = {name: value if isinstance(value, str) else spell_value(value) for name, value in options.items()}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import polars as pl
 
 from instar.analysis import Run
-from instar.registry import find
+from instar.registry import BrokenPlugin, find, names
 from instar.report.chart import Chart
 from instar.report.section import Section
 from instar.report.sentences import Finding
@@ -55,8 +57,17 @@ class Panel:
 
 
 def panels_of(run: Run) -> dict[str, Panel]:
-    """The panels that the suites of a run name."""
-    return {name: find("panel of a report", name, "panels", Panel) for name in run.panels()}
+    """The panels that the suites of a run name; one that nobody registered here is said and left out."""
+    registered = names("panels")
+    for name in run.panels():
+        if name not in registered:
+            _warn_once(f"{run.folder} names a panel {name!r}, which nothing that is installed brings; it is left out")
+    return {name: find("panel of a report", name, "panels", Panel) for name in run.panels() if name in registered}
+
+
+@cache
+def _warn_once(text: str) -> None:
+    warnings.warn(text, BrokenPlugin, stacklevel=3)
 
 
 def panels_of_relation(run: Run, section: Section, judging: str) -> list[PanelContent]:

@@ -255,7 +255,7 @@ def show_slices(console: Console, table: pl.DataFrame, *, limits: str) -> None:
     heads = ("property", "slice", "failing", "rate", "95 % int.", "else", "effect", "p corr.")
     shown = headed_table(heads, words=("property", "slice"))
     for row in table.iter_rows(named=True):
-        effect = f"{row['effect']:.2f}" if row["value"].startswith(("above ", "from ")) else f"{row['effect']:+.2f}"
+        effect = f"{row['effect']:.2f}" if row["value"].startswith("above ") else f"{row['effect']:+.2f}"
         shown.add_row(
             Text(row["property"]),
             Text(row["value"]),

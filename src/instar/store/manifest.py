@@ -64,15 +64,17 @@ class ProviderInfo:
 
 @dataclass(frozen=True, slots=True)
 class DatasetInfo:
-    """Where cases came from: the dataset's spelling, and the folder that paths are relative to."""
+    """Where cases came from: the dataset's spelling, the folder that paths are relative to, and how many of its cases
+    were asked for, where that was not all."""
 
     name: str
     root: str
+    limit: int | None = None
 
     @classmethod
-    def of(cls, name: str, folder: str) -> DatasetInfo:
+    def of(cls, name: str, folder: str, limit: int | None = None) -> DatasetInfo:
         """As texts that a file can hold."""
-        return cls(storable(name), path_text(folder))
+        return cls(storable(name), path_text(folder), limit)
 
     @property
     def folder(self) -> str:
@@ -113,7 +115,8 @@ class Manifest:
 
     `output` and `truth` are the headers of the outputs and of the ground truth, None before the first is stored.
     `options` are the judging options of the run's suites, `panels` what they ask a report to show, `titles` what their
-    papers call the rules.
+    papers call the rules. `max_pixels` is how many pixels an input could have; None where a version made the run that
+    did not note it.
     """
 
     instar: str
@@ -134,6 +137,7 @@ class Manifest:
     titles: Mapping[str, str] = field(default_factory=dict)
     datasets: tuple[DatasetInfo, ...] = ()
     recorded: RecordedInfo | None = None
+    max_pixels: int | None = None
 
     @property
     def header(self) -> Header:

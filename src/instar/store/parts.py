@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,9 @@ import xxhash
 _NAME = re.compile(r"(\d{10})-(\d{10})(?:\.([0-9a-f]{16}))?\.parquet")
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 """What polars raises for a file that is no Parquet, or half of one."""
+
+
+_IRREGULAR = "it is not a regular file"
 
 
 class Damaged(OSError):
@@ -72,7 +76,9 @@ _checked: dict[Path, tuple[int, int, int]] = {}
 def check_parts(run: Path, parts: Iterable[Part]) -> None:
     """Raises Damaged for a part that is not what was written, and FileNotFoundError for one that is gone."""
     for part in parts:
-        status = part.path.stat()
+        status = part.path.lstat()
+        if not stat.S_ISREG(status.st_mode):
+            raise Damaged(run, part.path, _IRREGULAR)
         state = (status.st_ino, status.st_mtime_ns, status.st_size)
         if part.checksum and _checked.get(part.path) != state:
             if _checksum(part.path) != part.checksum:
@@ -82,6 +88,8 @@ def check_parts(run: Path, parts: Iterable[Part]) -> None:
 
 def fault_of(part: Part) -> str:
     """What is wrong with a part, read from beginning to end; empty where nothing is."""
+    if not _regular(part):
+        return _IRREGULAR
     try:
         if part.checksum and _checksum(part.path) != part.checksum:
             return "its content does not fit the checksum in its name"
@@ -93,8 +101,15 @@ def fault_of(part: Part) -> str:
     return ""
 
 
+def _regular(part: Part) -> bool:
+    """Whether a part is a file that is here, or is not there at all: a link leads elsewhere, a pipe is waited for."""
+    return not part.path.is_symlink() and (part.path.is_file() or not part.path.exists())
+
+
 def rows_in(part: Part) -> int | None:
     """How many rows a part has, by what is left of it; None where nothing says it."""
+    if not _regular(part):
+        return None
     try:
         return int(pl.scan_parquet(part.path, glob=False).select(pl.len()).collect().item())
     except (OSError, *UNREADABLE):

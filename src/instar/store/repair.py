@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def repair(store: Store) -> list[Repair]:
         recorded = store.manifest().recorded is not None
         repairs = []
         for table, (what, remedy) in _CONTENTS.items():
-            for part in live_parts(parts_in(store.folder / table)):
+            for part in live_parts(parts_in(store.inside(table))):
                 if why := fault_of(part):
                     rows = rows_in(part)
                     count = "an unknown number of" if rows is None else f"{rows:,}"
@@ -54,9 +55,9 @@ def repair(store: Store) -> list[Repair]:
 def _aside(store: Store, path: Path, why: str, content: str) -> Repair:
     """Move a file into a folder that nobody reads; one that is gone already is only told of."""
     name = path.relative_to(store.folder)
-    if not path.exists():
+    if not os.path.lexists(path):
         return Repair(str(name), None, why, content)
-    place = store.folder / ASIDE / "-".join(name.parts)
+    place = store.inside(f"{ASIDE}/{'-'.join(name.parts)}")
     place.parent.mkdir(exist_ok=True)
     path.replace(place)
     return Repair(str(name), str(place.relative_to(store.folder)), why, content)
@@ -93,7 +94,7 @@ def _verdicts(store: Store) -> list[Repair]:
     repairs: list[Repair] = []
     for judging in store.judgings():
         with store.judging_lock(judging):
-            folder = store.folder / store.verdict_table(judging)
+            folder = store.inside(store.verdict_table(judging))
             info = store.judging_info(judging)
             if info is None:
                 content = f"the options of the judging {judging}; judge by them again"

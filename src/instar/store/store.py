@@ -22,7 +22,7 @@ from typing import IO
 import polars as pl
 import xxhash
 
-from instar.files import clear_unfinished, place_file, storable
+from instar.files import clear_unfinished, inside, place_file, storable
 from instar.outputs import Output, Row, Schema, output_kind
 from instar.store.manifest import FORMAT, READABLE, JudgingInfo, Manifest, unsealed
 from instar.store.parts import (
@@ -77,7 +77,11 @@ class Store:
 
     @property
     def _manifest_path(self) -> Path:
-        return self.folder / "manifest.json"
+        return self.inside("manifest.json")
+
+    def inside(self, name: str) -> Path:
+        """A place in the run folder; raises Elsewhere where that leads out of it."""
+        return inside(self.folder, name)
 
     def manifest(self) -> Manifest:
         """What the run is: versions, fingerprints, rules, seeds, machine."""
@@ -117,19 +121,20 @@ class Store:
     def lock(self) -> Iterator[None]:
         """Only one process writes. The lock goes with its holder, however that ends."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with self._locked(self.folder / "lock", fcntl.LOCK_EX | fcntl.LOCK_NB):
+        with self._locked(self.inside("lock"), fcntl.LOCK_EX | fcntl.LOCK_NB):
             with suppress(NoRun):  # a folder that is no run is somebody's own
                 self.manifest()
+                places = {name: self.inside(name) for name in NAMES}
                 # verdicts are not ours to clear: a judge may be writing them, who holds another lock
-                clear_unfinished([self.folder, *map(self.folder.joinpath, TABLES), *self.folder.glob("blobs/*")])
+                clear_unfinished([self.folder, *(places[name] for name in TABLES), *places["blobs"].glob("*")])
             yield
 
     @contextmanager
     def judging_lock(self, judging: str) -> Iterator[None]:
         """Whoever judges waits here for another who judges the same: a viewer beside a run that goes on."""
-        folder = self.folder / self.verdict_table(judging)
+        folder = self.inside(self.verdict_table(judging))
         folder.mkdir(parents=True, exist_ok=True)
-        with self._locked(folder / "lock", fcntl.LOCK_EX):
+        with self._locked(self.inside(f"{self.verdict_table(judging)}/lock"), fcntl.LOCK_EX):
             clear_unfinished([folder])
             yield
 
@@ -175,7 +180,7 @@ class Store:
         write = frame.sink_parquet if isinstance(frame, pl.LazyFrame) else frame.write_parquet
         rows = _group_rows(frame)
         place_file(
-            self.folder / table / f"{first:010d}-{last:010d}.parquet",
+            self.inside(table) / f"{first:010d}-{last:010d}.parquet",
             lambda temporary: write(temporary, compression="zstd", compression_level=1, row_group_size=rows),
             name=lambda temporary: part_name(first, last, temporary),
         )
@@ -204,7 +209,7 @@ class Store:
         """A hash from a table is no path: `../..` leads nowhere."""
         if not re.fullmatch("[0-9a-f]+", content_hash):
             raise ValueError(f"{self.folder} holds no blob {content_hash!r}: that is no hash of its content")
-        return self.folder / "blobs" / content_hash[:2] / content_hash
+        return self.inside(f"blobs/{content_hash[:2]}/{content_hash}")
 
     def put_blob(self, content_hash: str, data: bytes) -> None:
         """Store bytes once, by the hash of their content."""
@@ -227,7 +232,7 @@ class Store:
     # -- reading
 
     def _parts(self, table: str) -> list[Part]:
-        return parts_in(self.folder / table)
+        return parts_in(self.inside(table))
 
     def _live(self, table: str) -> list[Part]:
         return live_parts(self._parts(table))
@@ -357,12 +362,11 @@ class Store:
         return f"verdicts/{judging}"
 
     def judgings(self) -> list[str]:
-        folder = self.folder / "verdicts"
-        return sorted(path.parent.name for path in folder.glob("*/judging.json"))
+        return sorted(path.parent.name for path in self.inside("verdicts").glob("*/judging.json"))
 
     def judging_info(self, judging: str) -> JudgingInfo | None:
         """What is known of a judging's verdicts; None before there are any, or where its file is damaged."""
-        path = self.folder / self.verdict_table(judging) / "judging.json"
+        path = self.inside(f"{self.verdict_table(judging)}/judging.json")
         with suppress(FileNotFoundError, KeyError, TypeError, ValueError, RecursionError):
             values = unsealed(path.read_bytes())
             return JudgingInfo.from_dict(values) if isinstance(values, dict) else None
@@ -375,7 +379,7 @@ class Store:
 
     def write_judging_info(self, judging: str, info: JudgingInfo) -> None:
         self._refuse_gone()
-        place_file(self.folder / self.verdict_table(judging) / "judging.json", info.to_json())
+        place_file(self.inside(f"{self.verdict_table(judging)}/judging.json"), info.to_json())
 
     def replace_verdicts(self, judging: str, frames: Iterator[pl.DataFrame], info: JudgingInfo) -> None:
         """New verdicts for a judging, all at once: one rename makes them count instead of those before."""
@@ -385,7 +389,7 @@ class Store:
             self._write_part(table, number, number, frame)
             number += 1
         self.write_judging_info(judging, replace(info, parts=(start, number)))
-        with (self.folder / table / "readers").open("a") as readers, suppress(OSError):
+        with self.inside(f"{table}/readers").open("a") as readers, suppress(OSError):
             fcntl.flock(readers, fcntl.LOCK_EX | fcntl.LOCK_NB)  # somebody reads them: the next judging deletes them
             for part in self._parts(table):
                 if not start <= part.first < number:
@@ -397,7 +401,7 @@ class Store:
         All of them are of one judging, also where another one replaces it meanwhile.
         """
         table = self.verdict_table(judging)
-        with self._reading(self.folder / table / "readers"):
+        with self._reading(self.inside(f"{table}/readers")):
             info = self.judging_info(judging)
             if info is None:
                 raise NoRun(f"{self.folder} has no judging {judging!r}; it has {', '.join(self.judgings()) or 'none'}")

@@ -21,6 +21,8 @@ from instar.systems.secrets import without_secrets
 
 _MOST_BYTES = 256 << 20
 """The longest line that is read: a program that never ends its line must not fill the memory."""
+_QUOTED_BYTES = 32 << 10
+"""As much is looked through for secrets before a few words of it are quoted: more than the longest secret has."""
 _GRACE = 2.0
 _LOOK = 0.5
 """Seconds between looks whether a silent program is still there: a process it left behind may hold its stdout open."""
@@ -68,8 +70,9 @@ def last_words(log: BinaryIO) -> str:
     """The last lines of what a program wrote to stderr: why it failed is said nowhere else."""
     descriptor = log.fileno()
     size = os.fstat(descriptor).st_size
-    lines = os.pread(descriptor, 2000, max(0, size - 2000)).decode("utf-8", "replace").splitlines()
-    words = without_secrets(" / ".join([line.strip() for line in lines if line.strip()][-3:]))[-400:]
+    end = os.pread(descriptor, _QUOTED_BYTES, max(0, size - _QUOTED_BYTES)).decode("utf-8", "replace")
+    lines = without_secrets(end).splitlines()  # whole: half of a secret, or a line of one, is not recognised any more
+    words = " / ".join([line.strip() for line in lines if line.strip()][-3:])[-400:]
     return f": {words}" if words else ""
 
 
@@ -225,5 +228,6 @@ def _environment() -> dict[str, str]:
 
 
 def quoted(line: bytes | bytearray) -> str:
-    text = line[:800].decode("utf-8", "replace").strip()
+    """The beginning of what a program wrote, without secrets."""
+    text = without_secrets(line[:_QUOTED_BYTES].decode("utf-8", "replace")).strip()
     return repr(text) if len(text) <= 160 else f"{text[:160]!r}…"

@@ -25,11 +25,12 @@ from typing import Any, ClassVar
 import cv2
 
 from instar.image import Image
+from instar.json_values import whole_number
 from instar.outputs import Output, json_columns, output_kind
 from instar.spelling import Parameter
 from instar.systems.http_connection import opener
 from instar.systems.http_template import FILE, PLACEHOLDER, Template, headers_and_secrets, read_template, strings
-from instar.systems.secrets import Secrets
+from instar.systems.secrets import Secrets, without_secrets
 from instar.systems.system import System, SystemFamily
 from instar.warp import Size
 
@@ -112,6 +113,9 @@ def _request(template: Template, image: Image) -> tuple[bytes, str]:
 class _Secrets(Secrets):
     """The secrets in the headers; a service may repeat what it was sent."""
 
+    def scrubbed(self, text: str) -> str:
+        return without_secrets(super().scrubbed(text))  # a service on this machine may know the environment's, too
+
     def quoted(self, data: bytes) -> str:
         return repr(self.cut(" ".join(self.scrubbed(data.decode("utf-8", "replace")).split())))
 
@@ -124,16 +128,6 @@ class _Secrets(Secrets):
         """A service that repeats what it was sent must not put a secret into a run."""
         if (variable := self.held_in(text)) is not None:
             raise ValueError(f"the answer holds the value of {variable}")
-
-    def without(self, value: object) -> object:
-        """A JSON value with all its texts scrubbed."""
-        if isinstance(value, str):
-            return self.scrubbed(value)
-        if isinstance(value, list):
-            return [self.without(one) for one in value]
-        if isinstance(value, dict):
-            return {self.scrubbed(name): self.without(one) for name, one in value.items()}
-        return value
 
 
 def _at(value: object, keys: Sequence[str], before: tuple[str, ...] = ()) -> object:
@@ -277,8 +271,8 @@ class _Service:
 
 def _parsed(data: bytes) -> object:
     try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as error:
+        return json.loads(data, parse_int=whole_number)
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"the answer is no JSON: {error}") from None
 
 

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from instar.case import Input
-from instar.json_values import as_bool, as_object, as_text, one_of, short
+from instar.json_values import as_bool, as_object, as_text, one_of, short, whole_number
 from instar.outputs import Output, output_kind, output_kinds
 from instar.spelling import Parameter
 from instar.systems.child import Child, Crashed, TimedOut, quoted
+from instar.systems.secrets import environment_secrets
 from instar.systems.system import AnotherVersion, System, SystemFamily, fingerprint_of, hash_file
 
 _ADAPTER = "1"
@@ -51,7 +52,7 @@ class _Greeting:
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """A line that was understood; `strange` names a constant in it that JSON does not have."""
+    """A line that was understood; `strange` says what number in it is none that is read."""
 
     content: dict[str, object]
     strange: str
@@ -62,11 +63,18 @@ def _heard(line: bytes) -> _Reply | None:
     strange: list[str] = []
 
     def note(constant: str) -> float:
-        strange.append(constant)
+        strange.append(f"{constant}, which is not JSON; an absent landmark is null")
         return 0.0
 
+    def read(digits: str) -> int:
+        try:
+            return whole_number(digits)
+        except ValueError as error:
+            strange.append(f"too long a number: {error}")
+            return 0
+
     try:
-        content = json.loads(line.decode("utf-8-sig"), parse_constant=note)
+        content = json.loads(line.decode("utf-8-sig"), parse_constant=note, parse_int=read)
     except (ValueError, RecursionError):
         return None
     return _Reply(content, strange[0] if strange else "") if isinstance(content, dict) else None
@@ -81,7 +89,8 @@ def _reply(line: bytes, number: int) -> _Reply:
         )
     if reply.content.get("id") != number:
         raise ValueError(
-            f"the answer has id {short(reply.content.get('id'))}, the request has {number}: {quoted(line)}"
+            f"the answer has id {short(environment_secrets().without(reply.content.get('id')))}, the request has "
+            f"{number}: {quoted(line)}"
         )
     return reply
 
@@ -93,7 +102,7 @@ def _greeting(line: bytes) -> _Greeting:
             f"the program wrote {quoted(line)} to stdout; its first line is a greeting such as "
             f"{_GREETING}, and logs are printed to stderr"
         )
-    fields = as_object(reply.content, "a greeting", _GREETING_FIELDS)
+    fields = as_object(environment_secrets().without(reply.content), "a greeting", _GREETING_FIELDS)
     if fields["instar"] != _PROTOCOL:
         raise ValueError(
             f"the program speaks version {short(fields['instar'])} of the protocol, this Instar speaks {_PROTOCOL}"
@@ -148,8 +157,19 @@ class _Program:
             raise
         # From here on program and adapter are in step: a bad answer does not cost loading the model again.
         if reply.strange:
-            raise ValueError(f"the answer holds {reply.strange}, which is not JSON; an absent landmark is null")
-        answer = as_object(reply.content, "an answer", _ANSWER_FIELDS)
+            raise ValueError(f"the answer holds {reply.strange}")
+        try:
+            return self._output(reply.content, input)
+        except ValueError:
+            # A message quotes the beginning of a value, where half of a secret would not be recognised any more.
+            clean = environment_secrets().without(reply.content)
+            if clean == reply.content:
+                raise
+            self._output(clean, input)
+            raise ValueError(f"the answer holds a secret, and no {self.greeting.kind}") from None
+
+    def _output(self, content: object, input: Input) -> Output:
+        answer = as_object(content, "an answer", _ANSWER_FIELDS)
         if answer["error"] is not None:
             raise RuntimeError(f"the program says: {as_text(answer['error'], 'error')}")
         kind = output_kind(self.greeting.kind)

@@ -31,6 +31,16 @@ class Secrets:
                 text = whole.sub(lambda _, name=name: f"${{{name}}}", text)  # type: ignore[misc]
         return text
 
+    def without(self, value: object) -> object:
+        """A JSON value with all its texts scrubbed."""
+        if isinstance(value, str):
+            return self.scrubbed(value)
+        if isinstance(value, list):
+            return [self.without(one) for one in value]
+        if isinstance(value, dict):
+            return {self.scrubbed(name): self.without(one) for name, one in value.items()}
+        return value
+
     def held_in(self, text: str) -> str | None:
         """The variable whose value a text holds in any of these forms; None where it holds none."""
         for name, length, plain, coded in self._patterns:
@@ -40,10 +50,15 @@ class Secrets:
 
 
 def without_secrets(text: str) -> str:
-    """A message without the secrets of this process's environment: variables whose name ends in key, token, secret,
-    password or credentials."""
+    """A message without the secrets of this process's environment. Whoever cuts it does so afterwards: half of a
+    secret is not recognised any more."""
+    return environment_secrets().scrubbed(text)
+
+
+def environment_secrets() -> Secrets:
+    """Those of this process's environment: variables whose name ends in key, token, secret, password or credentials."""
     named = ((name, value.strip()) for name, value in os.environ.items() if _NAMES.search(name))
-    return _of_environment(tuple((name, value) for name, value in named if len(value) >= SHORTEST)).scrubbed(text)
+    return _of_environment(tuple((name, value) for name, value in named if len(value) >= SHORTEST))
 
 
 @lru_cache(maxsize=8)

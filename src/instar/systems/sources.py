@@ -7,13 +7,10 @@ length Python takes an old `.pyc`. What the file holds now is then not what answ
 
 from __future__ import annotations
 
-import os
-import site
 import sys
-import sysconfig
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from inspect import unwrap
 from pathlib import Path
@@ -21,6 +18,8 @@ from types import CodeType, ModuleType
 from typing import Any, NoReturn
 
 import xxhash
+
+from instar.own import is_own
 
 LOADED: dict[str, str] = {}
 """The hash of every file that a system was made of in this process, by its path."""
@@ -49,7 +48,7 @@ class _Finder:
         for finder in sys.meta_path:
             spec = None if finder is cls else finder.find_spec(name, path, target)
             if spec is not None:
-                if type(spec.loader) is SourceFileLoader and _is_own(spec.loader.path):
+                if type(spec.loader) is SourceFileLoader and is_own(spec.loader.path):
                     spec.loader = _Loader(spec.loader.name, spec.loader.path)
                 return spec
         return None
@@ -66,19 +65,6 @@ def imports_noted() -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(_Finder)
-
-
-@cache
-def _installed() -> tuple[str, ...]:
-    """Where Python, installed packages and Instar are. To compile them each time would take long."""
-    places = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    places += [*site.getsitepackages(), site.getusersitepackages(), str(Path(__file__).parents[1])]
-    return tuple(f"{path}{os.sep}" for place in places for path in (place, os.path.realpath(place)))
-
-
-def _is_own(path: str) -> bool:
-    """Whether a module is the user's own: neither Python's, nor installed, nor Instar's."""
-    return not path.startswith(_installed()) and not os.path.realpath(path).startswith(_installed())
 
 
 def _hash(content: bytes) -> str:

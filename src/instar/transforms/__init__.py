@@ -6,6 +6,7 @@ Adding one is a function in its room and a line in that room's table.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 
@@ -21,6 +22,7 @@ from instar.transforms.family import (
     bound_step,
     draw_seed,
     family_of_function,
+    refuse_unseeded,
 )
 
 __all__ = [
@@ -56,7 +58,7 @@ def _family(call: Call, lookup: Lookup) -> TransformationFamily:
         except NotLoaded as error:
             return UnloadedFamily.of(call, str(error))
         if isinstance(loaded, TransformationFamily):
-            return loaded
+            return replace(loaded, name=name)  # its spelling says where it is to be found
         if not callable(loaded):
             raise TypeError(f"{name} is a {type(loaded).__name__}, not a function or a TransformationFamily")
         return family_of_function(loaded, name)
@@ -90,6 +92,7 @@ def chain(calls: Iterable[Call], lookup: Lookup = known_object) -> Transformatio
             inner = Call(call.name, call.args[:-1], call.kwargs)
             call, family = Call("filtered", ((inner,), call.args[-1])), _BUILT_IN["filtered"]
         step = bound_step(call, family, partial(chain, lookup=lookup))
+        refuse_unseeded(step)
         for inside in step.inner:
             if not inside.photometric and not inside.unloaded:
                 raise ValueError(f"{family.name} takes photometric transformations, {inside.id!r} is not one")

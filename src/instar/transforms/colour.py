@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from instar.spelling import Parameter
 from instar.transforms.family import TransformationFamily
+from instar.transforms.words import percentage
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -65,14 +66,24 @@ def colour_fill(pixels: Pixels, *, colour: tuple[int, int, int]) -> Pixels:
     return out
 
 
+_CHANNELS = {"rgb": ("red", "green", "blue"), "bgr": ("blue", "green", "red"), "xyz": ("X", "Y", "Z")}
+
+
+def _channel_words(factors: tuple[float, float, float], encoding: str) -> str:
+    names = _CHANNELS[encoding]
+    changed = [f"{name} at {percentage(factor)}" for name, factor in zip(names, factors, strict=True) if factor != 1]
+    shown = "" if encoding == "rgb" else f"{', '.join(names)} shown as red, green, blue"
+    return ", ".join(filter(None, (shown, *changed))) or "all colours at 100 %"
+
+
 # fmt: off
 FAMILIES = (
     TransformationFamily("greyscale", "colour", "photometric", greyscale,
-        help="Rec. 601 luma (0.299 R + 0.587 G + 0.114 B) in all three channels."),
+        help="Rec. 601 luma (0.299 R + 0.587 G + 0.114 B) in all three channels.", words="without colour"),
     TransformationFamily("colour_wheel", "colour", "photometric", colour_wheel,
         (Parameter("degrees", "float", low=-360, high=360, ordered=True, help="from red towards green"),),
-        help="Hue rotated by degrees of the colour wheel. ⚠ OpenCV's 8-bit hue counts half degrees, so that "
-             "MET-POSE's 90 was a rotation by 180: its suite in paper mode spells twice the angle."),
+        help="Hue rotated by degrees of the colour wheel.",
+        words="hue turned by {degrees:°}"),
     TransformationFamily("colour_channels", "colour", "photometric", colour_channels, (
         Parameter("factors", "floats", low=0, high=255, length=3, help="one per channel of the encoding"),
         Parameter("encoding", "choice", "rgb", choices=("rgb", "bgr", "xyz"),
@@ -80,10 +91,11 @@ FAMILIES = (
         Parameter("overflow", "choice", "saturate", choices=("saturate", "wrap"),
                   help="what becomes of values above 255"),
     ),
-        help="Channels of an encoding times their factors, the result shown as if it were RGB. ⚠ overflow=wrap is "
-             "MET-POSE's code: 200·1.3 becomes 4."),
+        help="Channels of an encoding times their factors, the result shown as if it were RGB.",
+        words=_channel_words),
     TransformationFamily("colour_fill", "colour", "photometric", colour_fill,
         (Parameter("colour", "colour", help="(red, green, blue)"),),
-        help="One colour everywhere; meant for a zone: filtered(colour_fill((0, 0, 255)), background)."),
+        help="One colour everywhere; meant for a zone: filtered(colour_fill((0, 0, 255)), background).",
+        words="filled with the colour {colour}"),
 )
 # fmt: on

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, NoReturn, TypeVar, cast
 
 import numpy as np
 import xxhash
@@ -15,6 +15,7 @@ from instar.image import Image
 from instar.reading import too_many_pixels
 from instar.spelling import REQUIRED, Call, Kind, Parameter, Value, bind, spell
 from instar.transforms.change import Change
+from instar.transforms.words import Template, in_words
 from instar.warp import Resampling, Warp
 
 Form = Literal["spatial", "photometric", "general"]
@@ -53,12 +54,14 @@ class TransformationFamily:
     inputs: tuple[str, ...] = ("image",)
     check: Callable[..., object] | None = None
     """Raises ValueError for values that are allowed one by one, but not together."""
+    words: Template = ""
+    """What it does, in a few words with places for its values; empty: its name and values say it."""
 
     def apply(self, source: Input, needs: Needs, rng: np.random.Generator, values: Values) -> tuple[Input, Change]:
         if self.form != "spatial" and source.kind not in self.inputs:
-            raise NotApplicable(
-                f"{self.name} changes {' and '.join(f'{kind}s' for kind in self.inputs)}, this case is a {source.kind}"
-            )
+            kinds = " and ".join(f"{kind}s" for kind in self.inputs)
+            article = "an" if source.kind[0] in "aeiou" else "a"
+            raise NotApplicable(f"{self.name} changes {kinds}, and this case is {article} {source.kind}")
         missing = [need for need in self.needs if need not in needs]
         if missing:
             raise NotApplicable(f"{self.name} needs {' and '.join(missing)}, which this case does not have")
@@ -127,6 +130,13 @@ class Step:
         kept = tuple(p for p in self.family.parameters if shared or not p.shared)
         return spell(self.family.name, values, kept)
 
+    @property
+    def words(self) -> str:
+        """What it does, in a few words; of a family that has none, its name and values."""
+        family = self.family
+        name = family.name.rpartition(":")[2].replace("_", " ").replace("{", "{{").replace("}", "}}")
+        return in_words(family.words or name, self.values, family.parameters)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transformation:
@@ -171,6 +181,16 @@ class Transformation:
         return frozenset(own.union(*(one.unloaded for step in self.steps for one in step.inner)))
 
     @property
+    def words(self) -> str:
+        """What it does to an input, in a few words.
+
+        >>> from instar.transforms import transformation
+        >>> transformation("motion(11, 100) | mirror(h)").words
+        'motion blur, 11 pixels, at 100°, then mirrored left to right'
+        """
+        return ", then ".join(step.words for step in self.steps)
+
+    @property
     def photometric(self) -> bool:
         """Whether it leaves every point where it was and needs nothing but the pixels."""
         return all(s.family.form == "photometric" for s in self.steps)
@@ -189,8 +209,14 @@ class Transformation:
         return cast(Given, followed), change
 
 
-# Making a generator costs more than many a transformation; those without chance never draw from theirs.
-_NO_CHANCE = np.random.default_rng(0)
+class _NoChance:
+    """What a family that is not random gets in place of a generator, which costs more to make than many a follow-up."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise TypeError(f"rng.{name} is not for this transformation: one that draws is declared with random=True")
+
+
+_NO_CHANCE = cast("np.random.Generator", _NoChance())
 
 
 def draw_seed(run_seed: int, case: str, transformation: Transformation | str, draw: int, *more: int) -> int:
@@ -204,11 +230,14 @@ _KINDS: dict[object, Kind] = {"float": "float", "int": "int", "str": "text", "bo
 
 
 def family_of_function(function: Callable[..., object], name: str) -> TransformationFamily:
-    """A user's plain function (pixels, **parameters) → pixels as a photometric family."""
+    """A user's plain function (pixels, **parameters) → pixels as a photometric family.
+
+    A function with a second parameter `rng` is random, and is given a seeded generator to draw from.
+    """
     parameters = []
-    for place, (key, declared) in enumerate(inspect.signature(function).parameters.items()):
-        if place == 0:
-            continue
+    taken = list(inspect.signature(function).parameters.items())
+    random = len(taken) > 1 and taken[1][0] == "rng"
+    for key, declared in taken[1 + random :]:
         annotation = declared.annotation  # a class, or its name where annotations are not evaluated
         kind = _KINDS.get(annotation.__name__ if isinstance(annotation, type) else annotation)
         if kind is None:
@@ -216,8 +245,29 @@ def family_of_function(function: Callable[..., object], name: str) -> Transforma
         default = REQUIRED if declared.default is inspect.Parameter.empty else declared.default
         parameters.append(Parameter(key, kind, default))
     return TransformationFamily(
-        name, "user", "photometric", function, tuple(parameters), inspect.getdoc(function) or ""
+        name, "user", "photometric", function, tuple(parameters), inspect.getdoc(function) or "", random=random
     )
+
+
+_TRIES = 8
+
+
+def refuse_unseeded(step: Step) -> None:
+    """Raise where a user's own transformation makes another follow-up each time: nobody could make it once more, to
+    draw it or to go on with a run. Tried on a small image; one that cannot change that is believed."""
+    family = step.family
+    if ":" not in family.name or family.form != "photometric" or family.random:
+        return
+    pixels = np.random.default_rng(0).integers(0, 256, (48, 64, 3), np.uint8)
+    try:
+        follow_ups = [np.array(family.function(pixels.copy(), **step.values)) for _ in range(_TRIES)]
+    except Exception:
+        return  # a row will say what it raises, with the image that it raises on
+    if not all(np.array_equal(follow_ups[0], other) for other in follow_ups[1:]):
+        raise ValueError(
+            f"{step.spelled()} makes another follow-up each time, and nobody could make the same once more: give the "
+            "function a second parameter `rng` (a numpy Generator, seeded for every image) and draw from that"
+        )
 
 
 def bound_step(call: Call, family: TransformationFamily, resolve: Callable[[tuple[Call, ...]], Transformation]) -> Step:

@@ -20,6 +20,7 @@ from instar.pool import Item, Pool, plain_label
 from instar.spelling import Parameter, nearest
 from instar.transforms.change import Change, Fact
 from instar.transforms.family import Needs, NotApplicable, TransformationFamily
+from instar.transforms.words import digits, percentage
 from instar.warp import Size, Warp
 
 Floats = npt.NDArray[np.float64]
@@ -304,6 +305,13 @@ def paste(pixels: Pixels, item: Pixels, box: tuple[int, int, int, int]) -> Pixel
     return out
 
 
+def _insert_words(overlap: float, label: str, most: float, levels: int) -> str:
+    names = {"any": "an object", SAME: "an object of a class that is there"}
+    low, high = spans_of(most, levels)[_level(overlap, most, levels)]
+    place = f"over {digits(100 * low)} to {percentage(high)} of the largest object" if low >= 0 else "beside the others"
+    return f"{names.get(label, f'an object of class {label}')} pasted in {place}"
+
+
 # fmt: off
 FAMILIES = (
     TransformationFamily("insert", "insertion", "general", insert, (
@@ -314,9 +322,8 @@ FAMILIES = (
         Parameter("levels", "int", 4, low=2, high=100, help="how many intervals; the first is 0 alone"),
     ),
         help="An object of a pool pasted in, about as large as those in the image, over so much of the largest of "
-        "them and no more of any other. Levels of one draw move the same object along one ray. ⚠ The ray of the "
-        "original's code begins at a corner of the largest object, not at its centre, and mixes offsets with "
-        "positions, so that 4.6 % of its pairs could be placed; and it takes the smaller sizes where the objects' "
-        "mean, not the largest, fills 40 % of the image.", needs=("objects", "pool"), random=True, check=_level),
+        "them and no more of any other. Levels of one draw move the same object along one ray.",
+        needs=("objects", "pool"), random=True, check=_level,
+        words=_insert_words),
 )
 # fmt: on

@@ -13,7 +13,8 @@ from instar.image import Image
 from instar.spelling import Parameter
 from instar.transforms.change import Change
 from instar.transforms.family import Needs, TransformationFamily
-from instar.transforms.region import BY, ONLY, RATIO, By, Cells, background, object_parts
+from instar.transforms.region import BY, ONLY, RATIO, By, Cells, background, object_parts, part_words
+from instar.transforms.words import counted
 from instar.warp import Warp
 
 Pixels = npt.NDArray[np.uint8]
@@ -72,17 +73,21 @@ def background_noise(
 _SIGMA = Parameter(
     "sigma", "float", low=0, high=1000, ordered=True, shared=True, help="standard deviation in grey levels"
 )
-_VARIANCE = "⚠ The paper's variance 160 is σ = 16 in its code; sigma is σ."
+
+
+def _object_noise_words(ratio: float, sigma: float, only: int) -> str:
+    return f"noise of {counted(sigma, 'grey level')} on {part_words(ratio, only)}"
+
 
 # fmt: off
 FAMILIES = (
     TransformationFamily("noise", "noise", "photometric", noise, (_SIGMA,), help="Gaussian noise on the whole image.",
-        random=True),
+        random=True, words="noise of {sigma:grey level}"),
     TransformationFamily("object_noise", "noise", "general", object_noise, (RATIO, _SIGMA, BY, ONLY),
-        help=f"Gaussian noise on the centred part of every object, or of one. {_VARIANCE}", needs=("objects",),
-        random=True),
+        help="Gaussian noise on the centred part of every object, or of one.", needs=("objects",),
+        random=True, words=_object_noise_words),
     TransformationFamily("background_noise", "noise", "general", background_noise, (_SIGMA, BY),
-        help=f"Gaussian noise on everything outside all annotated objects. {_VARIANCE}", needs=("objects",),
-        random=True),
+        help="Gaussian noise on everything outside all annotated objects.", needs=("objects",),
+        random=True, words="noise of {sigma:grey level} on the background"),
 )
 # fmt: on

@@ -12,7 +12,7 @@ from instar.outputs.poses import Poses
 from instar.spelling import Parameter
 from instar.transforms.change import Change
 from instar.transforms.family import Needs, NotApplicable, TransformationFamily
-from instar.transforms.region import BY, ONLY, RATIO, By, cells_inside, object_parts
+from instar.transforms.region import BY, ONLY, RATIO, By, cells_inside, object_parts, part_words
 from instar.warp import Warp
 
 _FINGERS = {
@@ -84,6 +84,19 @@ def erase(
     )
 
 
+def _disc_words(n: int) -> str:
+    return "a black disc on the first landmark" if n == 1 else f"black discs on the first {n} landmarks"
+
+
+def _finger_words(finger: str, wrist: bool) -> str:
+    name = finger if finger == "thumb" else f"{finger} finger"
+    return f"black discs on the {name}{' and the wrist' if wrist else ''}"
+
+
+def _erase_words(ratio: float, only: int) -> str:
+    return f"{part_words(ratio, only)} erased"
+
+
 # fmt: off
 _RADIUS = Parameter("radius", "float", 10, low=0, open_low=True, high=1000, ordered=True,
     help="in 224ths of the image's height: pixels of FreiHAND's images")
@@ -94,17 +107,18 @@ FAMILIES = (
         _RADIUS,
     ),
         help="Black discs on the first n landmarks of every subject: the annotated ones, else those that the system "
-             "finds in the source. ⚠ The paper says 10 pixels at height 244; FreiHAND's images are 224 high.",
-        needs=("landmarks",)),
+             "finds in the source.",
+        needs=("landmarks",), words=_disc_words),
     TransformationFamily("finger_discs", "occlusion", "general", finger_discs, (
         Parameter("finger", "choice", choices=tuple(_FINGERS), help="which finger"),
         _RADIUS,
         Parameter("wrist", "bool", False, help="whether the wrist is covered too, as in the original's code"),
     ),
-        help="Black discs on the four landmarks of one finger of every hand. ⚠ The original's code covered the wrist "
-             "as well.", needs=("landmarks",)),
+        help="Black discs on the four landmarks of one finger of every hand.", needs=("landmarks",),
+        words=_finger_words),
     TransformationFamily("erase", "occlusion", "general", erase, (RATIO, BY, ONLY),
         help="Random erase: uniform random pixels over the centred part of every object, or of one. Larger ratios "
-             "keep the pixels of smaller ones.", needs=("objects",), random=True),
+             "keep the pixels of smaller ones.", needs=("objects",), random=True,
+        words=_erase_words),
 )
 # fmt: on

@@ -15,6 +15,7 @@ from instar.image import bgr_to_rgb
 from instar.spelling import Parameter
 from instar.transforms.family import TransformationFamily
 from instar.transforms.spatial import rescale
+from instar.transforms.words import counted, digits, percentage
 
 Pixels = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
@@ -123,47 +124,59 @@ def _has_square_kernel(kernel: str, direction: float, **_: object) -> None:
         )
 
 
+def _gamma_words(gamma: float) -> str:
+    effect = "brighter, " if gamma < 1 else "darker, " if gamma > 1 else ""
+    return f"{effect}gamma {digits(gamma)}"
+
+
+def _brightness_words(add: float, multiply: float) -> str:
+    factor = f"brightness at {percentage(multiply)}" if multiply != 1 or not add else "brightness"
+    if not add:
+        return factor
+    return f"{factor} {'plus' if add > 0 else 'minus'} {counted(abs(add), 'grey level')}"
+
+
 # fmt: off
 FAMILIES = (
     TransformationFamily("resolution", "quality", "spatial", rescale, (
         Parameter("factor", "float", low=0, open_low=True, high=1, open_high=True, ordered=True, help="of both sides"),
-    ), help="Fewer pixels by area resampling, not scaled back: the system sees a smaller image.", resampling="area"),
+    ), help="Fewer pixels by area resampling, not scaled back: the system sees a smaller image.", resampling="area",
+        words="shrunk to {factor:%} of both sides"),
     TransformationFamily("gamma", "quality", "photometric", gamma, (
         Parameter("gamma", "float", low=0, open_low=True, high=100, ordered=True,
                   help="below 1 brightens, above 1 darkens"),
-    ), help="Gamma correction: 255·(v/255)^γ."),
+    ), help="Gamma correction: 255·(v/255)^γ.", words=_gamma_words),
     TransformationFamily("brightness", "quality", "photometric", brightness, (
         Parameter("add", "float", low=-255, high=255, ordered=True, help="grey levels added"),
         Parameter("multiply", "float", low=0, high=255, ordered=True, help="factor before adding"),
         Parameter("overflow", "choice", "saturate", choices=("saturate", "absolute"),
                   help="what becomes of values below 0"),
     ),
-        help="add + multiply·v, saturated. ⚠ overflow=absolute is MET-POSE's code: negative values lose their sign, "
-             "black −20 becomes 20."),
+        help="add + multiply·v, saturated.", words=_brightness_words),
     TransformationFamily("contrast", "quality", "photometric", contrast,
         (Parameter("factor", "float", low=0, high=255, ordered=True, help="below 1 flattens"),),
-        help="Differences from middle grey (127.5) times a factor, saturated."),
+        help="Differences from middle grey (127.5) times a factor, saturated.",
+        words="contrast at {factor:%}"),
     TransformationFamily("bilateral", "quality", "photometric", bilateral, (
         Parameter("strength", "float", low=0, open_low=True, high=1000, ordered=True,
                   help="both sigmas: grey levels and pixels"),
         Parameter("size", "int", low=1, high=99, ordered=True,
                   help="diameter in pixels; an even one counts as the next odd one"),
-    ), help="Bilateral filter: textures go, edges stay."),
+    ), help="Bilateral filter: textures go, edges stay.",
+        words="smoothed but for its edges, strength {strength}, over {size:pixel}"),
     TransformationFamily("blur", "quality", "photometric", blur, (
         Parameter("sigma", "float", low=0, open_low=True, high=100, ordered=True, help="standard deviation in pixels"),
-    ), help="Gaussian blur: out of focus."),
+    ), help="Gaussian blur: out of focus.", words="blurred by {sigma:pixel}"),
     TransformationFamily("jpeg", "quality", "photometric", jpeg, (
         Parameter("quality", "int", low=1, high=100, ordered=True, help="of the encoder: 100 is nearly lossless"),
-    ), help="Compressed as a JPEG file and decoded again."),
+    ), help="Compressed as a JPEG file and decoded again.", words="JPEG compression, quality {quality}"),
     TransformationFamily("motion", "quality", "photometric", motion, (
         Parameter("size", "int", low=1, high=999, ordered=True, help="length of the line in pixels"),
         Parameter("direction", "float", low=-360, high=360, help="degrees, counter-clockwise as seen; 0 is horizontal"),
         Parameter("kernel", "choice", "centred", choices=("centred", "unnormalised", "square"),
                   help="an exact line, or as MET-POSE's code had it"),
     ),
-        help="Motion blur: a one-pixel-thick line through the kernel's exact centre, of sum 1. ⚠ kernel=unnormalised "
-        "is MET-POSE's code: its kernels lose up to 21 % of their sum (the stray (1, 40) loses 56 %), which darkens "
-        "the image. ⚠ kernel=square is the code of the hand pose paper, which shifts the image where the size is even.",
-        check=_has_square_kernel),
+        help="Motion blur: a one-pixel-thick line through the kernel's exact centre, of sum 1.",
+        check=_has_square_kernel, words="motion blur, {size:pixel}, at {direction:°}"),
 )
 # fmt: on

@@ -31,6 +31,7 @@ FAMILIES = (
     # random: a record may hold several draws of it
     _Recorded("recorded", "recorded", "general", recorded,
               (Parameter("name", "text", help="what the follow-up is called where it was made"),),
-              "Made elsewhere: only outputs that `instar import` reads can have it.", random=True, inputs=()),
+              "Made elsewhere: only outputs that `instar import` reads can have it.", random=True, inputs=(),
+              words="{name}, made elsewhere"),
 )
 # fmt: on

@@ -17,6 +17,7 @@ from instar.outputs.zones import Zones
 from instar.spelling import Parameter
 from instar.transforms.change import Change, Fact
 from instar.transforms.family import Needs, NotApplicable, Transformation, TransformationFamily
+from instar.transforms.words import ordinal, percentage
 from instar.warp import Size, Warp
 
 Mask = npt.NDArray[np.uint8]
@@ -48,7 +49,7 @@ def filtered(
     share = cv2.countNonZero(mask) / mask.size
     if share == 0:
         raise NotApplicable(f"no {zone} in this image")
-    changed, _ = inner(image, seed=int(rng.integers(2**62)))
+    changed, _ = inner(image, seed=int(rng.integers(2**62)) if inner.random else 0)
     pixels = image.pixels.copy()
     cv2.copyTo(changed.pixels, mask, pixels)
     x, y, width, height = cv2.boundingRect(mask)
@@ -71,6 +72,16 @@ BY = Parameter("by", "choice", "box", choices=("box", "mask"), help="what an obj
 ONLY = Parameter("only", "int", -1, low=-1, high=9999,
     help="the number of one object, from 0, in the order of the annotation; -1 is all of them at once")
 # fmt: on
+
+
+def part_words(ratio: float, only: int) -> str:
+    """Which part of which objects is changed.
+
+    >>> part_words(0.1, -1), part_words(1, 0)
+    ('the middle 10 % of every object', 'the 1st object')
+    """
+    objects = "every object" if only < 0 else f"the {ordinal(only + 1)} object"
+    return objects if ratio == 1 else f"the middle {percentage(ratio)} of {objects}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +239,7 @@ FAMILIES = (
         Parameter("inner", "transformation", help="any photometric transformation"),
         Parameter("zone", "text", help="skin, hair, clothes, background, or a zone of your segmenter"),
     ),
-        help="A photometric transformation, only inside a zone. ⚠ MET-POSE cached FLIC's zones as JPEG, whose errors "
-             "moved pixels between zones.", needs=("zones",)),
+        help="A photometric transformation, only inside a zone.", needs=("zones",),
+        words="{inner}, only in the {zone} zone"),
 )
 # fmt: on

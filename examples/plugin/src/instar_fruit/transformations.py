@@ -33,6 +33,7 @@ LEAN = TransformationFamily(
     lean,
     (Parameter("share", "float", low=-0.5, high=0.5, help="how far the top moves, as a share of the width"),),
     help="The image leans to one side.",
+    words="leaning by {share:%} of its width",
 )
 SPECKLE = TransformationFamily(
     "speckle",
@@ -41,5 +42,6 @@ SPECKLE = TransformationFamily(
     speckle,
     (Parameter("share", "float", low=0, high=1, help="how many pixels are spoilt", shared=True),),
     help="Single pixels become black or white.",
+    words="{share:%} of the pixels black or white",
     random=True,
 )

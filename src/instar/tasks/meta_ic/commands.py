@@ -165,7 +165,7 @@ def suspicious(
         instar captions suspicious runs/captions --out suspicious/
     """
     from instar.api import open_run
-    from instar.report.words import count_of
+    from instar.report.words import count_of, one_line
     from instar.tasks.meta_ic.suspicious import export_suspicious
 
     def progress(done: int, total: int) -> None:
@@ -181,7 +181,7 @@ def suspicious(
     pairs, images = count_of(written.pairs, "pair"), count_of(written.images, "image")
     print(f"{out} has {pairs}, {images} and {count_of(written.captions, 'corrected caption')}")
     for reason in written.missing[:5]:
-        print(f"no images: {reason}")
+        print(one_line(f"no images: {reason}"))
     if len(written.missing) > 5:
         print(f"no images of {len(written.missing) - 5} more")
 
@@ -258,14 +258,14 @@ class _PoolLines:
 
 
 def _show_pool(made: MadePool, out: Path, sheet: Path | None) -> None:
-    from instar.report.words import count_of
+    from instar.report.words import count_of, one_line
 
     classes = len(made.kept)
     print(f"{out} has {count_of(len(made.pool), 'object')} of {classes} {'class' if classes == 1 else 'classes'}")
     for what, counts in (("left out", made.rejected), ("licence", made.licences)):
         for name, count in counts.items():
-            print(f"{count:>7,}  {what}: {name}")
+            print(one_line(f"{count:>7,}  {what}: {name}"))
     for case, reason in made.failed.items():
-        print(f"failed: {case}: {reason}")
+        print(one_line(f"failed: {case}: {reason}"))
     if sheet is not None:
         print(sheet)

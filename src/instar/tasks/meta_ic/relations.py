@@ -158,6 +158,7 @@ RELATIONS: Mapping[str, Relation] = {
             },
             options=(_READER, _WORDS, _EMPTY), classes="expected", by_class="by_class",
             marked=_marked, roles=_ROLES,
+            words="the caption must name the right objects",
             help="The follow-up's caption names the objects of the source's, and what was inserted.",
         ),
         Relation(
@@ -172,11 +173,13 @@ RELATIONS: Mapping[str, Relation] = {
                 ),
             ),
             marked=_marked, roles=_ROLES,
+            words="the caption must tell one from many",
             help="Objects keep their grammatical number; what was inserted is one, or many if one was there.",
         ),
         Relation(
             "verbatim", "caption", verbatim, unit="captions changed", threshold=1.0, grid=(1.0,), mapping=False,
             measures={"draw": pl.Int32}, parameters=(_DRAWS,), options=(_EMPTY,), marked=_marked_verbatim, roles=_ROLES,
+            words="the caption must stay word for word",
             help="The caption stays the same, to the letter.",
         ),
     )

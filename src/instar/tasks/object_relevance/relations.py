@@ -278,6 +278,17 @@ def _unaffected(facts: Row, covered: float) -> str | None:
     return None
 
 
+_EFFECTS = {
+    "gone": "what is erased must not be found",
+    "kept": "every object that was found must be found again",
+    "others": "the other objects must be found again",
+}
+
+
+def _effect_words(effect: str) -> str:
+    return _EFFECTS[effect]
+
+
 # fmt: off
 PARAMETERS = (
     Parameter("effect", "choice", choices=("gone", "kept", "others"),
@@ -303,7 +314,7 @@ RELATIONS: Mapping[str, Relation] = {
             "incorrect": "an object is found in the follow-up alone", "unfound": "it is found neither before nor after",
         },
         kinds=OUTCOMES, measures=MEASURES, mapping=False, own_needs=("objects",), parameters=PARAMETERS,
-        classes="label",
+        classes="label", words=_effect_words,
         options=(
             Parameter("confidence", "float", 0.5, low=0, high=1, help="detections below this are not there"),
             Parameter("margin", "float", 0.2, low=0, high=1,
@@ -313,8 +324,7 @@ RELATIONS: Mapping[str, Relation] = {
                            "relation as in the original"),
         ),
         help="Whether an object is found follows what was done to it: an erased object is not found any more; noise on "
-        "an object or on the background changes nothing; what happens to one object changes nothing of the others. "
-        "⚠ The paper's formulas for the two are inverted.",
+        "an object or on the background changes nothing; what happens to one object changes nothing of the others.",
     ),
 }
 # fmt: on

@@ -172,6 +172,17 @@ def _median(verdicts: pl.DataFrame) -> pl.DataFrame:
     return ranked.filter(middle).unique(["case", "follow_up"], keep="first", maintain_order=True).drop("place", "count")
 
 
+_EFFECTS = {
+    "increase": "more futures must go there",
+    "decrease": "fewer futures must go there",
+    "avoid": "futures must go around it",
+}
+
+
+def _effect_words(effect: str) -> str:
+    return _EFFECTS[effect]
+
+
 # fmt: off
 RELATIONS: Mapping[str, Relation] = {
     "direction": Relation(
@@ -199,8 +210,8 @@ RELATIONS: Mapping[str, Relation] = {
                 "margin", "float", 0.1, low=0, high=10, open_low=True, help="log ratios within this are inconclusive",
             ),
         ),
-        help="Where the map changed, probability rises or falls as it should. ⚠ test=wilcoxon is the paper's: cells "
-        "are not independent, so that its p is nearly always 0 or 1; what it counts are confirmations.",
+        words=_effect_words,
+        help="Where the map changed, probability rises or falls as it should.",
     ),
 }
 # fmt: on

@@ -100,6 +100,7 @@ RELATIONS: Mapping[str, Relation] = {
             SOURCES, Parameter("repeats", "int", 5, low=1, high=1000, help="predictions of the follow-up"),
             Parameter("draws", "int", 1, low=1, high=1000, help="follow-ups of a random transformation"),
         ),
+        words="the futures must turn with it",
         help="Where the past is turned, the mean of the futures turns with it: 0 as a person who goes on as before, 1 "
         "where the answer stays the same or never goes anywhere. Violated from 0.8: walls and goals may hold back much "
         "of a turn, but not all of it.",
@@ -108,6 +109,7 @@ RELATIONS: Mapping[str, Relation] = {
         "varies", "forecast", varies, mapping=False, unit="1 where nothing varies", threshold=0.5, grid=(0.5,),
         over="cases", measures=VARIES_MEASURES, kinds=("the seed is ignored", "all futures of a run are one"),
         parameters=(Parameter("measure", "choice", "own", choices=("own",), help="what wvc measures of every case"),),
+        words="the futures must not all be one",
         help="A system that takes a seed answers differently for another one, and its futures are not all the same, in "
         "one case at least. A deterministic system has nothing to vary: one that says so, or whose every answer is one "
         "future that is the same for every seed.",

@@ -304,11 +304,9 @@ RELATIONS: Mapping[str, Relation] = {
                     help="z: as published, each source run a comparison of its own",
                 ),
             ),
+            words="the futures must agree",
             help="The futures, carried back, come from the source's distribution. p by permuting whole runs "
-            "stands beside. "
-            "⚠ test=z is the paper's: two-sided z-test per comparison (one target each; count by target), plain "
-            "instead of squared distances, the source carried forward. Its code's Sinkhorn regulariser, which made "
-            "every distance the mean one, is not rebuilt.",
+            "stands beside.",
         ),
         Relation(
             "hvc", "forecast", hvc, unit="Hellinger distance", threshold=0.2,
@@ -317,8 +315,8 @@ RELATIONS: Mapping[str, Relation] = {
                 Parameter("sources", "int", 2, low=1, high=1000, help="with two, the system's own noise is measured"),
                 *DRAWS,
             ),
-            help="The probability map, carried back, is the same: 0 equal, 1 without overlap. Maps are normalised. "
-            "⚠ The original's were not, and were cropped wrongly after a rotation.",
+            words="the probability maps must agree",
+            help="The probability map, carried back, is the same: 0 equal, 1 without overlap. Maps are normalised.",
         ),
     )
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -122,6 +123,26 @@ def test_the_models_classes_go_before_the_datasets(tmp_path: Path) -> None:
     assert list(dataset(f'yolo("{folder}")').classes.values()) == model
     with pytest.raises(ValueError, match="the model does not know 'bus' of street"):
         classes_of(data, None, model[:5])
+
+
+@pytest.mark.parametrize(
+    ("model", "complaint"),
+    [
+        (["person", "bus"], "does not know 'tram' of validation; it knows 'person', 'bus'"),
+        (["bus", "person", "tram", "bus"], "lists 'bus' more than once"),
+    ],
+)
+def test_the_models_classes_are_never_added_to(model: list[str], complaint: str) -> None:
+    """A class more, be it of the validation set, and a trainer begins with a new last layer; a name with two numbers
+    would lose one of them."""
+    training, validation = street({0: "bus"}, ["bus"]), replace(street({0: "tram"}, ["tram"]), name="validation")
+    with pytest.raises(ValueError, match=complaint):
+        classes_of(training, validation, model)
+
+
+def test_classes_that_no_image_shows_need_no_number_of_the_models() -> None:
+    training, validation = street({1: "tram", 2: "bus"}, ["bus"]), street({1: "tram"}, [])
+    assert classes_of(training, validation, ["person", "bus"]) == {0: "person", 1: "bus"}
 
 
 def test_classes_of_the_validation_set_come_after(tmp_path: Path) -> None:

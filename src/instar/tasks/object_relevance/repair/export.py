@@ -95,25 +95,33 @@ def export(
 def classes_of(training: Dataset, validation: Dataset | None, model: Sequence[str] | None = None) -> dict[int, str]:
     """The classes of a training set by their numbers: the model's in its order, else those that the dataset lists.
 
-    Classes that only the validation set lists come after them. Raises ValueError where the model does not know a class
-    that the training set lists.
+    Classes that only the validation set lists come after the dataset's, never after the model's. Raises ValueError
+    where the model lists a name twice, or does not know a class that an image of either set shows.
     """
     if model is not None:
-        names = {
-            label for case in training.cases() if isinstance(case.truth, Detections) for label in case.truth.labels
-        }
-        strange = sorted(names - set(model))
-        if strange:
-            raise ValueError(
-                f"classes: the model does not know {', '.join(map(repr, strange))} of {training.name}; it knows "
-                f"{', '.join(map(repr, model))}"
-            )
+        _check_known(model, [training] if validation is None else [training, validation])
         return dict(enumerate(model))
     classes = dict(training.classes)
     for label in validation.classes.values() if validation is not None and classes else ():
         if label not in classes.values():
             classes[max(classes) + 1] = label
     return classes
+
+
+def _check_known(model: Sequence[str], sets: Iterable[Dataset]) -> None:
+    """Every class that an image shows has one number of the model's: with one more it would get a new last layer."""
+    doubled = sorted({label for label in model if model.count(label) > 1})
+    if doubled:
+        raise ValueError(f"classes: the model lists {', '.join(map(repr, doubled))} more than once")
+    for each in sets:
+        truths = (case.truth for case in each.cases())
+        shown = {label for truth in truths if isinstance(truth, Detections) for label in truth.labels}
+        unknown = sorted(shown - set(model))
+        if unknown:
+            raise ValueError(
+                f"classes: the model does not know {', '.join(map(repr, unknown))} of {each.name}; it knows "
+                f"{', '.join(map(repr, model))}"
+            )
 
 
 def _numbered(classes: Mapping[int, str], labels: set[str]) -> dict[int, str]:
