@@ -30,6 +30,8 @@ from instar.report.words import (
     severity_text,
 )
 
+_WIDE = 120
+"""From this width on, rules have a column that says them in words."""
 _HEADS = {"nothing_found": "nothing found", "not_applicable": "n/a", "failed": "failed"}
 
 
@@ -85,7 +87,8 @@ def show_run(
     """What was found, in sentences; violation rates per rule, most violated first, and per family; what was not judged
     and why; the worst cases."""
     manifest, known = run.manifest, run.rules()
-    names = dict(known.select("rule", "name").iter_rows())
+    named = {rule: (name, words) for rule, name, words in known.select("rule", "name", "words").iter_rows()}
+    names = {rule: name for rule, (name, _) in named.items()}
     rates = run.rates(threshold, p=p, judging=judging, by=by, group=group)
     rates = rates.join(known.filter(over="level"), on="rule", how="anti")
     limits = limit_words(run, threshold=threshold, p=p, judging=judging)
@@ -96,13 +99,8 @@ def show_run(
         style = "bold yellow" if finding.accuses else None
         wrapped = console.is_terminal  # a file, or a program that reads it, gets each sentence in one line
         console.print(finding.words, style=style, markup=False, highlight=False, soft_wrap=not wrapped)
-    _rates(
-        console,
-        rates.join(run.over_cases(judging), on="rule", how="anti"),
-        names,
-        limit,
-        limits if by == "case" else f"{limits}; each target counts",
-    )
+    counted = limits if by == "case" else f"{limits}; every target of a case counts for itself"
+    _rates(console, rates.join(run.over_cases(judging), on="rule", how="anti"), named, limit, counted)
     suites = list(run.suites())
     for suite in suites if len(suites) > 1 else [None]:
         _families(console, run.family_rates(threshold, p=p, judging=judging, group=group, suite=suite), suite)
@@ -111,14 +109,18 @@ def show_run(
     _worst(console, run, pairs, names, limits, judging)
 
 
-def _rates(console: Console, rates: pl.DataFrame, names: Mapping[str, str], limit: int | None, limits: str) -> None:
+def _rates(
+    console: Console, rates: pl.DataFrame, named: Mapping[str, tuple[str, str]], limit: int | None, limits: str
+) -> None:
+    """The rates of rules, most violated first; `named` has each rule's name and what it is in words."""
     ranked = rates.sort(["rate", "median"], descending=True, nulls_last=True)
     extra = [name for name in _HEADS if ranked[name].sum()]
-    heads = ("rule", "violated", "rate", "95 % int.", "median", "worst", *(_HEADS[name] for name in extra))
-    table = headed_table(heads, words=["rule"])
+    words = ["rule", "in words"] if console.width >= _WIDE else ["rule"]
+    heads = (*words, "violated", "rate", "95 % int.", "median", "worst", *(_HEADS[name] for name in extra))
+    table = headed_table(heads, words=words)
     for row in ranked.head(limit or ranked.height).iter_rows(named=True):
         table.add_row(
-            Text(names.get(row["rule"], row["rule"])),
+            *map(Text, named[row["rule"]][: len(words)]),
             f"{row['violated']}/{row['judged']}",
             percent(row["rate"]),
             interval(row["low"], row["high"]) if row["judged"] else "",
