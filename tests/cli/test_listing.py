@@ -85,7 +85,9 @@ def test_defects_of_papers_are_told_in_the_docs_not_in_lists(typed: Type) -> Non
 
 
 def test_the_rules_of_a_suite(typed: Type) -> None:
-    assert len(typed("suites", "met-pose").stdout.splitlines()) == 123
+    assert len(json.loads(typed("suites", "met-pose", "--json").stdout)["rules"]) == 123
+    assert "motion(11, 100) motion blur, 11 pixels, at 100°" in typed("suites", "met-pose/sub").words
+    assert "jpeg(20) compression: what hangs on fine texture" in typed("suites", "detections").words
     values = json.loads(typed("suites", "met-pose@paper", "--json").stdout)
     assert values["judging"]["space"] == "normalised"
 

@@ -67,7 +67,7 @@ def suites(
     name: Annotated[str | None, typer.Argument(metavar="[SUITE]", help="List the rules of this suite.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List the suites, or the rules of one, with what each is for where the suite says so.
+    """List the suites, or the rules of one: what each is for, or what it does where the suite does not say.
 
     Examples:
 
@@ -75,7 +75,7 @@ def suites(
 
         instar suites met-pose/sub --json
     """
-    from instar.report.listings import suite_entries
+    from instar.report.listings import Entry, show_entries, suite_entries
     from instar.suites import suite
 
     if name is None:
@@ -88,9 +88,8 @@ def suites(
         purposes = dict(chosen.purposes)
         print_json({"name": chosen.name, "help": chosen.help, "rules": spellings, "purposes": purposes, **judging})
     else:
-        width = max(map(len, spellings))
-        for spelling in spellings:
-            print(f"{spelling:{width}}  {chosen.purposes.get(spelling, '')}".rstrip())
+        words = {rule.id: chosen.purposes.get(rule.id, rule.words) for rule in chosen.rules}
+        show_entries(new_console(), [Entry(spelling, words[spelling]) for spelling in spellings])
 
 
 def systems(as_json: Json = False) -> None:

@@ -23,6 +23,9 @@ from instar.systems import models, systems
 from instar.systems.check import Finding
 from instar.transforms import TransformationFamily, families
 
+_LONG = 40
+"""The length of a name that leaves room beside it."""
+
 # --- what there is ---------------------------------------------------------------------------------
 
 
@@ -108,7 +111,7 @@ def model_entries() -> list[Entry]:
 
 def show_entries(console: Console, entries: Sequence[Entry]) -> None:
     """Names with their sentences, parameters and judging options."""
-    table = entry_grid()
+    table = entry_grid(max((len(entry.name) for entry in entries), default=0))
     for entry in entries:
         table.add_row(Text(entry.name, style="bold"), Text(entry.help))
         for parameter in entry.parameters or ():
@@ -129,10 +132,10 @@ def _spelled(value: object) -> str:
     return "empty" if value in (None, "") else spell_value(value)
 
 
-def entry_grid() -> Table:
-    """Names on the left, what is told of them on the right."""
+def entry_grid(longest: int = 0) -> Table:
+    """Names on the left, what is told of them on the right; with a long one among them, names may be folded."""
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=longest <= _LONG)
     table.add_column(overflow="fold")
     return table
 
@@ -157,23 +160,26 @@ def show_options(console: Console, options: Sequence[JudgingOption]) -> None:
 def show_plan(console: Console, cost: Estimate) -> None:
     """How many predictions a run asks for, and how long they would take."""
     console.print(
-        f"{cost.cases:,} cases × {cost.keys} predictions = {cost.rows:,}: the source and "
-        f"{cost.follow_ups} follow-ups, with their draws and repeats",
+        f"{count_of(cost.cases, 'case')} × {count_of(cost.keys, 'prediction')} = {cost.rows:,}: the source and "
+        f"{count_of(cost.follow_ups, 'follow-up')}, with all draws and repeats",
         highlight=False,
     )
     if cost.done:
-        console.print(f"{cost.done:,} are in the run folder already", highlight=False)
+        there = "is" if cost.done == 1 else "are"
+        console.print(f"{cost.done:,} {there} in the run folder already", highlight=False)
     if cost.seconds is None or cost.seconds_per_row is None:
-        console.print(f"no estimate: none of the {cost.timed} timed cases could be predicted")
+        console.print(f"no estimate: none of {count_of(cost.timed, 'timed case')} could be predicted")
     else:
         console.print(
-            f"{1000 * cost.seconds_per_row:.1f} ms each in one worker ({cost.timed} cases timed): "
+            f"{1000 * cost.seconds_per_row:.1f} ms each in one worker ({count_of(cost.timed, 'case')} timed): "
             f"[bold]about {duration(cost.seconds)}[/]",
             highlight=False,
         )
     for status, count in cost.statuses.items():
         if status != "ok":
-            console.print(f"of the timed predictions {count} were {status}", style="yellow")
+            console.print(
+                f"of the timed predictions {count} {'was' if count == 1 else 'were'} {status}", style="yellow"
+            )
 
 
 def show_export(console: Console, outcome: Outcome, folder: Path) -> None:
@@ -182,7 +188,7 @@ def show_export(console: Console, outcome: Outcome, folder: Path) -> None:
     unreadable = f", {outcome.unreadable:,} of them unreadable" if outcome.unreadable else ""
     console.print(
         f"{folder}: {counts}; {outcome.fresh:,} new in {duration(outcome.seconds)}, "
-        f"{outcome.cases:,} cases{unreadable}",
+        f"{count_of(outcome.cases, 'case')}{unreadable}",
         markup=False,
         highlight=False,
     )
