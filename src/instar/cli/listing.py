@@ -43,11 +43,12 @@ def rules(
 
         instar rules "filtered(greyscale, skin)"
     """
+    from instar.relations import rule
     from instar.report.explanation import explained, show_explanations
     from instar.report.listings import rule_entries
 
     if name is not None:
-        explanations = explained(name)
+        explanations = explained(name, rule)
         if as_json:
             print_json([one.json() for one in explanations])
         else:

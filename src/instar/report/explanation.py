@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from instar.outputs import output_kinds
-from instar.relations import Relation, Rule, relations, rule
+from instar.relations import Relation, Rule, relations
 from instar.report.listings import Entry, described_parameter, entry_grid, relation_entry, transformation_entry
 from instar.report.words import count_of, listed, severity_text
 from instar.spelling import spell_value, unknown
@@ -31,8 +31,11 @@ class Explanation:
         return {**self.entry.json(), "suites": dict(self.suites)}
 
 
-def explained(text: str) -> list[Explanation]:
-    """What a name or a spelling stands for: a transformation, a relation, both where they share a name, or a rule."""
+def explained(text: str, rule: Callable[[str], Rule]) -> list[Explanation]:
+    """What a name or a spelling stands for: a transformation, a relation, both where they share a name, or a rule.
+
+    `rule` reads a spelling, and may load what the user names in it.
+    """
     name = text.strip()
     bare = name.removeprefix("=>").strip()
     known, related = families(), relations()
