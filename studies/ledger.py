@@ -62,7 +62,8 @@ MOST_SECONDS = 60.0
 DISTURBED = 2
 """Disturbances of each run."""
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["studies.ledger"])  # a new process has everything imported, and no thread of Polars yet
+# a new process has everything imported that a run needs, and no thread of Polars yet
+FORKS.set_forkserver_preload(["studies.ledger", "instar.api", "scipy.optimize", "tests.engine.zones"])
 
 
 # -- one operation in a process of its own, with what is to happen to it

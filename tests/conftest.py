@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 
 import pytest
+import typer.testing
 from hypothesis import settings
 
-settings.register_profile("instar", deadline=None)
+settings.register_profile("instar", deadline=None, max_examples=50)
 settings.load_profile("instar")
+typer.testing._get_command = cache(typer.main.get_command)  # else made anew, with all its parameters, for each command
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

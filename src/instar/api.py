@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -37,9 +38,10 @@ from instar.report import contact_sheet, draw_shapes, write_png
 from instar.skeleton import Skeleton
 from instar.store import ProviderInfo, Store
 from instar.suites import Suite, suite
-from instar.systems import System, default_objects, default_zones, from_function, system_name
+from instar.systems import System, default_objects, default_zones, system_name
 from instar.systems import system as _system
 from instar.systems.check import Finding, check_system
+from instar.systems.function import function_name, importable
 from instar.transforms import NotApplicable, transformation
 
 
@@ -97,12 +99,14 @@ def run(
     objects: str | None = None,
     pool: str | Path | None = None,
     retry_failed: bool = False,
+    fresh: bool = False,
     trust: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Run:
     """Test a system: predict what is missing in the run folder, then judge it.
 
-    The same call again continues, or finds that nothing is left to do.
+    The same call again continues, or finds that nothing is left to do. At its start it says on stderr by what it knows
+    the system again.
 
     Args:
         system: `mediapipe-holistic`, `package.module:function`, or a function of an (H, W, 3) RGB array.
@@ -114,10 +118,11 @@ def run(
         zones: who finds skin, hair, clothes and background; `auto` by default, `none` for nobody.
         objects: the detector that finds objects in cases without annotated ones.
         pool: the folder of cut-out objects to insert.
+        fresh: start over; a run that is in the folder is moved aside, with the time in its name, and not deleted.
         trust: whether to load and start what an existing run folder names and this call does not.
     """
     store, chosen = Store(out), _suite(suite)
-    earlier = _earlier(store, trust)
+    earlier = {} if fresh else _earlier(store, trust)
     system, workers = _sendable(system, workers)
     outcome = predict(
         system,
@@ -130,9 +135,15 @@ def run(
         limit=limit,
         providers=providers_of(chosen, earlier, zones=zones, objects=objects, pool=pool, trust=trust),
         retry_failed=retry_failed,
+        fresh=fresh,
         on_progress=on_progress,
+        say=_say,
     )
     return _judged(Run(store, outcome))
+
+
+def _say(sentence: str) -> None:
+    print(f"instar: {sentence}", file=sys.stderr, flush=True)
 
 
 def _earlier(store: Store, trust: bool) -> Mapping[str, ProviderInfo]:
@@ -368,12 +379,18 @@ def _sendable(system: str | System | Callable[..., object], workers: int | None)
         return system_name(system), workers
     if isinstance(system, System):
         return system, 0 if workers is None else workers
-    module, name = getattr(system, "__module__", "__main__"), getattr(system, "__qualname__", "")
-    if module != "__main__" and name and "<" not in name:
-        return f"{module}:{name}", workers
+    name = function_name(system)
+    if importable(system, name):
+        return name, workers
     if workers:
         raise ValueError(
-            f"{name or system!r} lives in __main__ or inside another function, where worker processes "
-            "cannot import it; put it into a module, or give workers=0"
+            f"{name} is not what another process would import by that name: it is defined in __main__, in a notebook "
+            "or inside another function, or it holds values; put a function into a module, or give workers=0"
         )
-    return from_function(system, f"{module}:{name}"), 0
+    if workers is None:
+        _say(
+            f"{name} runs in this process, as no other one can import it: on one core, without a time limit (Ctrl-C "
+            "twice ends it where it hangs), and a crash of it ends Python. A function in a module runs in processes of "
+            "its own."
+        )
+    return _system(system), 0

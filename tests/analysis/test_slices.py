@@ -95,5 +95,5 @@ def test_a_number_that_most_cases_have_the_highest_value_of() -> None:
     """Nothing lies above the median then: the rate there would be that of no case."""
     about, verdicts = run_of([True] * 10 + [False] * 20, people=[0] * 8 + [1] * 22)
     row = slices(about, verdicts, {"r": 0.5}).row(0, named=True)
-    assert (row["value"], row["cases"], row["failing"]) == ("above 0", 22, 2)
+    assert (row["value"], row["cases"], row["failing"]) == ("from 1 up", 22, 2)
     assert row["rate"] == pytest.approx(2 / 22)

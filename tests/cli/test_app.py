@@ -128,7 +128,7 @@ def test_a_broken_plug_in_is_one_line(typed: Type, monkeypatch: pytest.MonkeyPat
         (["run", "tests.toys:steady", "gamma(1)", "PHOTOS", "--out", "x", "--retry", "all"], "allowed is: failed"),
         (["run", "tests.toys:stedy", "gamma(1)", "PHOTOS", "--out", "TMP/x"], "did you mean 'steady'?"),
         (["run", "tests.toys:rectangles", "gamma(1) => poses", "PHOTOS", "--out", "TMP/x"], "answers with detections"),
-        (["run", "tests.toys:steady", "gamma(1)", "PHOTOS", "--out", "RUN"], "give another folder (`out`)"),
+        (["run", "tests.toys:steady", "gamma(1)", "PHOTOS", "--out", "RUN"], "give another folder (--out)"),
         (["show", "no/run"], "holds no run"),
         (["show", "RUN", "--judging", "nobody"], "has no judging 'nobody'"),
         (["show", "RUN", "--by", "person"], "'person'; allowed are: case, target"),

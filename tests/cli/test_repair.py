@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -44,6 +46,19 @@ def test_repair_says_what_was_lost_and_the_same_run_makes_it_again(typed: Type, 
     assert typed("repair-run", damaged, "--json").code == 0
     assert json.loads(typed("repair-run", damaged, "--json").stdout)["repairs"] == []
     assert "every file is whole" in typed("repair-run", damaged).words
+
+
+def test_a_full_disk_is_one_line_that_names_the_file_and_what_to_do(
+    typed: Type, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    ran = typed(*FORGETFUL, photos, "--out", tmp_path / "run", "--zones", "none", "--workers", 0)
+    assert ran.code == 2 and "Traceback" not in ran.stderr
+    assert str(tmp_path / "run") in ran.stderr and "No space left on device" in ran.words
+    assert "the same command goes on" in ran.words
 
 
 def test_a_folder_that_is_no_run_is_not_repaired(typed: Type, tmp_path: Path) -> None:

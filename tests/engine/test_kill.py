@@ -24,16 +24,19 @@ from instar.store import KEY, Store
 from tests.toys import content, write_scenes
 
 ROOT = Path(__file__).parents[2]
+SIZE = (80, 60)
 RULES = [f"gamma({g})" for g in (0.4, 0.5, 0.6, 0.7, 0.8, 1.2, 1.4, 1.6)]
 SCRIPT = """
 import sys, instar, instar.engine.keeper as p
 p.COMMIT_SECONDS, p.COMMIT_ROWS = 0.15, 20
 instar.run("tests.toys:counting", instar.Suite("s", tuple(map(instar.rule, sys.argv[3].split(";")))),
-           sys.argv[1], out=sys.argv[2], workers=2, zones="none")
+           sys.argv[1], out=sys.argv[2], workers=int(sys.argv[4]), zones="none")
 """
 
 
-def launch(photos: Path, out: Path, count_file: Path, sleep: str = "0.004") -> subprocess.Popen[bytes]:
+def launch(
+    photos: Path, out: Path, count_file: Path, sleep: str = "0.004", workers: int = 1
+) -> subprocess.Popen[bytes]:
     environment = {
         **os.environ,
         "COUNT_FILE": str(count_file),
@@ -41,7 +44,7 @@ def launch(photos: Path, out: Path, count_file: Path, sleep: str = "0.004") -> s
         "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
     }
     return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(photos), str(out), ";".join(RULES)],
+        [sys.executable, "-c", SCRIPT, str(photos), str(out), ";".join(RULES), str(workers)],
         env=environment,
         start_new_session=True,
         cwd=ROOT,
@@ -58,16 +61,17 @@ def committed(out: Path) -> set[tuple[str, str, int, int]]:
     return set(rows)
 
 
-def test_kill_the_whole_tree_many_times(tmp_path: Path) -> None:
-    photos, out, count_file = write_scenes(tmp_path / "photos", 60), tmp_path / "run", tmp_path / "count"
+def test_kill_the_whole_tree_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where in a run it is killed is drawn many times in `studies.ledger`; here everything is real processes."""
+    photos, out, count_file = write_scenes(tmp_path / "photos", 40, SIZE), tmp_path / "run", tmp_path / "count"
     rng = random.Random(5)
     stored: set[tuple[str, str, int, int]] = set()
     kills = 0
     seen_at_kill: list[tuple[set[tuple[str, str, int, int]], int]] = []
-    for _ in range(4):
-        child = launch(photos, out, count_file)
+    for _ in range(2):
+        child = launch(photos, out, count_file, sleep="0.02", workers=2)
         begun = time.monotonic()
-        target = len(stored) + rng.randint(0, 60)
+        target = len(stored) + rng.randint(0, 40)
         while child.poll() is None and time.monotonic() - begun < 30:
             if len(committed(out)) > target:
                 time.sleep(rng.random() * 0.3)
@@ -85,19 +89,17 @@ def test_kill_the_whole_tree_many_times(tmp_path: Path) -> None:
         stored = now
         counted = len(count_file.read_text().splitlines()) if count_file.exists() else 0
         seen_at_kill.append((stored, counted))
-        if len(stored) == 60 * 9:
-            break
-    assert kills >= 2, "the test must really kill"
-    child = launch(photos, out, count_file, sleep="0")
-    _, errors = child.communicate(timeout=120)
-    assert child.returncode == 0, errors.decode()
-    assert len(committed(out)) == 60 * 9
+    assert kills == 2, "the test must really kill"
+    monkeypatch.setenv("COUNT_FILE", str(count_file))
+    rules = instar.Suite("s", tuple(map(instar.rule, RULES)))
+    instar.run("tests.toys:counting", rules, photos, out=out, workers=0, zones="none")
+    assert len(committed(out)) == 40 * 9
     inputs = by_content(photos)
     log = count_file.read_text().splitlines()
     for done, counted in seen_at_kill:
         again = {inputs[digest] for digest in log[counted:]} & {(case, name) for case, name, _, _ in done}
         assert not again, "something committed was predicted again"
-    assert instar.open_run(out).verdicts().height == 60 * 8
+    assert instar.open_run(out).verdicts().height == 40 * 8
 
 
 def by_content(photos: Path) -> dict[str, tuple[str, str]]:
@@ -113,8 +115,8 @@ def by_content(photos: Path) -> dict[str, tuple[str, str]]:
 
 
 def test_ctrl_c_stops_and_loses_nothing(tmp_path: Path) -> None:
-    photos, out, count_file = write_scenes(tmp_path / "photos", 40), tmp_path / "run", tmp_path / "count"
-    child = launch(photos, out, count_file, sleep="0.02")
+    photos, out, count_file = write_scenes(tmp_path / "photos", 40, SIZE), tmp_path / "run", tmp_path / "count"
+    child = launch(photos, out, count_file, sleep="0.02", workers=2)
     while not len(committed(out)):
         assert child.poll() is None, child.communicate()
         time.sleep(0.05)
@@ -127,7 +129,7 @@ def test_ctrl_c_stops_and_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_a_reader_sees_whole_tables_while_the_run_goes_on(tmp_path: Path) -> None:
-    photos, out = write_scenes(tmp_path / "photos", 30), tmp_path / "run"
+    photos, out = write_scenes(tmp_path / "photos", 30, SIZE), tmp_path / "run"
     child = launch(photos, out, tmp_path / "count")
     heights = []
     while child.poll() is None:
@@ -142,7 +144,7 @@ def test_a_reader_sees_whole_tables_while_the_run_goes_on(tmp_path: Path) -> Non
 
 
 def test_two_writers_do_not_meet(tmp_path: Path) -> None:
-    photos, out = write_scenes(tmp_path / "photos", 20), tmp_path / "run"
+    photos, out = write_scenes(tmp_path / "photos", 20, SIZE), tmp_path / "run"
     child = launch(photos, out, tmp_path / "count", sleep="0.05")
     while not committed(out):
         time.sleep(0.05)
@@ -153,7 +155,7 @@ def test_two_writers_do_not_meet(tmp_path: Path) -> None:
 
 
 def moody(tmp_path: Path, **more: Any) -> instar.Run:
-    photos = write_scenes(tmp_path / "photos", 2)
+    photos = write_scenes(tmp_path / "photos", 1)  # every worker that is ended costs a second
     rules = instar.Suite(
         "s",
         tuple(
@@ -164,7 +166,7 @@ def moody(tmp_path: Path, **more: Any) -> instar.Run:
         ),
     )
     return instar.run(
-        "tests.toys:moody", rules, photos, out=tmp_path / "run", timeout=2.5, zones="none", workers=2, **more
+        "tests.toys:moody", rules, photos, out=tmp_path / "run", timeout=2.5, zones="none", workers=1, **more
     )
 
 
@@ -172,8 +174,8 @@ def test_a_system_that_raises_hangs_dies_or_lies_costs_its_own_rows_until_they_a
     one = moody(tmp_path)
     rows = one.predictions()
     assert rows.select(KEY).is_unique().all()
-    assert rows.height == 2 * 8
-    status = {row["follow_up"]: (row["status"], row["message"]) for row in rows.filter(case="001.png").to_dicts()}
+    assert rows.height == 8
+    status = {row["follow_up"]: (row["status"], row["message"]) for row in rows.to_dicts()}
     assert status["gamma(0.05)"][0] == "error"
     assert "RuntimeError: too bright for me (toys.py:" in status["gamma(0.05)"][1]
     assert status["gamma(0.18)"][0] == "error"
@@ -184,9 +186,9 @@ def test_a_system_that_raises_hangs_dies_or_lies_costs_its_own_rows_until_they_a
     assert "SIGSEGV" in status["gamma(5)"][1]
     assert {status[name][0] for name in ("source", "gamma(0.5)", "mirror(h)")} == {"ok"}
     rates = {row["rule"]: row for row in one.rates().to_dicts()}
-    assert rates["gamma(5) => poses"]["failed"] == 2
+    assert rates["gamma(5) => poses"]["failed"] == 1
     assert rates["gamma(5) => poses"]["rate"] is None
-    assert rates["mirror(h) => poses"]["judged"] == 2
+    assert rates["mirror(h) => poses"]["judged"] == 1
     failed = one.predictions().filter(pl.col("status") != "ok").height
     again = moody(tmp_path)
     assert again.outcome is not None and again.outcome.fresh == 0

@@ -64,6 +64,38 @@ def test_a_worker_that_would_answer_with_new_code_ends_the_run(
     assert whole.predictions().height == 8
 
 
+ZONES = """
+import os
+from pathlib import Path
+from tests.engine.zones import painted
+
+HERE = Path(__file__).parent
+WHERE = 1
+
+
+def zones(image):
+    with (HERE / "calls").open("a") as calls:
+        calls.write("x")
+    if len((HERE / "calls").read_text()) == 3:
+        Path(__file__).write_text(Path(__file__).read_text().replace("WHERE = 1", "WHERE = 2"))
+        os._exit(3)
+    return painted(image)
+"""
+
+
+def test_a_worker_whose_provider_would_be_another_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zones decide what a follow-up is: half of them of another segmenter are two suites in one run."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "edited_zones.py").write_text(ZONES)
+    photos, out = write_scenes(tmp_path / "photos", 4), tmp_path / "run"
+    with pytest.raises(Changed, match=r"edited_zones.py changed while the run was under way"):
+        instar.run(
+            "tests.toys:rectangles", "filtered(gamma(0.5), red)", photos, out=out, workers=1, zones="edited_zones:zones"
+        )
+    sys.modules.pop("edited_zones", None)
+    assert 0 < Store(out).needs().height < 4, "those of the first version alone are stored"
+
+
 ROWDY = """
 import os, stat, subprocess
 from pathlib import Path

@@ -23,8 +23,12 @@ def plain(text: str) -> str:
 
 
 def said(run: instar.Run, **how: Any) -> list[Finding]:
-    """The findings of a run, with plain spaces."""
-    return [Finding(plain(each.words), each.accuses) for each in findings(run, **how)]
+    """The findings of a run, with plain spaces; made once, however often a test asks."""
+
+    def make() -> list[Finding]:
+        return [Finding(plain(each.words), each.accuses) for each in findings(run, **how)]
+
+    return run.cached(("said", *sorted(how.items())), make)
 
 
 def accusations(run: instar.Run, **how: Any) -> list[str]:

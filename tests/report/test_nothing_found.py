@@ -112,7 +112,7 @@ def test_the_report_says_it_first_and_compares_it(base: Path, tmp_path: Path) ->
     both = make_report([some, blind_run], images=0)
     rows = both.comparisons[0][1].differences[0].to_dicts()
     assert {(row["cases"], row["first_empty"], row["other_empty"]) for row in rows} == {(0, 4, 6)}
-    assert "nothing found: this" in unescape(page(both))
+    assert "nothing found: second" in unescape(page(both))
 
 
 def test_the_viewer_says_it_first_and_filters_by_it(base: Path) -> None:

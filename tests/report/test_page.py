@@ -100,8 +100,8 @@ def test_the_numbers_are_those_of_the_analysis(poses: instar.Run, html: str) -> 
     tables = data_of(html)["tables"]
     grid = poses.grids()["poses"]
     names = dict(poses.rules().select("rule", "name").iter_rows())
-    held = {(row["name"], row["t"]): row for row in rows(tables["r0-0-rates"])}
-    heat = {(row["name"], row["t"]): row["rate"] for row in rows(tables["r0-0-heat"])}
+    held = {(row["name"], row["t"]): row for row in rows(tables["poses-rates"])}
+    heat = {(row["name"], row["t"]): row["rate"] for row in rows(tables["poses-heat"])}
     for t, threshold in enumerate(grid):
         for row in poses.rates(threshold).iter_rows(named=True):
             if names[row["rule"]] == "identity":
@@ -111,11 +111,11 @@ def test_the_numbers_are_those_of_the_analysis(poses: instar.Run, html: str) -> 
             for end in ("low", "high", "rate"):
                 assert mine[end] == pytest.approx(row[end], abs=1e-6)
             assert heat[names[row["rule"]], t] == pytest.approx(row["rate"], abs=1e-6)
-    curves = {(row["group"], row["t"]): row for row in rows(tables["r0-0-curves"])}
+    curves = {(row["group"], row["t"]): row for row in rows(tables["poses-curves"])}
     for number, row in enumerate(poses.curves("poses").iter_rows(named=True)):
         if row["judged"]:
             assert curves[row["group"], number % len(grid)]["rate"] == pytest.approx(row["rate"], abs=1e-6)
-    coverage = {(row["of"], row["by"], row["t"]): row for row in rows(tables["r0-0-coverage"])}
+    coverage = {(row["of"], row["by"], row["t"]): row for row in rows(tables["poses-coverage"])}
     for row in poses.coverage(grid[3], relation="poses").iter_rows(named=True):
         mine = coverage[names[row["of"]], names[row["by"]], 3]
         assert mine["count"] == f"{row['both']}/{row['violated']}"
@@ -281,7 +281,7 @@ def test_classic_testing_where_there_is_a_truth(pictures: Path, tmp_path: Path) 
     expected = classic_table(done)
     assert [row[1] for row in panel.tables[0].rows] == [str(number) for number in expected["both"]]
     tables = data_of(page(report))["tables"]
-    shares = {(row["measure"], row["t"]): row["rate"] for row in rows(tables["r0-0-shares"])}
+    shares = {(row["measure"], row["t"]): row["rate"] for row in rows(tables["poses-shares"])}
     for t, row in enumerate(expected.iter_rows(named=True)):
         for measure in ("precision", "recall"):
             assert shares.get((measure, t)) == pytest.approx(row[measure], abs=1e-6)

@@ -40,7 +40,11 @@ Written = Callable[[str], None]
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Written]:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "broken_helper.py").write_text("1 / 0\n")
-    yield lambda text: (tmp_path / "broken_one.py").write_text(text) and None
+
+    def write(text: str) -> None:
+        (tmp_path / "broken_one.py").write_text(text)
+
+    yield write
     for name in ("broken_one", "broken_helper"):
         sys.modules.pop(name, None)
 

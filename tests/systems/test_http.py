@@ -268,6 +268,20 @@ def test_a_secret_of_the_environment_that_a_service_knows_is_not_cut_in_half(
     assert "abc" not in failure(loaded())
 
 
+@pytest.mark.parametrize(
+    "echo",
+    [base64.b64encode(KEY.encode()).decode(), "".join(f"\\u{ord(sign):04x}" for sign in KEY)],
+    ids=["in base64", "in escapes"],
+)
+def test_an_answer_that_echoes_the_key_in_another_spelling_is_refused(
+    echo: str, server: Server, loaded: Callable[..., System]
+) -> None:
+    """A caption is stored and shared: whoever reads it could read the key."""
+    server.steps = [says({"result": {"caption": f"no key of ours: {echo}", "confidence": 1}})]
+    message = failure(loaded())
+    assert "the answer holds the value of CAPTION_KEY" in message and echo not in message
+
+
 # --- what goes wrong and comes right ---------------------------------------------------------------
 
 

@@ -918,6 +918,25 @@ def test_the_program_ends_when_its_owner_does(tmp_path: Path) -> None:
     assert mark.read_text() == "goodbye"
 
 
+def test_a_daemon_that_a_program_left_behind_ends_with_it(tmp_path: Path) -> None:
+    """It has a session of its own, as a server has that the program starts for itself."""
+    pid = tmp_path / "pid"
+    first = f"""
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                open({str(pid)!r}, 'w').write(str(os.getpid()))
+                os.execvp('sleep', ['sleep', '30'])
+            os._exit(0)
+        os.wait()
+        while not os.path.exists({str(pid)!r}) or not open({str(pid)!r}).read(): time.sleep(0.01)
+    """
+    system = built(spelled(shlex.join([sys.executable, str(written(tmp_path, "answer()", first=first))])))
+    assert len(ask(system)) == 1
+    system.close()
+    assert gone(int(pid.read_text()))
+
+
 @pytest.mark.parametrize("how", ["closed", "forgotten"])
 def test_a_system_that_is_closed_or_forgotten_ends_its_program(tmp_path: Path, how: str) -> None:
     path = written(tmp_path, "answer({'boxes': [[0, 0, 1, 1]], 'labels': [str(os.getpid())]})", "detections")

@@ -17,6 +17,7 @@ from tests.missing import module
 from training.goalmap import simulate
 
 ROOT = Path(__file__).resolve().parents[2]
+SEEDS = (11, 7)
 OBSTACLES = (simulate.STRUCTURE, simulate.TREE)
 
 
@@ -29,8 +30,17 @@ def cases() -> list[simulate.Case]:
     return [case for seed in (1, 2) for case in simulate.cases(seed, steps=12)]
 
 
-def test_the_same_seed_gives_the_same_samples() -> None:
-    one, other, another = simulate.world_samples(5), simulate.world_samples(5), simulate.world_samples(6)
+@pytest.fixture(scope="module")
+def worlds() -> list[simulate.Samples]:
+    """Samples of two worlds that are soon simulated."""
+    return [simulate.world_samples(seed) for seed in SEEDS]
+
+
+def test_the_same_seed_gives_the_same_samples(worlds: list[simulate.Samples], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.setenv(name, "1")  # as it is set for the processes that simulate, and no longer than this test
+    one, another = worlds
+    other = simulate.simulated(SEEDS[0], len(one["past"]), workers=1)
     assert all(np.array_equal(one[name], other[name]) for name in one)
     assert one["classes"].shape != another["classes"].shape or not np.array_equal(one["classes"], another["classes"])
 
@@ -40,8 +50,8 @@ def test_a_world_has_every_kind_of_ground_now_and_then() -> None:
     assert seen == {simulate.PAVEMENT, simulate.ROAD, simulate.STRUCTURE, simulate.TERRAIN, simulate.TREE}
 
 
-def test_samples_are_in_units_of_the_patch() -> None:
-    made = simulate.world_samples(3)
+def test_samples_are_in_units_of_the_patch(worlds: list[simulate.Samples]) -> None:
+    made = worlds[0]
     assert len(made["past"]) > 50
     assert made["classes"].dtype == np.uint8 and made["classes"].shape[1:] == (5, 64, 64)
     assert np.abs(made["ends"]).max() <= 1
@@ -106,11 +116,14 @@ def test_a_mirrored_map_has_the_mirrored_patch(cases: list[simulate.Case], axis:
     assert np.allclose(simulate.patch(scene.classes, scene.position, 40.3), expected, atol=1e-5)
 
 
-def test_a_training_of_a_few_seconds(tmp_path: Path) -> None:
+def test_a_training_of_a_few_seconds(worlds: list[simulate.Samples], tmp_path: Path) -> None:
     for name in ("torch", "onnx", "onnxruntime"):
         module(name)
+    kept = {"train": worlds[0], "held": worlds[1]}  # most of the time would go into simulating others
+    arrays = {f"{half}.{name}": value for half, made in kept.items() for name, value in made.items()}
+    np.savez(tmp_path / "kept.npz", **arrays)  # type: ignore[arg-type]
     done = subprocess.run(
-        [sys.executable, "-m", "training.goalmap.train", "--quick", "--out", str(tmp_path)],
+        [sys.executable, "-m", "training.goalmap.train", "--quick", "--out", tmp_path, "--keep", tmp_path / "kept.npz"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -85,10 +85,10 @@ def slices(properties: pl.DataFrame, verdicts: Verdicts, thresholds: Mapping[str
     """How failing cases differ from the others, the surest difference first.
 
     A case fails where it violates any of the rules. For a number, `effect` is the probability that a failing case has a
-    higher value than one that does not fail (0.5: no difference), and `rate` the share that fails among the cases above
-    its median; where none is above it, above the next lower value. For a text or a truth value each value is a slice of
-    its own, `effect` the difference between its `rate` of failing cases and that `elsewhere`. `p_corrected` takes into
-    account how many questions were asked (Holm).
+    higher value than one that does not fail (0.5: no difference), and `rate` the share that fails among the
+    cases above its median, or at it where none is above. For a text or a truth value each value is a slice of its own,
+    `effect` the difference between its `rate` of failing cases and that `elsewhere`. `p_corrected` takes into account
+    how many questions were asked (Holm).
     """
     _, cases, hit = violations(verdicts, thresholds)
     known = properties.join(pl.DataFrame({"case": cases, "fails": hit.any(0)}), on="case", maintain_order="left")
@@ -114,9 +114,10 @@ def _number(name: str, part: pl.DataFrame) -> list[Row]:
     if min(fails.sum(), (~fails).sum()) < LEAST or len(np.unique(values)) < 2:
         return []
     middle = np.median(values)
-    if middle == values.max():  # nothing is above it: most cases have the highest value
-        middle = values[values < middle].max()
-    return [_row(name, f"above {middle:.3g}", values > middle, fails, rank_test(values[~fails], values[fails]))]
+    inside, value = values > middle, f"above {middle:.3g}"
+    if not inside.any():  # most cases have the highest value there is
+        inside, value = values == middle, f"from {middle:.3g} up"
+    return [_row(name, value, inside, fails, rank_test(values[~fails], values[fails]))]
 
 
 def _slice(name: str, value: str, inside: Flags, fails: Flags) -> list[Row]:

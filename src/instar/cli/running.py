@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -44,6 +47,12 @@ Timeout = Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How lo
 Retry = Annotated[
     str | None, typer.Option(metavar="failed", help="`--retry failed` predicts again what failed before.")
 ]
+Fresh = Annotated[
+    bool,
+    typer.Option(
+        "--fresh", help="Start over: a run that is in the folder is moved aside (FOLDER.DATE-TIME), never deleted."
+    ),
+]
 Plan = Annotated[
     bool, typer.Option("--plan", help="Count the predictions, time 3 cases and print an estimate. Nothing is written.")
 ]
@@ -62,6 +71,7 @@ def run(
     objects: Objects = "auto",
     pool: Pool = None,
     retry: Retry = None,
+    fresh: Fresh = False,
     plan: Plan = False,
     trust: Trust = False,
     threshold: SummaryThreshold = None,
@@ -89,9 +99,12 @@ def run(
         raise typer.BadParameter("say where the run goes, e.g. --out runs/first", param_hint="--out")
     providers = Providers(zones=zones, objects=objects, pool=pool, trust=trust)
     if out is None or plan:
-        cost = api.estimate(system, suite, dataset, out=out, limit=limit, workers=workers, timeout=timeout, **providers)
+        place = None if fresh else out
+        cost = api.estimate(
+            system, suite, dataset, out=place, limit=limit, workers=workers, timeout=timeout, **providers
+        )
         return print_json(asdict(cost)) if as_json else show_plan(new_console(), cost)
-    with Display(quiet=as_json) as display:
+    with flags_spelled(), Display(quiet=as_json) as display:
         finished = api.run(
             system,
             suite,
@@ -102,10 +115,22 @@ def run(
             timeout=timeout,
             seed=seed,
             retry_failed=retry == "failed",
+            fresh=fresh,
             on_progress=display.update,
             **providers,
         )
     _print_outcome(finished, threshold, as_json)
+
+
+@contextmanager
+def flags_spelled() -> Iterator[None]:
+    """A conflict with what the folder holds names parameters; here they are flags."""
+    from instar.engine.manifest import Conflict
+
+    try:
+        yield
+    except Conflict as conflict:
+        raise Conflict(re.sub(r"\(`(\w+)`\)", r"(--\1)", str(conflict))) from None
 
 
 def _print_outcome(finished: Run, threshold: float | None, as_json: bool) -> None:

@@ -17,6 +17,7 @@ from instar.datasets import Dataset
 from instar.engine.coordinator import default_workers
 from instar.engine.messages import WorkerInfo
 from instar.engine.plan import SOURCE
+from instar.engine.versions import difference
 from instar.reading import MAX_PIXELS, most_pixels
 from instar.relations import Rule
 from instar.store import DatasetInfo, Machine, Manifest, Store
@@ -47,7 +48,12 @@ def grown_manifest(
 ) -> Manifest:
     """The manifest of a run folder, grown and written."""
     before = store.manifest() if store.exists else None
-    manifest = grown(before, info, suite, rules, dataset, seed, limit, folder=store.folder)
+    try:
+        manifest = grown(before, info, suite, rules, dataset, seed, limit, folder=store.folder)
+    except Conflict as conflict:
+        if store.predictions(["status"], where=pl.col("status") == "ok").height:
+            raise
+        raise Conflict(f"{conflict} The folder holds no good prediction, so that nothing is lost.") from None
     added = manifest.providers.keys() - before.providers.keys() if before else ()
     if added:
         _forget_unprovided(store, frozenset(added))
@@ -115,14 +121,16 @@ def _with_dataset(stored: Sequence[DatasetInfo], wanted: DatasetInfo) -> tuple[D
 
 def _refuse_other(folder: Path, manifest: Manifest, info: WorkerInfo, suite: Suite, seed: int | None) -> None:
     """A run folder of another system, seed, provider or judging is left alone."""
-    go_on = "give another folder (`out`), or continue this run with what it was made with"
+    go_on = (
+        "start over (`fresh`), which moves the earlier run aside, give another folder (`out`), or continue this run "
+        "with what it was made with"
+    )
     old, new = manifest.system, info.system
     if old.fingerprint != new.fingerprint:
         if old.name == new.name:
             raise Conflict(
-                f"{folder} was made with another version of {old.name} (fingerprint "
-                f"{old.fingerprint}, now {new.fingerprint}): its code, configuration or weights "
-                f"changed. Results of two versions do not belong in one run; {go_on}."
+                f"{folder} was made with another version of {old.name}: {difference(old.parts, new.parts)}. Results of "
+                f"two versions do not belong in one run; {go_on}."
             )
         raise Conflict(f"{folder} is a run of {old.name}, not of {new.name}; {go_on}.")
     if seed is not None and seed != manifest.seed:

@@ -10,7 +10,7 @@ from instar.engine.needs import Need
 from instar.engine.plan import Key
 from instar.outputs import Output
 from instar.store import Header, ProviderInfo, Row, SystemInfo
-from instar.systems import System
+from instar.systems import Identity, System
 from instar.transforms import NotApplicable
 
 # --- to a worker -----------------------------------------------------------------------------------
@@ -57,12 +57,14 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """The system and the providers that a worker loaded, and the hashes of the files that they are made of."""
+    """The system and the providers that a worker loaded, the hashes of the files that they are made of, and what the
+    system's fingerprint covers."""
 
     system: SystemInfo
     providers: Mapping[str, ProviderInfo]
     batch: int = 1
     files: Mapping[str, str] = field(default_factory=dict)
+    identity: Identity = field(default_factory=Identity)
 
 
 @dataclass(frozen=True, slots=True)

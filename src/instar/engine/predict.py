@@ -14,13 +14,14 @@ import polars as pl
 from instar.datasets import Dataset
 from instar.engine.coordinator import Interrupted, default_workers, execute, greeted, start
 from instar.engine.keeper import Keeper
-from instar.engine.manifest import grown_manifest
+from instar.engine.manifest import grown, grown_manifest
 from instar.engine.messages import CaseTask, InputRead, InputUnreadable, NeedProvided, Rows, Setup
 from instar.engine.order import Order
 from instar.engine.plan import bound_rules, committed, make_plan, refuse_unloaded
 from instar.engine.progress import Outcome, Progress
 from instar.engine.worker import Worker
 from instar.store import Store, SystemInfo
+from instar.store.aside import move_aside
 from instar.suites import Suite
 from instar.systems import System, system_name
 
@@ -39,17 +40,22 @@ def predict(
     limit: int | None = None,
     providers: Mapping[str, str] | None = None,
     retry_failed: bool = False,
+    fresh: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
+    say: Callable[[str], None] = lambda sentence: None,
 ) -> Outcome:
     """Predict what the suite asks of every case and the run folder does not hold yet.
 
-    `providers` names who provides zones, objects and the pool. `workers=0` works in this process.
+    `providers` names who provides zones, objects and the pool. `workers=0` works in this process. With `fresh`, a run
+    that is in the folder is moved aside as soon as the system is loaded. `say` is given what to know at the start.
     """
     setup = Setup(system if isinstance(system, System) else system_name(system), dict(providers or {}))
     workers = default_workers() if workers is None else workers
     with ExitStack() as stack:
-        stack.enter_context(store.lock())
-        _refuse_code(store)
+        locks = stack.enter_context(ExitStack())
+        locks.enter_context(store.lock())
+        if not fresh:
+            _refuse_code(store)
         processes = [start(setup) for _ in range(workers)]
         for process in processes:
             stack.callback(process.kill)
@@ -57,6 +63,11 @@ def predict(
         info = greeted(processes[0]) if here is None else here.info()
         _refuse_inputs(info.system, dataset)
         rules = bound_rules(suite.rules, info.system.kind)
+        say(info.identity.words(info.system.name))
+        if fresh and store.exists:
+            say(move_aside(store))
+            locks.close()
+            locks.enter_context(store.lock())
         manifest = grown_manifest(store, info, suite, rules, dataset, seed, limit)
         if retry_failed:
             _forget_failed(store)
@@ -122,7 +133,10 @@ def estimate(
         stack.callback(first.kill)
         info = greeted(first)
         _refuse_inputs(info.system, dataset)
-        stored_rules = store.manifest().rules if store.exists else ()
+        before = store.manifest() if store.exists else None
+        if before is not None:
+            grown(before, info, suite, (), dataset, None, limit, folder=store.folder)  # which refuses another version
+        stored_rules = before.rules if before is not None else ()
         rules = bound_rules([*stored_rules, *suite.rules], info.system.kind)
         plan = make_plan(rules, seed=0, deterministic=info.system.deterministic)
         stored = committed(store, plan) if store.exists else None

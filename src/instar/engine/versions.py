@@ -44,3 +44,15 @@ def refuse_changed(name: str, before: Mapping[str, str], now: Mapping[str, str])
                 f"{path} changed while the run was under way: a worker that was started later loaded {name} with "
                 "another content of it than the first one"
             )
+
+
+def difference(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """What of a system is not what it was, in words."""
+    if not before:
+        return "its code, configuration or weights changed"
+    changes = [f"{name} changed" for name, value in now.items() if before.get(name, value) != value]
+    changes += [f"{name} is new in it" for name in now if name not in before]
+    changes += [f"{name} is no longer part of it" for name in before if name not in now]
+    if not changes:
+        return "its adapter in Instar, or a library that it uses, is of another version"
+    return ", ".join(changes[:4]) + (f", and {len(changes) - 4} more" if len(changes) > 4 else "")

@@ -111,10 +111,13 @@ class Worker:
         """What the run's manifest says of the system and the providers."""
         it = self.system
         return WorkerInfo(
-            SystemInfo(it.name, it.kind, it.fingerprint, it.deterministic, it.seedable, it.takes),
+            SystemInfo(
+                it.name, it.kind, it.fingerprint, it.deterministic, it.seedable, it.takes, dict(it.identity.parts)
+            ),
             {need: ProviderInfo(p.name, p.fingerprint) for need, p in self.providers.items()},
             it.batch,
             dict(LOADED),
+            it.identity,
         )
 
     def close(self) -> None:
@@ -255,7 +258,7 @@ def _loaded(line: Line) -> Worker | None:
 
 def _work_off(worker: Worker, line: Line) -> None:
     line.send([Ready(worker.info())])
-    known = len(LOADED)
+    known = dict(LOADED)
     waiting: deque[CaseTask] = deque()
     while True:
         task: CaseTask | End = waiting.popleft() if waiting else line.received()
@@ -267,9 +270,9 @@ def _work_off(worker: Worker, line: Line) -> None:
             if unsent and isinstance(unsent[-1], Rows):
                 line.send(unsent)
                 unsent = []
-            if len(LOADED) > known:
-                known = len(LOADED)
-                unsent.append(Loaded(dict(LOADED)))
+            if known != LOADED:  # a module that is imported late, or is another one than when the run began
+                known = dict(LOADED)
+                unsent.append(Loaded(known))
             unsent.append(message)
             if task.single or isinstance(message, NeedProvided):
                 line.send(unsent)

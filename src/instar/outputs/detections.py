@@ -216,6 +216,10 @@ class Detections(OutputDefaults):
         return pl.col("scores").list.len().cast(pl.Int64).fill_null(0) * 80 + masks
 
     @classmethod
+    def subject(cls, header: Row) -> str:
+        return "object"
+
+    @classmethod
     def subjects(cls, rows: pl.DataFrame, header: Row) -> pl.DataFrame:
         """Every object with its box."""
         counts = rows["scores"].list.len().fill_null(0).to_numpy().astype(np.int64)

@@ -115,6 +115,12 @@ class Output(Protocol):
         ...
 
     @classmethod
+    def subject(cls, header: Row) -> str:
+        """What one of those things is called that verdicts are about, before its number: person, hand, object; empty
+        for a kind whose verdicts are about the whole input."""
+        ...
+
+    @classmethod
     def stored_bytes(cls, header: Row) -> pl.Expr:
         """About how many bytes a stored output has, from columns that are quick to read."""
         ...
@@ -172,6 +178,10 @@ class OutputDefaults:
     @classmethod
     def suite_of(cls, header: Row) -> str | None:
         return cls.suite
+
+    @classmethod
+    def subject(cls, header: Row) -> str:
+        return ""
 
     @classmethod
     def subjects(cls, rows: pl.DataFrame, header: Row) -> pl.DataFrame | None:

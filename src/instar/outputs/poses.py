@@ -237,6 +237,15 @@ class Poses(OutputDefaults):
         return named
 
     @classmethod
+    def subject(cls, header: Row) -> str:
+        """A person where there are wrists, or else what the skeleton's only part is called: a hand, a face."""
+        bones: Row = header.get("skeleton", {})
+        parts, landmarks = list(bones.get("parts", ())), bones.get("landmarks", ())
+        if len(parts) == 1 and parts != ["body"]:
+            return str(parts[0]).replace("_", " ")
+        return "person" if any("wrist" in name for name in landmarks) else "subject"
+
+    @classmethod
     def stored_bytes(cls, header: Row) -> pl.Expr:
         landmarks = len(header["skeleton"]["landmarks"])
         return pl.col("scores").list.len().cast(pl.Int64).fill_null(0) * (12 * landmarks + 4)

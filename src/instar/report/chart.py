@@ -24,7 +24,7 @@ Spec = dict[str, Any]
 STATIC = Path(__file__).parent / "static"
 ROW, AXES = 21, 52
 """Pixels of a row, and of what is around the rows."""
-NARROW = 560
+NARROW = 470
 """A figure with less room than this is read on a phone."""
 PAGE_FONT = "system-ui, -apple-system, Segoe UI, sans-serif"
 FILE_FONT = "Liberation Sans, Arial, DejaVu Sans, sans-serif"

@@ -34,7 +34,7 @@ def comparison(curves: pl.DataFrame, rates: pl.DataFrame, section: Section, runs
         "legend": {
             "title": None,
             "orient": "bottom",
-            "labelLimit": 300,
+            "labelLimit": by_width(240, 260),
             "columns": 1 if max(map(len, runs)) > 22 else by_width(1, 3),
         },
     }

@@ -150,11 +150,11 @@ def rates(section: Section) -> Chart:
     colours = family_colours(section)
     table = (
         counts(section.rates.filter(pl.col("family") != "identity"))
-        .with_columns(legend=_coloured_group("family", colours))
-        .select("name", "family", "legend", "t", "order", "rate", "low", "high", "count", "interval", "judged")
+        .with_columns(legend=_coloured_group("family", colours), words=pl.col("name").replace(dict(section.words)))
+        .select("name", "words", "family", "legend", "t", "order", "rate", "low", "high", "count", "interval", "judged")
     )
     shown = min(section.rules, MANY)
-    tips = rate_tooltip(("name", "rule"), ("family", "family"))
+    tips = rate_tooltip(("name", "rule"), ("words", "in words"), ("family", "family"))
     layers = dot_layers(
         name_rows(), _family_colour(colours, table["legend"].unique().to_list()), "cases that violate the rule", tips
     )
@@ -240,7 +240,7 @@ def charts(section: Section) -> list[Chart]:
         words = "The share of cases in which the part of a subject violates at least one rule, with its 95 % interval."
         figures.append(_shares("groups", "By part", words, section.groups, section, "part"))
     figures.append(heat(section))
-    if section.coverage["of"].n_unique() > 1:
+    if section.coverage["of"].n_unique() > 1 and section.covering:
         figures.append(covered(section))
     if section.rules > MANY:
         figures.append(heat(section, whole=True))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
+from markupsafe import Markup
 
 from instar import __version__
 from instar.analysis import Run
@@ -21,10 +24,13 @@ from instar.report.compared_figures import comparison
 from instar.report.figures import charts
 from instar.report.findings import findings
 from instar.report.gallery import Example, PairShown, examples, pairs_shown
+from instar.report.glossary import glossary
 from instar.report.marks import roles_of
 from instar.report.panels import PanelContent, panels_of_relation, panels_of_run, panels_of_runs
 from instar.report.section import Section, make_section
-from instar.report.sentences import Finding, headline, over_cases_text, slice_words
+from instar.report.sentences import Finding, headline, over_cases_text, rate_words, slice_words, violating
+from instar.report.tables import FORMULA, NUMBER
+from instar.report.thumbnails import thumbnails
 from instar.report.words import (
     ONE_SIDED,
     count_of,
@@ -36,31 +42,44 @@ from instar.report.words import (
     points,
     scores_text,
     severity_text,
+    threshold_text,
 )
 from instar.spelling import spell_value
 from instar.store import Row
 
+if TYPE_CHECKING:
+    from jinja2 import Template
+
 TEMPLATES = Path(__file__).parent / "templates"
 EXAMPLES = 6
+SCRIPTS = ("state.js", "tables.js", "report.js")
+RESERVED = ("main", "comparison", "words", "findings", "over-cases", "unjudged", "tested", "reproduce", "large")
+"""Anchors that every page may have."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RelationPage:
-    """A relation's section with its figures, panels and pairs."""
+    """A relation's section with its figures, panels and pairs. `thumbs` names the picture of a rule, by its name."""
 
     id: str
+    level: int
     section: Section
     charts: Sequence[Chart]
     panels: Sequence[PanelContent]
     pairs: Sequence[PairShown]
+    thumbs: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunPage:
-    """A run of a report."""
+    """A run of a report. `thumbs` are the pictures of its rules, by the names that its relations have for them."""
 
     id: str
     name: str
+    alone: bool
+    thumbs: Mapping[str, str]
+    meanings: Mapping[str, str]
+    short: str
     facts: Sequence[tuple[str, str]]
     findings: Sequence[Finding]
     parts: Sequence[RelationPage]
@@ -70,6 +89,10 @@ class RunPage:
     examples: Sequence[Example]
     commands: Sequence[str]
     versions: str
+
+    def anchor(self, name: str) -> str:
+        """Where a section of this run is in the page: by its name alone where the page has no other run."""
+        return name if self.alone else f"{self.id}-{name}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +105,10 @@ class Report:
     common: int
     comparisons: Sequence[tuple[str, Comparison, Sequence[Chart]]]
     panels: Mapping[str, Sequence[PanelContent]]
+
+    def thumbs_of(self, relation: str) -> Mapping[str, str]:
+        """The names of the pictures of a relation's rules, as the first run has them."""
+        return next((part.thumbs for part in self.runs[0].parts if part.section.relation == relation), {})
 
 
 def make_report(
@@ -107,20 +134,12 @@ def make_report(
         [make_section(run, relation, threshold=threshold, judging=judging) for relation in run.grids()] for run in runs
     ]
     names = run_names(runs)
+    places = _places(names, sections)
     share = [images // len(runs) + (number < images % len(runs)) for number in range(len(runs))]
+    folder = Path(dataset) if dataset else None
     made = [
-        _run_page(
-            number,
-            run,
-            name,
-            own,
-            count,
-            judging,
-            Path(dataset) if dataset else None,
-            findings(run, threshold=threshold, judging=judging),
-            threshold,
-        )
-        for number, (run, name, own, count) in enumerate(zip(runs, names, sections, share, strict=True))
+        _run_page(place, run, name, own, count, judging, folder, threshold, alone=len(runs) == 1)
+        for place, run, name, own, count in zip(places, runs, names, sections, share, strict=True)
     ]
     compared = compare(runs, sections, judging=judging) if len(runs) > 1 else []
     suites = ", ".join(runs[0].manifest.suites)
@@ -136,35 +155,69 @@ def make_report(
         made,
         names,
         len(common_cases(runs, judging)) if len(runs) > 1 else 0,
-        [
-            (f"c{number}", one, comparison(one.curves, one.rates, one.section, names))
-            for number, one in enumerate(compared)
-        ],
-        {f"c{number}": panels_of_runs(runs, names, one.section, judging) for number, one in enumerate(compared)},
+        [(_compared(one), one, comparison(one.curves, one.rates, one.section, names)) for one in compared],
+        {_compared(one): panels_of_runs(runs, names, one.section, judging) for one in compared},
     )
 
 
+def slug(name: str) -> str:
+    """A name as an address has it.
+
+    >>> slug("Which landmarks stray"), slug("yolox (first)"), slug("手")
+    ('which-landmarks-stray', 'yolox-first', 'x')
+    """
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "x"
+
+
+def _compared(one: Comparison) -> str:
+    return f"comparison-{slug(one.section.relation)}"
+
+
+def _places(names: Sequence[str], sections: Sequence[Sequence[Section]]) -> list[tuple[str, list[str]]]:
+    """The anchors of runs and of their relations: names that stay the same when a page is made anew, each once."""
+    taken = set(RESERVED)
+
+    def free(wanted: str) -> str:
+        others = (f"{wanted}-{number}" for number in range(2, len(taken) + 3))
+        place = next(name for name in (wanted, *others) if name not in taken)
+        taken.add(place)
+        return place
+
+    places = []
+    for name, own in zip(names, sections, strict=True):
+        run = free(slug(name)) if len(names) > 1 else "run"
+        before = f"{run}-" if len(names) > 1 else ""
+        places.append((run, [free(f"{before}{slug(section.relation)}") for section in own]))
+    return places
+
+
 def _run_page(
-    number: int,
+    places: tuple[str, list[str]],
     run: Run,
     name: str,
     sections: Sequence[Section],
     images: int,
     judging: str,
     dataset: Path | None,
-    sentences: Sequence[Finding],
     threshold: float | None,
+    *,
+    alone: bool,
 ) -> RunPage:
     pairs = pairs_shown(run, sections, images, threshold=threshold, judging=judging, dataset=dataset)
+    pictures = thumbnails(run, judging=judging, dataset=dataset) if images else {}
+    addresses = list(dict.fromkeys(pictures.values()))
+    thumbs = {rule: f"of-{places[0]}-{addresses.index(address)}" for rule, address in pictures.items()}
     parts = [
         RelationPage(
-            f"r{number}-{place}",
+            place,
+            2 if len(sections) == 1 else 3,
             section,
             charts(section),
             panels_of_relation(run, section, judging),
             pairs[section.relation],
+            {shown: thumbs[rule] for rule, shown in section.names.items() if rule in thumbs},
         )
-        for place, section in enumerate(sections)
+        for place, section in zip(places[1], sections, strict=True)
     ]
     unjudged = run.unjudged(judging)
     units = run.units(judging)
@@ -177,10 +230,14 @@ def _run_page(
     ]
     manifest = run.manifest
     return RunPage(
-        f"r{number}",
+        places[0],
         name,
+        alone,
+        {f"of-{places[0]}-{number}": address for number, address in enumerate(addresses)},
+        _meanings(run, sections),
+        _short(run),
         _facts(run, judging),
-        sentences,
+        findings(run, threshold=threshold, judging=judging),
         parts,
         panels_of_run(run, judging),
         over,
@@ -189,6 +246,25 @@ def _run_page(
         _commands(run, judging),
         ", ".join(f"{name} {version}" for name, version in manifest.packages.items()),
     )
+
+
+def _short(run: Run) -> str:
+    """What was tested, in a line."""
+    manifest = run.manifest
+    names = [source.name for source in manifest.datasets]
+    datasets = names[0] if len(names) == 1 and len(names[0]) < 60 else count_of(len(names), "dataset")
+    rules, cases = count_of(len(manifest.rules), "rule"), count_of(run.cases().height, "case")
+    return f"{rules} on {cases} of {datasets}, {manifest.created[:10]}"
+
+
+def _meanings(run: Run, sections: Sequence[Section]) -> dict[str, str]:
+    """What the run's relations, and the kinds of violations that it has, mean."""
+    relations = {one.relation.relation.name: one.relation.relation for one in run.bound_rules()}
+    meanings = {name: each.help.partition("⚠")[0].strip() for name, each in relations.items() if each.help}
+    for section in sections:
+        own = relations[section.relation].meanings
+        meanings |= {kind: own[kind] for kind in section.kinds if kind in own}
+    return meanings
 
 
 def _facts(run: Run, judging: str) -> list[tuple[str, str]]:
@@ -239,8 +315,9 @@ def _commands(run: Run, judging: str) -> list[str]:
 # --- the page --------------------------------------------------------------------------------------
 
 
-def page(report: Report) -> str:
-    """The report as HTML. It asks nobody for anything, and works from a file without a network."""
+@lru_cache(maxsize=1)
+def _template() -> Template:
+    """The page's template, which takes longer to compile than most reports to fill in."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -250,18 +327,34 @@ def page(report: Report) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    environment.filters["tight"] = _tight
+    meanings = {word: meaning for run in reversed(report.runs) for word, meaning in run.meanings.items()}
     # fmt: off
     environment.globals.update(
         percent=percent, interval=interval, severity_text=severity_text, headline=headline,
         over_cases_text=over_cases_text, roles_of=roles_of, slice_words=slice_words, points=points, p_text=p_text,
         level=LEVEL, count_of=count_of, kinds_text=kinds_text, scores_text=scores_text, of_total=of_total,
-        one_sided=ONE_SIDED,
+        one_sided=ONE_SIDED, slug=slug, violating=violating, rate_words=rate_words, contents=[],
+        glossary=lambda body: glossary(body, meanings),
     )
     # fmt: on
+    return environment.get_template("report.html")
+
+
+def page(report: Report) -> str:
+    """The report as HTML. It asks nobody for anything, and works from a file without a network."""
     styles = "".join((STATIC / name).read_text("utf-8") for name in ("base.css", "report.css"))
-    script = (STATIC / "report.js").read_text("utf-8")
+    styles += "".join(
+        f".{name}{{background-image:url({address})}}" for run in report.runs for name, address in run.thumbs.items()
+    )
+    script = "".join((STATIC / name).read_text("utf-8") for name in SCRIPTS)
     content = {"report": report, "version": __version__, "styles": styles, "script": script, "library": _library()}
-    return environment.get_template("report.html").render(content, data=script_json(_data(report))).lstrip()
+    return _template().render(content, data=script_json(_data(report))).lstrip()
+
+
+def _tight(text: Markup) -> Markup:
+    """Rows without the spaces around their cells: much of a large page is rows."""
+    return Markup(re.sub(r"(</?(?:table|thead|tbody|tr|th|td)(?: [^<>]*)?>)\s+", r"\1", str(text)))
 
 
 def _data(report: Report) -> dict[str, object]:
@@ -273,6 +366,7 @@ def _data(report: Report) -> dict[str, object]:
     def add(place: str, section: Section, made: Sequence[Chart]) -> None:
         sliders[place] = {
             "start": section.start,
+            "values": [threshold_text(value).replace("∞", "inf") for value in section.grid],
             "labels": [section.with_unit(value) for value in section.grid],
             "noise": section.below_noise,
         }
@@ -294,6 +388,7 @@ def _data(report: Report) -> dict[str, object]:
         "tables": {name: columns(table) for name, table in tables.items()},
         "sliders": sliders,
         "config": config(PAGE_FONT),
+        "csv": {"formula": FORMULA, "number": NUMBER.pattern},
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -83,6 +84,24 @@ def load_source(run: Run, case: str, *, judging: str = DEFAULT, dataset: str | P
     answer = _output(store, manifest, rows.row(0, named=True))
     relation = own_equivariance(manifest.system.kind).relation
     return _annotated(source, answer.confident(_confidence(stored_judging(store, judging).of(relation))).shapes())
+
+
+def load_changes(
+    run: Run, case: str, changes: Sequence[Transformation], *, dataset: Path | None = None
+) -> tuple[Annotated, dict[str, tuple[Annotated, Change]]]:
+    """A case's input, and what transformations make of it, by their ids and without answers.
+
+    Those that do not apply to the case, or that the run asked no follow-up of, are left out.
+    """
+    store, manifest = run.store, run.manifest
+    row = _one(store.cases(where=pl.col("case") == case), f"case {case}")
+    source, answer = _input(row, manifest, dataset), _answer(store, manifest, case, SOURCE, 0)
+    made = {}
+    for changed in changes:
+        with suppress(NotApplicable):
+            follow_up, change = _follow_up(run, row, source, changed, 0, answer)
+            made[changed.id] = _annotated(follow_up, []), change
+    return _annotated(source, []), made
 
 
 def load_pair(run: Run, verdict: Row, *, judging: str = DEFAULT, dataset: str | Path | None = None) -> Pair:

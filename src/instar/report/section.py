@@ -46,7 +46,7 @@ class Section:
     it, and nowhere else but in `curves`. `names` has what each rule is called, `strayed` counts the pairs with a
     severity above 0, `judged` says what became of all pairs, `answers` what can be told from the answers alone,
     `tests` how many of its tests reject where it is one, `straying` which parts stray more often than the whole, at
-    each threshold, and `classes` which classes more often than others.
+    each threshold, and `classes` which classes more often than others. `words` say what a rule does, by its name.
     `coverage` is between rules, or between families where `by_family`.
     """
 
@@ -55,6 +55,7 @@ class Section:
     grid: tuple[float, ...]
     start: int
     names: Mapping[str, str]
+    words: Mapping[str, str]
     families: Mapping[str, Sequence[str]]
     strayed: int
     judged: Judged
@@ -89,9 +90,34 @@ class Section:
         return [t for t, value in enumerate(self.grid) if floor and value <= floor]
 
     @property
-    def hides_parts(self) -> bool:
-        """Whether parts stray more often than the whole, at any threshold."""
-        return any(table.height for table in self.straying)
+    def hiding(self) -> list[int]:
+        """At which thresholds parts stray more often than the whole."""
+        return [t for t, table in enumerate(self.straying) if table.height]
+
+    @property
+    def sliced(self) -> list[int]:
+        """At which thresholds failing cases could be compared with others."""
+        return [t for t, table in enumerate(self.slices) if table.height]
+
+    @property
+    def enough(self) -> list[int]:
+        """At which thresholds there is a set of rules that finds every failing case."""
+        return [t for t, (rules, _) in self.selections.items() if rules.height]
+
+    @property
+    def covering(self) -> list[int]:
+        """At which thresholds a rule, or a family, is violated that another one may cover."""
+        return self.coverage.filter(pl.col("violated") > 0)["t"].unique().sort().to_list()
+
+    @property
+    def gaps(self) -> list[str]:
+        """Why pairs of any rule were not judged: the columns of `rates` that count something."""
+        return [name for name in ("nothing_found", "not_applicable", "failed") if self.rates[name].sum()]
+
+    @property
+    def kinds(self) -> list[str]:
+        """Of which kinds violations are, at any threshold."""
+        return sorted({each["kind"] for kinds in self.rates["kinds"] for each in kinds})
 
     def at(self, t: int) -> pl.DataFrame:
         """The rates at a threshold, most violated first, without identity."""
@@ -136,6 +162,7 @@ def make_section(run: Run, relation: str, *, threshold: float | None = None, jud
         grid,
         start,
         dict(known.select("rule", "name").iter_rows()),
+        dict(known.select("name", "words").iter_rows()),
         families,
         int((cases.severity > 0).sum()),
         judged_pairs(cases, changing),

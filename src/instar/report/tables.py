@@ -62,7 +62,7 @@ def markdown_lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """What a text begins with that a spreadsheet takes for a formula."""
-_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> Path:
@@ -78,4 +78,4 @@ def _cell(value: object) -> object:
     """Numbers stay numbers, also in words; any other text that begins like a formula begins with an apostrophe."""
     if not isinstance(value, str) or not value.startswith(FORMULA):
         return value
-    return value if _NUMBER.fullmatch(value) else f"'{value}"
+    return value if NUMBER.fullmatch(value) else f"'{value}"

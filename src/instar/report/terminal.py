@@ -18,6 +18,7 @@ from instar.report.console import headed_table
 from instar.report.findings import findings
 from instar.report.limits import limit_words
 from instar.report.marks import marked_pairs
+from instar.report.targets import target_names
 from instar.report.words import (
     SPACE,
     count_of,
@@ -162,7 +163,8 @@ def _worst(
     console: Console, run: Run, worst: pl.DataFrame, names: Mapping[str, str], limits: str, judging: str
 ) -> None:
     """The worst verdicts, and the words of the first of them where a system answers with words."""
-    rows = worst.to_dicts()
+    targets = target_names(run, worst, judging=judging)
+    rows = [{**row, "target": name} for row, name in zip(worst.to_dicts(), targets, strict=True)]
     parts = {
         f"worst pairs, {limits}": [row for row in rows if row["violated"]],
         "pairs that stray most, and violate no rule": [row for row in rows if not row["violated"]],
@@ -172,14 +174,14 @@ def _worst(
             continue
         name, _, what = title.partition(", ")
         _title(console, name, what)
-        heads = ["severity", "rule", "case", "target"]
-        heads += [name for name in ("kind", "scores") if any(_shown(row)[name] for row in part)]
+        heads = ["severity", "rule", "case"]
+        heads += [name for name in ("target", "kind", "scores") if any(_shown(row)[name] for row in part)]
         table = headed_table(heads, words=("rule", "case", "target", "kind"))
         for row in part:
             cells = {"rule": Text(names.get(row["rule"], row["rule"])), **_shown(row)}
             table.add_row(*(cells[head] for head in heads))
         console.print(table)
-    for pair in filter(None, marked_pairs(run.store, rows[:5], judging)):
+    for pair in filter(None, marked_pairs(run.store, worst.head(5).to_dicts(), judging)):
         console.print()
         _show_marked(console, pair)
 
@@ -189,7 +191,7 @@ def _shown(verdict: Mapping[str, Any]) -> dict[str, Text | str]:
     return {
         "severity": severity_text(verdict["severity"]),
         "case": Text(verdict["case"]),
-        "target": Text(verdict["target"] or ""),
+        "target": Text(verdict["target"]),
         "kind": verdict["kind"] or "",
         "scores": scores_text(verdict).removeprefix("scores "),
     }
@@ -257,7 +259,7 @@ def show_slices(console: Console, table: pl.DataFrame, *, limits: str) -> None:
     heads = ("property", "slice", "failing", "rate", "95 % int.", "else", "effect", "p corr.")
     shown = headed_table(heads, words=("property", "slice"))
     for row in table.iter_rows(named=True):
-        effect = f"{row['effect']:.2f}" if row["value"].startswith("above ") else f"{row['effect']:+.2f}"
+        effect = f"{row['effect']:.2f}" if row["value"].startswith(("above ", "from ")) else f"{row['effect']:+.2f}"
         shown.add_row(
             Text(row["property"]),
             Text(row["value"]),

@@ -44,7 +44,8 @@ def _checksum(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SystemInfo:
-    """The system under test: what it answers with, what it takes, and what determines its answers."""
+    """The system under test: what it answers with, what it takes, and what determines its answers: `parts` by name,
+    each with its hash or version, as far as that is known."""
 
     name: str
     kind: str
@@ -52,6 +53,7 @@ class SystemInfo:
     deterministic: bool
     seedable: bool
     takes: str
+    parts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from instar.registry import every, find, loaded_object
 from instar.spelling import bind, parse_call, spell
 from instar.systems import chain, efficientdet, http, huggingface, landmarks, litert, mediapipe, onnx, process
-from instar.systems.function import declare, from_function
+from instar.systems.function import declare, from_function, function_name
+from instar.systems.identity import Identity, identities_noted, note, together
 from instar.systems.models import ModelError, default_objects, default_zones, model_path, models, pull, use, verify
 from instar.systems.sources import imports_noted
 from instar.systems.system import AnotherVersion, MissingExtra, System, SystemFamily, fingerprint_of, hash_file
 
 __all__ = [
     "AnotherVersion",
+    "Identity",
     "MissingExtra",
     "ModelError",
     "System",
@@ -64,17 +67,29 @@ def system(spelling: str | System | Callable[..., object]) -> System:
     """Load a system: `mediapipe-holistic(complexity=2)`, `package.module:function`, a function, a System."""
     if isinstance(spelling, System):
         return spelling
+    with identities_noted() as noted:
+        loaded, *besides = _loaded(spelling)
+    loaded = replace(loaded, identity=together([loaded.identity, *noted], *besides))
+    note(loaded.identity)
+    return loaded
+
+
+def _loaded(spelling: str | Callable[..., object]) -> tuple[System, *tuple[str, ...]]:
+    """A system, and what its fingerprint covers besides files."""
     if not isinstance(spelling, str):
-        return from_function(spelling, f"{spelling.__module__}:{spelling.__qualname__}")
+        return (from_function(spelling, function_name(spelling)),)
     name = system_name(spelling)
     call = parse_call(name, what="system")
     if ":" in call.name:
         with imports_noted():
             loaded = loaded_object(call.name)
         if isinstance(loaded, System):
-            return loaded
+            return loaded, f"the fingerprint {loaded.fingerprint!r} that it declares, and by nothing else"
         if not callable(loaded):
             raise TypeError(f"{name} is a {type(loaded).__name__}, not a function or a System")
-        return from_function(loaded, name)
+        return (from_function(loaded, name),)
     family = _family(call.name)
-    return family.build(name, **bind(call, family.parameters, what="system"))
+    built = family.build(name, **bind(call, family.parameters, what="system"))
+    if not family.build.__module__.startswith("instar."):
+        return built, "the fingerprint that its package makes"
+    return built, *(("its options",) if family.parameters else ()), "its adapter in Instar"

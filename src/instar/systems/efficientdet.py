@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from instar.spelling import Parameter
 from instar.systems.boxes import FLOOR, carried_back, fitted
 from instar.systems.litert import Model, model_file
 from instar.systems.models import model_path
-from instar.systems.system import System, SystemFamily, fingerprint_of, hash_file, one_by_one
+from instar.systems.system import System, SystemFamily, fingerprint_of, one_by_one
 
 _ADAPTER = "1"
 """Part of the fingerprint; changes when the adapter's answers do."""
@@ -38,7 +39,7 @@ def _efficientdet(version: str, name: str, *, model: str | None, floor: float) -
             "EfficientDet-Lite takes uint8 (1, side, side, 3) and returns boxes (1, n, 4), classes and "
             "scores (1, n), and their number (1,)"
         )
-    size, names = (takes[2], takes[1]), _names(path, name)
+    size, names = (takes[2], takes[1]), _names(run.content, path, name)
     scale = np.array([size[1], size[0], size[1], size[0]])
 
     def one(image: Image) -> Detections:
@@ -53,14 +54,14 @@ def _efficientdet(version: str, name: str, *, model: str | None, floor: float) -
         corners = (boxes[0, sure].astype(np.float64) * scale)[:, [1, 0, 3, 2]]
         return carried_back(corners, [labels[i] for i in sure], scores[0, sure], warp)
 
-    fingerprint = fingerprint_of("efficientdet-lite", _ADAPTER, floor, hash_file(str(path)))
+    fingerprint = fingerprint_of("efficientdet-lite", _ADAPTER, floor, run.weights)
     return System(name, Detections.kind, one_by_one(one), fingerprint)
 
 
-def _names(path: Path, name: str) -> tuple[str, ...]:
+def _names(content: bytes, path: Path, name: str) -> tuple[str, ...]:
     """The label map, which such a file carries as an archive at its end."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(BytesIO(content)) as archive:
             [member] = [each for each in archive.namelist() if each.endswith(".txt")]
             return tuple(archive.read(member).decode().splitlines())
     except (zipfile.BadZipFile, ValueError, OSError) as error:

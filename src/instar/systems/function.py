@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar, cast, overload
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 
 from instar.case import Input
 from instar.image import Image
 from instar.outputs import output_kinds
-from instar.systems.sources import code_hashes
-from instar.systems.system import Predict, System, fingerprint_of
+from instar.systems.closures import Holdings
+from instar.systems.identity import Identity
+from instar.systems.modules import own_modules
+from instar.systems.system import Predict, System, content_hash, fingerprint_of
 
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 F = TypeVar("F", bound=Callable[..., object])
 
 
@@ -21,30 +28,66 @@ F = TypeVar("F", bound=Callable[..., object])
 def declare(function: F) -> F: ...
 @overload
 def declare(
-    *, kind: str | None = None, version: str = "", deterministic: bool | None = None, batch: bool = False
+    *,
+    kind: str | None = None,
+    version: str = "",
+    weights: Paths = (),
+    deterministic: bool | None = None,
+    batch: bool = False,
 ) -> Callable[[F], F]: ...
 def declare(
     function: F | None = None,
     *,
     kind: str | None = None,
     version: str = "",
+    weights: Paths = (),
     deterministic: bool | None = None,
     batch: bool = False,
 ) -> F | Callable[[F], F]:
-    """Say of a function what Instar cannot see: its output kind, its version, whether it is deterministic.
+    """Say of a function what Instar cannot see: its output kind, what it reads, whether it is deterministic.
 
-    `version` should change when the weights do. A `batch` function takes a list of arrays and returns a list.
+    A run is not continued when the content of a file in `weights` changed: one path or several, of files or of folders,
+    relative to the current directory as for `open`. `version` should change when something does that is in no file. A
+    `batch` function takes a list of arrays and returns a list.
 
-    >>> @declare(kind="poses", version="2")
+    >>> @declare(kind="poses", weights=["pose.onnx", "labels.txt"])
     ... def my_model(image): ...
     """
+    paths = [weights] if isinstance(weights, str | os.PathLike) else list(weights)
 
     def mark(f: F) -> F:
-        declared = {"kind": kind, "version": version, "deterministic": deterministic, "batch": batch}
-        f.__instar__ = declared  # type: ignore[attr-defined]
+        f.__instar__ = {  # type: ignore[attr-defined]
+            "kind": kind,
+            "version": version,
+            "weights": {os.fspath(path): os.path.abspath(path) for path in paths},  # noqa: PTH100  (`..` stays in a link)
+            "deterministic": deterministic,
+            "batch": batch,
+        }
         return f
 
     return mark if function is None else mark(function)
+
+
+def function_name(function: Callable[..., object]) -> str:
+    """What a callable is called: by the function in a partial, by its class for an object."""
+    inner = _inner(function)
+    named = inner if hasattr(inner, "__qualname__") else type(inner)
+    return f"{named.__module__}:{named.__qualname__}"
+
+
+def _inner(function: Callable[..., object]) -> Callable[..., object]:
+    while isinstance(function, partial):
+        function = function.func
+    return function
+
+
+def importable(function: Callable[..., object], name: str) -> bool:
+    """Whether another process gets this very object when it imports `package.module:function`."""
+    module_name, _, path = name.partition(":")
+    value: object = None if module_name == "__main__" else sys.modules.get(module_name)
+    for part in path.split("."):
+        value = getattr(value, part, None)
+    return value is function or (inspect.ismethod(function) and value == function)
 
 
 def from_function(function: Callable[..., object], name: str) -> System:
@@ -52,7 +95,7 @@ def from_function(function: Callable[..., object], name: str) -> System:
 
     A function with a parameter `seed` is given one, and is taken to be stochastic.
     """
-    declared = getattr(function, "__instar__", {})
+    declared = getattr(_inner(function), "__instar__", {})
     signature = inspect.signature(function)
     seeded = "seed" in signature.parameters or "seeds" in signature.parameters
     deterministic = not seeded if declared.get("deterministic") is None else declared["deterministic"]
@@ -67,16 +110,66 @@ def from_function(function: Callable[..., object], name: str) -> System:
     kind = declared.get("kind") or _annotated(signature.return_annotation) or _probed(predict, name)
     if kind not in output_kinds():
         raise ValueError(f"{name}: {kind!r} is no kind of output; there are {', '.join(output_kinds())}")
+    identity = _identity(function, name, declared)
     return System(
         name,
         kind,
         predict,
-        fingerprint_of("function", name, declared.get("version", ""), *code_hashes(function, name.partition(":")[0])),
+        fingerprint_of("function", name, *sorted(f"{part}={value}" for part, value in identity.parts.items())),
         deterministic=deterministic,
         seedable=seeded or deterministic,
         batch=16 if batch else 1,
         takes=output_kinds()[kind].answers,
+        identity=identity,
     )
+
+
+def _identity(function: Callable[..., object], name: str, declared: Mapping[str, Any]) -> Identity:
+    """What the function is made of, as far as that can be seen: the user's own modules, its code and the plain values
+    that it holds where no file has them, the weights and the version that are declared."""
+    holdings = Holdings(function)
+    objects, parts = ([], {}) if importable(function, name) else (holdings.objects, holdings.parts)
+    files, edited = own_modules([name.partition(":")[0], *holdings.modules])
+    weights, sizes = _weights(declared.get("weights") or {}, name)
+    version = {"the version that you declared": str(declared["version"])} if declared.get("version") else {}
+    unwatched = ["other files it reads are not watched: name them in @declare(weights=…)"]
+    if objects:
+        names = ", ".join(objects[:4])
+        unwatched.insert(0, f"what {names} may hold is not watched: change @declare(version=…) when it changes")
+    if edited:
+        changed = f"{', '.join(edited[:4])} changed after Python imported it"
+        unwatched.append(f"{changed}, and what was imported answers: restart Python, or reload it")
+    return Identity({**files, **parts, **weights, **version}, sizes, unwatched=tuple(unwatched))
+
+
+def _weights(paths: Mapping[str, str], name: str) -> tuple[dict[str, str], dict[str, int]]:
+    """Hashes and sizes of the files that are declared; a folder is all the files in it."""
+    hashes: dict[str, str] = {}
+    sizes: dict[str, int] = {}
+    for text, path in paths.items():
+        if Path(path).is_dir():
+            files = {
+                f"{text.rstrip('/')}/{p.relative_to(path)}": p for p in sorted(Path(path).rglob("*")) if p.is_file()
+            }
+        else:
+            files = {text: Path(path)}
+        if not all(file.is_file() for file in files.values()) or not files:
+            why = "holds no file" if Path(path).is_dir() else "is no file and no folder"
+            raise FileNotFoundError(
+                f"{name}: {path}, which its @declare(weights=…) names, {why}. A relative path is one of the current "
+                "directory, as for `open`; beside the module it is Path(__file__).with_name(…)"
+            )
+        for part, file in files.items():
+            state = file.stat()
+            hashes[part] = _content_hash(str(file), state.st_size, state.st_mtime_ns)
+            sizes[part] = state.st_size
+    return hashes, sizes
+
+
+@cache
+def _content_hash(path: str, size: int, changed: int) -> str:
+    """The hash of a large file, once in a process as long as it is not written again."""
+    return content_hash(path)
 
 
 def _annotated(annotation: object) -> str | None:

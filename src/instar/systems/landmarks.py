@@ -13,7 +13,7 @@ from instar.outputs.poses import Poses
 from instar.skeleton import skeleton as skeleton_of
 from instar.spelling import Parameter
 from instar.systems.boxes import Fit, fitted
-from instar.systems.onnx import Layout, Network, frame_of, weights_of
+from instar.systems.onnx import Layout, Network, frame_of
 from instar.systems.system import System, SystemFamily, fingerprint_of, one_by_one
 from instar.warp import Size, Warp
 
@@ -145,7 +145,7 @@ def _onnx_landmarks(
         )
 
     configuration = (bones.to_dict(), network.outputs[number], unit, peak, cells, layout, frame)
-    fingerprint = fingerprint_of("onnx-landmarks", _ADAPTER, *configuration, *weights_of(path))
+    fingerprint = fingerprint_of("onnx-landmarks", _ADAPTER, *configuration, *network.weights)
     return System(name, Poses.kind, one_by_one(one), fingerprint)
 
 

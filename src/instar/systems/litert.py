@@ -21,7 +21,8 @@ from instar.outputs.zones import Zones
 from instar.spelling import Parameter
 from instar.systems.boxes import fitting
 from instar.systems.models import model_path
-from instar.systems.system import System, SystemFamily, fingerprint_of, hash_file, imported, one_by_one
+from instar.systems.system import System, SystemFamily, fingerprint_of, imported, one_by_one
+from instar.systems.weights import content_of
 from instar.warp import Size, Warp, warp_pixels
 
 _ADAPTER = "2"
@@ -61,13 +62,17 @@ def quiet() -> Iterator[None]:
 
 
 class Model:
-    """One loaded .tflite file with one input. A single thread: workers are the parallelism here."""
+    """One loaded .tflite file with one input. A single thread: workers are the parallelism here.
+
+    The library would map the file, and so see later changes of it: it is given the `content` that was hashed.
+    """
 
     def __init__(self, path: Path) -> None:
         library = imported("ai_edge_litert.interpreter", "litert", "LiteRT")
+        self.content, self.weights = content_of(path)
         try:
             with quiet():
-                self._interpreter: Any = library.Interpreter(model_path=str(path), num_threads=1)
+                self._interpreter: Any = library.Interpreter(model_content=self.content, num_threads=1)
                 self._interpreter.allocate_tensors()
         except (ValueError, RuntimeError) as error:
             raise ValueError(f"{path} is not a model LiteRT can load: {error}") from error
@@ -128,7 +133,7 @@ def _movenet(name: str, *, model: str, floor: float) -> System:
         # the floor has decided that somebody is there: a mean over hidden legs is no score on the scale of others
         return Poses.from_array(points[None], skeleton="coco-17", visibility=score[None])
 
-    return _system(name, "poses", one, path, floor=floor)
+    return _system(name, "poses", one, run.weights, floor=floor)
 
 
 # --- zones -----------------------------------------------------------------------------------------
@@ -164,13 +169,13 @@ def _selfie_multiclass(name: str, *, model: str | None) -> System:
             np.maximum(best, rival, out=best)
         return Zones(labels, SELFIE_ZONES)
 
-    return _system(name, "zones", one, path)
+    return _system(name, "zones", one, run.weights)
 
 
-def _system(name: str, kind: str, one: Callable[[Image], Output], path: Path, **config: object) -> System:
+def _system(name: str, kind: str, one: Callable[[Image], Output], weights: str, **config: object) -> System:
     # The file's content tells models apart, not where it lies.
     family = name.partition("(")[0]
-    fingerprint = fingerprint_of(family, _ADAPTER, sorted(config.items()), hash_file(str(path)))
+    fingerprint = fingerprint_of(family, _ADAPTER, sorted(config.items()), weights)
     return System(name, kind, one_by_one(one), fingerprint)
 
 

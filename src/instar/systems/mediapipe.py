@@ -21,7 +21,8 @@ from instar.skeleton import Skeleton, skeleton
 from instar.spelling import Parameter
 from instar.systems.litert import quiet
 from instar.systems.models import model_path
-from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file, one_by_one
+from instar.systems.system import AnotherVersion, MissingExtra, System, SystemFamily, fingerprint_of, one_by_one
+from instar.systems.weights import Files
 
 _ADAPTER = "2"
 """Part of every fingerprint here; changes when an adapter's answers do."""
@@ -65,10 +66,12 @@ def _mediapipe() -> _Library:
 
 
 class _Graph:
-    """A MediaPipe graph. One that failed is of no use any more, and is built anew for the next image."""
+    """A MediaPipe graph of some files of weights. One that failed is of no use any more, and is built anew for the next
+    image, as long as the files are the same."""
 
-    def __init__(self, build: Callable[[], MediaPipe]) -> None:
-        self._build = build
+    def __init__(self, build: Callable[[], MediaPipe], weights: Sequence[Path]) -> None:
+        self._build, self._files = build, Files(map(str, weights))
+        self.hashes = list(self._files.hashes.values())
         self._solution: MediaPipe = None
         self._open()
 
@@ -77,6 +80,8 @@ class _Graph:
             self._solution = self._build()
             # The graph opens in its own threads; an image waits for them, and shows now what fails.
             self._solution.process({"image": np.full((64, 64, 3), 127, np.uint8)})
+        if changed := self._files.changed():
+            raise AnotherVersion(f"{changed} changed, and MediaPipe was loaded with it")
 
     def __call__(self, image: Image) -> MediaPipe:
         if self._solution is None:
@@ -126,11 +131,9 @@ def _system(
     graph: _Graph,
     read: Callable[[MediaPipe, Image], Output],
     config: Mapping[str, object],
-    weights: Sequence[Path],
 ) -> System:
     family = name.partition("(")[0]
-    hashes = [hash_file(str(path)) for path in weights]
-    fingerprint = fingerprint_of(family, _ADAPTER, library.version, sorted(config.items()), *hashes)
+    fingerprint = fingerprint_of(family, _ADAPTER, library.version, sorted(config.items()), *graph.hashes)
     return System(name, kind, one_by_one(lambda image: read(graph(image), image)), fingerprint, close=graph.close)
 
 
@@ -210,10 +213,7 @@ _DETECTOR = (
 """From the person detector's tensors to the one detection that is followed up."""
 
 
-def _holistic_graph(
-    library: _Library, complexity: int, refine_face: bool, detection: float, tracking: float
-) -> tuple[_Graph, list[Path]]:
-    """Holistic, and the files of its weights."""
+def _holistic_graph(library: _Library, complexity: int, refine_face: bool, detection: float, tracking: float) -> _Graph:
     # Complexity 0 and 2 are not in the wheel, and MediaPipe would download them by itself, unverified.
     # The graph is given the pulled file's path instead; nothing is written into the installed package.
     size = _POSE[complexity]
@@ -252,13 +252,13 @@ def _holistic_graph(
             "face_landmark/face_landmark" + ("_with_attention" if refine_face else ""),
         ),
     ]
-    return _Graph(build), weights
+    return _Graph(build, weights)
 
 
 def _holistic(name: str, *, complexity: int, refine_face: bool, detection: float, tracking: float) -> System:
     library = _mediapipe()
     config = {"complexity": complexity, "refine_face": refine_face, "detection": detection, "tracking": tracking}
-    graph, weights = _holistic_graph(library, complexity, refine_face, detection, tracking)
+    graph = _holistic_graph(library, complexity, refine_face, detection, tracking)
     bones = skeleton("mediapipe-holistic" if refine_face else "mediapipe-holistic-468")
     face_count = 478 if refine_face else 468
 
@@ -278,13 +278,13 @@ def _holistic(name: str, *, complexity: int, refine_face: bool, detection: float
         seen[:33] = [point.visibility for point in answer.pose_landmarks.landmark]
         return Poses.from_array(points[None], skeleton=bones, visibility=seen[None], scores=[_person_score(answer)])
 
-    return _system(library, name, "poses", graph, read, config, weights)
+    return _system(library, name, "poses", graph, read, config)
 
 
 def _holistic_hands(name: str, *, complexity: int, detection: float, tracking: float) -> System:
     library = _mediapipe()
     config = {"complexity": complexity, "detection": detection, "tracking": tracking}
-    graph, weights = _holistic_graph(library, complexity, refine_face=False, detection=detection, tracking=tracking)
+    graph = _holistic_graph(library, complexity, refine_face=False, detection=detection, tracking=tracking)
 
     def read(answer: MediaPipe, image: Image) -> Poses:
         hands = [
@@ -295,7 +295,7 @@ def _holistic_hands(name: str, *, complexity: int, detection: float, tracking: f
         scores = [_person_score(answer) for _ in hands]  # a hand has no score of its own
         return Poses.from_array(np.array(hands), skeleton="hand-21", scores=scores)
 
-    return _system(library, name, "poses", graph, read, config, weights)
+    return _system(library, name, "poses", graph, read, config)
 
 
 def _person_score(answer: MediaPipe) -> float:
@@ -425,7 +425,7 @@ def _hands(name: str, *, max_hands: int, complexity: int, detection: float, trac
         config["sides"] = True
     size = "full" if complexity else "lite"
     weights = library.weights(f"palm_detection/palm_detection_{size}", f"hand_landmark/hand_landmark_{size}")
-    return _system(library, name, "poses", _Graph(build), read, config, weights)
+    return _system(library, name, "poses", _Graph(build, weights), read, config)
 
 
 # --- selfie segmenter ------------------------------------------------------------------------------
@@ -451,7 +451,7 @@ def _selfie(name: str, *, landscape: bool) -> System:
         return Zones((share >= 0.5).astype(np.uint8), {"background": (0,), "person": (1,)})
 
     weights = library.weights("selfie_segmentation/selfie_segmentation" + ("_landscape" if landscape else ""))
-    return _system(library, name, "zones", _Graph(build), read, {"landscape": landscape}, weights)
+    return _system(library, name, "zones", _Graph(build, weights), read, {"landscape": landscape})
 
 
 def _share(name: str, help: str) -> Parameter:

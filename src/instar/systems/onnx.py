@@ -15,7 +15,8 @@ from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.spelling import Parameter
 from instar.systems.boxes import COCO, COCO_NUMBERS, FLOOR, Fit, carried_back, fitted, names_in, suppressed
-from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, hash_file, imported, one_by_one
+from instar.systems.system import MissingExtra, System, SystemFamily, fingerprint_of, imported, one_by_one
+from instar.systems.weights import Edited, loaded_from
 from instar.warp import Size
 
 _ADAPTER = "1"
@@ -71,14 +72,17 @@ def onnx_session(path: Path) -> Any:
 
 
 class Network:
-    """A loaded .onnx file with one input, an image; `what` it should be is said where it is something else."""
+    """A loaded .onnx file with one input, an image; `what` it should be is said where it is something else.
+
+    `weights` are the hashes of what was loaded.
+    """
 
     def __init__(self, path: Path, owner: str, what: str) -> None:
         if not path.is_file():
             raise FileNotFoundError(f"{owner}: there is no model file {path}")
         try:
-            self._session = onnx_session(path)
-        except MissingExtra:
+            self._session, self.weights = loaded_from(_files(path), lambda: onnx_session(path))
+        except (MissingExtra, Edited):
             raise
         except Exception as error:  # its exceptions have no common class but this
             raise ValueError(f"{owner}: {path} is not a model onnxruntime can load: {error}") from None
@@ -131,9 +135,9 @@ def frame_of(network: Network, size: int | None, owner: str, path: Path) -> Size
     return network.size or ((size, size) if size else _stored_size(network.metadata))
 
 
-def weights_of(path: Path) -> list[str]:
-    """The hashes of a model's files: also of the one beside it, where exporters put what they keep out of it."""
-    return [hash_file(str(file)) for file in (path, path.with_name(path.name + ".data")) if file.is_file()]
+def _files(path: Path) -> tuple[Path, Path]:
+    """A model's files: also the one beside it, where exporters put what they keep out of it."""
+    return path, path.with_name(path.name + ".data")
 
 
 def _cells(size: Size, strides: Sequence[int]) -> int:
@@ -265,7 +269,7 @@ def _onnx_detector(
         )
 
     fingerprint = fingerprint_of(
-        "onnx-detector", _ADAPTER, layout, sorted(called.items()), frame, floor, overlap, *weights_of(path)
+        "onnx-detector", _ADAPTER, layout, sorted(called.items()), frame, floor, overlap, *network.weights
     )
     return System(name, Detections.kind, one_by_one(one), fingerprint)
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-import stat
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +20,8 @@ from instar.outputs import Output, output_kind, output_kinds
 from instar.spelling import Parameter
 from instar.systems.child import Child, Crashed, TimedOut, quoted
 from instar.systems.secrets import environment_secrets
-from instar.systems.system import AnotherVersion, System, SystemFamily, fingerprint_of, hash_file
+from instar.systems.system import AnotherVersion, System, SystemFamily, fingerprint_of
+from instar.systems.weights import Files
 
 _ADAPTER = "1"
 """Part of every fingerprint here; changes when the adapter's answers do."""
@@ -124,7 +123,8 @@ class _Program:
     """A program that is started again when it has died, as long as it is the same."""
 
     def __init__(self, argv: Sequence[str], timeout: float, start_timeout: float) -> None:
-        self.files = _Files(argv)
+        # the files that a command names, also as `--weights=FILE`
+        self.files = Files(path for word in argv for path in (word, word.partition("=")[2]))
         self._argv, self._timeout, self._start_timeout = argv, timeout, start_timeout
         self._lock = threading.Lock()
         self._requests = 0
@@ -258,39 +258,6 @@ def _words(name: str, command: str) -> list[str]:
             "or give its path. No shell reads the command: ~, $NAME and pipes mean nothing in it"
         )
     return argv
-
-
-class _Files:
-    """The files that a command names, also as `--weights=FILE`: hashed before the program reads them."""
-
-    def __init__(self, argv: Sequence[str]) -> None:
-        words = [path for word in argv for path in (word, word.partition("=")[2])]
-        self._states = {path: state for path in words if (state := _state(path))}
-        self.hashes = {path: _hash(path) for path in self._states}
-
-    def changed(self) -> str:
-        """A file whose content changed since. Large ones are read again only where they were touched."""
-        for path, before in self._states.items():
-            now = _state(path)
-            if now != before:
-                if not now or _hash(path) != self.hashes[path]:
-                    return path
-                self._states[path] = now
-        return ""
-
-
-def _state(path: str) -> tuple[int, ...]:
-    with suppress(OSError, ValueError):  # a word that is no path
-        state = Path(path).stat()
-        if stat.S_ISREG(state.st_mode):
-            return (state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino)
-    return ()
-
-
-def _hash(path: str) -> str:
-    with suppress(OSError):  # a program that may be run but not read
-        return hash_file(path)
-    return ""
 
 
 # fmt: off

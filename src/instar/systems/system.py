@@ -17,6 +17,7 @@ from instar.case import Input
 from instar.outputs import Output, output_kind
 from instar.outputs.limits import within_limits
 from instar.spelling import Parameter
+from instar.systems.identity import Identity, note
 from instar.systems.sources import LOADED
 
 Predict = Callable[[Sequence[Any], Sequence[int]], Sequence[object]]
@@ -53,7 +54,7 @@ class System:
     `predict(inputs, seeds)` takes inputs of any sizes (all images, or all scenes: what it `takes`) and one seed
     each, and returns one answer each: an output of `kind`, or what that kind accepts. A deterministic system
     answers the same input the same way each time (repeats collapse to one); one that is not `seedable` cannot be
-    made to repeat itself. `batch` is how many inputs it likes at once.
+    made to repeat itself. `batch` is how many inputs it likes at once. `identity` says what the fingerprint covers.
     """
 
     name: str
@@ -65,6 +66,7 @@ class System:
     batch: int = 1
     takes: str = "image"
     close: Callable[[], None] = field(default=lambda: None)
+    identity: Identity = field(default_factory=Identity)
 
     def tested(self) -> System:
         """The system as it is tested: answers of a kind that has no rules of its own are taken for another kind's."""
@@ -112,6 +114,13 @@ def fingerprint_of(*parts: object) -> str:
 
 def hash_file(path: str) -> str:
     """The hash of a file's content. A run knows by it which file changed, where a fingerprint did."""
+    digest = content_hash(path)
+    note(Identity({path: digest}, {path: Path(path).stat().st_size}))
+    return digest
+
+
+def content_hash(path: str) -> str:
+    """The hash of a file's content, read piece by piece."""
     if Path(path).exists() and not Path(path).is_file():
         raise ValueError(f"{path}: not a regular file")  # a pipe would be waited for
     with open(path, "rb") as file:  # noqa: PTH123  (a path or a package resource's name)

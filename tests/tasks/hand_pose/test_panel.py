@@ -156,7 +156,7 @@ def test_a_report_of_several_runs_compares_them(fearful: instar.Run, other: inst
     module("vl_convert")
     write_report([fearful, other], tmp_path / "both.html", formats=("html", "md", "svg"), images=0)
     html, text = ((tmp_path / f"both.{kind}").read_text("utf-8") for kind in ("html", "md"))
-    assert "Which one for what" in html and 'data-figure="c0-hands-purposes"' in html
+    assert "Which one for what" in html and 'data-figure="comparison-accuracy-hands-purposes"' in html
     assert "Which one for what" in text and "prefer tests.perfect.test_hand_pose:seeing" in text.replace("\\", "")
     assert (tmp_path / "both-figures" / "accuracy-hands_compared.svg").is_file()
 

@@ -97,6 +97,20 @@ def test_suspicious_pairs_are_written(run: instar.Run, tmp_path: Path) -> None:
     assert (written["pairs"], len(written["missing"])) == (2, 2)
 
 
+def test_no_table_for_spreadsheets_holds_a_formula(tmp_path: Path) -> None:
+    """Cases are called what their files are called, and captions are what anybody says."""
+    folder, formula = recorded_run(tmp_path).folder, "=HYPERLINK(1)"
+    for part in [*folder.glob("cases/*.parquet"), *folder.glob("predictions/*.parquet")]:
+        named = pl.read_parquet(part).with_columns(pl.col("case").replace("a", formula))
+        part.unlink()
+        named.write_parquet(part.with_name(f"{part.name.split('.')[0]}.parquet"))
+    printed(captions, "labels", folder, "--out", tmp_path / "problems.csv")
+    printed(captions, "suspicious", folder, "--out", tmp_path / "out")
+    for table in (tmp_path / "problems.csv", tmp_path / "out" / "pairs.csv"):
+        with table.open(encoding="utf-8-sig", newline="") as file:
+            assert f"'{formula}" in {row["case"] for row in csv.DictReader(file)}
+
+
 @pytest.fixture
 def instances(tmp_path: Path) -> Path:
     """One image with a whole disc, and one that the border cuts off."""

@@ -1,10 +1,11 @@
-"use strict";
 // All numbers come from the data in the page; this script shows and hides, and tells the figures which threshold it is.
 (() => {
+  const SHOWN = 6; // pictures, until all are asked for
   const data = JSON.parse(document.getElementById("report-data").textContent);
   const views = new Map(); // place of a slider → what brings its figures up to date
   const current = {}; // place → threshold
   const choices = {}; // place → rule, where a panel lets one choose
+  const whole = new Set(); // places whose pictures are all shown
 
   const rows = (columns) => {
     const names = Object.keys(columns);
@@ -32,14 +33,22 @@
   };
 
   // --- sliders
+  const sections = [...document.querySelectorAll("[data-place]")];
+  const entry = (id) => document.querySelector(`.contents a[href="#${CSS.escape(id)}"]`)?.parentElement;
   const follow = (section, t) => {
     const place = section.dataset.place, slider = data.sliders[place];
     current[place] = t;
     const input = document.getElementById(`${place}-t`);
+    input.value = t;
     input.setAttribute("aria-valuetext", slider.labels[t]);
     section.querySelector(".bar output").textContent = slider.labels[t];
     section.querySelector(".bar .below").hidden = !slider.noise.includes(t);
     for (const step of section.querySelectorAll("[data-t]")) step.hidden = Number(step.dataset.t) !== t;
+    for (const block of section.querySelectorAll("[data-at]")) {
+      block.hidden = !block.dataset.at.split(" ").includes(String(t));
+      const line = entry(block.id);
+      if (line) line.hidden = block.hidden;
+    }
     for (const cell of section.querySelectorAll("[data-column]"))
       cell.classList.toggle("current", Number(cell.dataset.column) === t);
     for (const update of views.get(place)) update();
@@ -48,14 +57,14 @@
 
   // --- the gallery
   const sift = (gallery, t) => {
-    const rule = gallery.querySelector("[data-filter]").value;
+    const rule = gallery.querySelector("[data-filter]").value, all = gallery.querySelector("[data-all]");
     const ofRule = [...gallery.querySelectorAll(".pair")].filter((pair) => !rule || pair.dataset.rule === rule);
-    let shown = 0;
-    for (const pair of gallery.querySelectorAll(".pair")) {
-      pair.hidden = !ofRule.includes(pair) || Number(pair.dataset.last) < t;
-      shown += !pair.hidden;
-    }
-    gallery.querySelector(".shown").textContent = `${shown} of ${ofRule.length} violate at this threshold`;
+    const violated = ofRule.filter((pair) => Number(pair.dataset.last) >= t);
+    const shown = whole.has(gallery.id) ? violated : violated.slice(0, SHOWN);
+    for (const pair of gallery.querySelectorAll(".pair")) pair.hidden = !shown.includes(pair);
+    gallery.querySelector(".shown").textContent = `${violated.length} of ${ofRule.length} violate at this threshold`;
+    all.hidden = violated.length <= SHOWN;
+    all.textContent = whole.has(gallery.id) ? `Show the first ${SHOWN}` : `Show all ${violated.length}`;
   };
 
   const dialog = document.getElementById("large");
@@ -63,7 +72,9 @@
   const enlarge = (pair) => {
     opened = pair;
     dialog.querySelector(".body").replaceChildren(...[...pair.childNodes].map((node) => node.cloneNode(true)));
+    dialog.querySelector(".legend-row").replaceChildren(pair.closest(".gallery").querySelector(".legend").cloneNode(true));
     if (!dialog.open) dialog.showModal();
+    address.changed();
   };
   const go = (by) => {
     const shown = [...opened.closest(".pairs").querySelectorAll(".pair:not([hidden])")];
@@ -78,7 +89,7 @@
     if (event.target === dialog || button?.dataset.close !== undefined) dialog.close();
     else if (button?.dataset.go) go(Number(button.dataset.go));
   });
-  dialog.addEventListener("close", () => opened?.focus());
+  dialog.addEventListener("close", () => { opened?.focus(); opened = null; address.changed(); });
 
   // --- the theme
   const themed = (choice) => {
@@ -94,38 +105,84 @@
     });
   themed(document.documentElement.dataset.theme ?? "");
 
+  // --- what the address says: thresholds, rules, what is folded, how many pictures, which one is open
+  const choose = (list, value) => {
+    list.selectedIndex = Math.max(0, [...list.options].findIndex((option) => option.value === value));
+    if (list.dataset.ruleChoice !== undefined) choices[list.closest("[data-place]").dataset.place] = list.selectedIndex ? list.value : list.options[0].value;
+  };
+  const lists = [...document.querySelectorAll("select[id]")];
+  const folded = [...document.querySelectorAll("main details[id]")].map((one) => [one, one.open]);
+  const galleries = [...document.querySelectorAll(".gallery")];
+  const pairsOf = (gallery) => [...gallery.querySelectorAll(".pair")];
+  address.join({
+    take: (values) => {
+      whole.clear();
+      for (const id of values.getAll("pictures")) whole.add(id);
+      for (const list of lists) choose(list, values.get(list.id) ?? "");
+      for (const [one, open] of folded) one.open = values.getAll("fold").includes(one.id) ? !open : open;
+      for (const section of sections) {
+        const place = section.dataset.place, { values: grid, start } = data.sliders[place];
+        const t = grid.indexOf(values.get(`${place}-t`));
+        follow(section, t < 0 ? start : t);
+      }
+      const [id, number] = (values.get("pair") ?? "").split(".");
+      const pair = galleries.filter((gallery) => gallery.id === id).map((gallery) => pairsOf(gallery)[number])[0];
+      if (pair) enlarge(pair); else if (dialog.open) dialog.close();
+    },
+    give: () => [
+      ...sections.map(({ dataset: { place } }) => [`${place}-t`, data.sliders[place], current[place]])
+        .filter(([, { start }, t]) => t !== start).map(([name, { values }, t]) => [name, values[t]]),
+      ...lists.filter((list) => list.selectedIndex > 0).map((list) => [list.id, list.value]),
+      ...folded.filter(([one, open]) => one.open !== open).map(([one]) => ["fold", one.id]),
+      ...[...whole].map((id) => ["pictures", id]),
+      ...galleries.filter((gallery) => gallery.contains(opened)).map((gallery) => ["pair", `${gallery.id}.${pairsOf(gallery).indexOf(opened)}`])],
+  });
+
   // --- start
-  for (const section of document.querySelectorAll("[data-place]")) {
+  for (const section of sections) {
     const place = section.dataset.place;
     views.set(place, []);
-    const input = document.getElementById(`${place}-t`);
-    input.value = data.sliders[place].start; // browsers remember another one over a reload
-    follow(section, data.sliders[place].start);
-    input.addEventListener("input", () => follow(section, Number(input.value)));
-    for (const choice of section.querySelectorAll("[data-rule-choice]")) {
-      choice.selectedIndex = 0;
+    document.getElementById(`${place}-t`).addEventListener("input", (event) => { follow(section, Number(event.target.value)); address.changed(); });
+    for (const choice of section.querySelectorAll("[data-rule-choice]"))
       choice.addEventListener("change", () => {
-        choices[place] = choice.value;
+        choose(choice, choice.value);
         for (const update of views.get(place)) update();
+        address.changed();
       });
-    }
     for (const gallery of section.querySelectorAll(".gallery")) {
-      gallery.querySelector("[data-filter]").addEventListener("change", () => sift(gallery, current[place]));
+      gallery.querySelector("[data-filter]").addEventListener("change", () => { sift(gallery, current[place]); address.changed(); });
       gallery.addEventListener("click", (event) => {
         const pair = event.target.closest(".pair");
         if (pair) enlarge(pair);
+        if (!event.target.closest("[data-all]")) return;
+        if (!whole.delete(gallery.id)) whole.add(gallery.id);
+        sift(gallery, current[place]);
+        address.changed();
       });
     }
   }
+  const contents = document.querySelector(".contents"), wide = matchMedia("(min-width: 1200px)");
+  const unfold = () => { contents.open = wide.matches; };
+  wide.addEventListener("change", unfold);
+  contents.addEventListener("click", (event) => { if (event.target.closest("a")) unfold(); });
+  unfold();
+  tables({ ...data.csv, thresholds: Object.fromEntries(Object.entries(data.sliders).map(([place, { values }]) => [place, values])) });
+  address.read();
+  address.arrive();
   // What was folded away had no width when it was drawn.
   document.addEventListener("toggle", (event) => {
     if (event.target.open) window.dispatchEvent(new Event("resize"));
+    address.changed();
   }, true);
   window.addEventListener("beforeprint", () => {
     for (const folded of document.querySelectorAll("details:not([open])")) folded.open = true;
   });
   (async () => {
-    for (const element of document.querySelectorAll("[data-figure]")) await embed(element);
+    const placed = scrollY;
+    const figures = [...document.querySelectorAll("[data-figure]")];
+    const behind = (element) => Number(element.closest("details:not([open])") !== null);
+    for (const element of figures.sort((a, b) => behind(a) - behind(b))) await embed(element);
+    if (Math.abs(scrollY - placed) < 2) address.arrive();
     document.documentElement.dataset.ready = "";
   })();
 })();

@@ -11,7 +11,7 @@ from instar.image import Image
 from instar.outputs.labels import Labels
 from instar.spelling import Parameter
 from instar.systems.boxes import Fit, fitted, names_in
-from instar.systems.onnx import Layout, Network, frame_of, weights_of
+from instar.systems.onnx import Layout, Network, frame_of
 from instar.systems.system import System, SystemFamily, fingerprint_of
 
 _ADAPTER = "1"
@@ -56,7 +56,7 @@ def _onnx_classifier(
     def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Labels]:
         return [one(image) for image in inputs]
 
-    fingerprint = fingerprint_of("onnx-classifier", _ADAPTER, classes, top, scores, layout, frame, *weights_of(path))
+    fingerprint = fingerprint_of("onnx-classifier", _ADAPTER, classes, top, scores, layout, frame, *network.weights)
     return System(name, Labels.kind, predict, fingerprint)
 
 

@@ -21,7 +21,8 @@ from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.spelling import Parameter
 from instar.systems.boxes import carried_back, fitted, suppressed
-from instar.systems.system import System, SystemFamily, fingerprint_of, hash_file, imported
+from instar.systems.system import System, SystemFamily, fingerprint_of, imported
+from instar.systems.weights import loaded_from
 from instar.warp import Warp
 
 VERSION = 1
@@ -82,7 +83,7 @@ def read_weights(path: Path) -> Weights:
 
 def _reference_detector(name: str, *, weights: str) -> System:
     path = Path(weights).expanduser()
-    read = read_weights(path)
+    read, [digest] = loaded_from([path], lambda: read_weights(path))
     torch = imported("torch", "repair", "PyTorch")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     network = read.network(torch, device).eval()
@@ -94,9 +95,7 @@ def _reference_detector(name: str, *, weights: str) -> System:
             peaks = _peaks(torch, *decoded(torch, answer, len(read.labels)))
         return [_detections(*cells, read.labels, frame) for cells, frame in zip(peaks, frames, strict=True)]
 
-    return System(
-        name, Detections.kind, predict, fingerprint_of("reference-detector", VERSION, hash_file(str(path))), batch=256
-    )
+    return System(name, Detections.kind, predict, fingerprint_of("reference-detector", VERSION, digest), batch=256)
 
 
 def framed(image: Image, side: int) -> tuple[Pixels, Warp]:

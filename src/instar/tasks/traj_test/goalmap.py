@@ -25,7 +25,8 @@ from instar.outputs.forecast import Forecast
 from instar.scene import Scene
 from instar.spelling import Parameter
 from instar.systems.onnx import onnx_session
-from instar.systems.system import System, SystemFamily, fingerprint_of, hash_file
+from instar.systems.system import System, SystemFamily, fingerprint_of
+from instar.systems.weights import loaded_from
 from instar.warp import crossing
 
 VERSION = "1"
@@ -296,7 +297,8 @@ def _goalmap(name: str, *, samples: int, model: str | None) -> System:
     path = WEIGHTS if model is None else Path(model).expanduser()
     if not path.is_file():
         raise FileNotFoundError(f"{name}: there is no model file {path}")
-    answer = onnx_session(path).run
+    session, [weights] = loaded_from([path], lambda: onnx_session(path))
+    answer = session.run
 
     @lru_cache(maxsize=1)  # by the scene's identity: its repeats come one after the other, also in several calls
     def view(scene: Scene) -> _View:
@@ -309,7 +311,7 @@ def _goalmap(name: str, *, samples: int, model: str | None) -> System:
         name,
         "forecast",
         predict,
-        fingerprint_of("goalmap", VERSION, samples, hash_file(str(path))),
+        fingerprint_of("goalmap", VERSION, samples, weights),
         deterministic=False,
         batch=32,
         takes="scene",

@@ -15,7 +15,7 @@ def test_the_study_runs_from_pictures_to_report(tmp_path: Path) -> None:
     module("pycocotools")
     from examples.repair.study import Scale, study
 
-    scale = Scale(train=32, val=6, test=8, steps=45, seeds=1, shares=(0.2,), resamples=20, batch=10)
+    scale = Scale(train=32, val=6, test=8, steps=45, seeds=1, shares=(0.2,), resamples=4, batch=10)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

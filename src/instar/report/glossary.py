@@ -1,0 +1,102 @@
+"""What the words of a page mean: of every word that the page uses, and of no other."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping
+
+from instar.report.words import ONE_SIDED
+
+WORDS: Mapping[str, str] = {
+    "case": "one source input of the dataset",
+    "rule": "a transformation of the input, and the relation that must then hold between the two answers",
+    "relation": "what must hold between the answer to the source and the answer to the follow-up",
+    "family": "rules that make the same kind of change, with other numbers",
+    "zone": "the part of an image that a rule changes, such as skin or clothes; the rest of the image stays as it was",
+    "suite": "the list of rules that the run was made with",
+    "source": "the unchanged input",
+    "follow-up": "the transformed input; with its source it makes a pair",
+    "pair": "a source and one follow-up of it",
+    "target": "what in an image a verdict is about: the whole image, a person, a hand, an object",
+    "part": "a landmark, or another piece of what a verdict is about",
+    "landmark": "a named point of a body or a hand, such as the left elbow",
+    "verdict": "the severity of one rule on one target of one case",
+    "severity": f"how far the answer to the follow-up strays from what is expected: 0 is perfect; ∞: {ONE_SIDED}",
+    "unit": "what a severity is counted in; each relation has its own",
+    "threshold": "the least severity that counts as a violation. It is chosen after the run, with the slider",
+    "violated": "the severity is at least the threshold, and above 0",
+    "kept": "not violated",
+    "fails": "a case fails if it violates at least one rule of the relation",
+    "judged": "it has a severity. Rates are over what was judged",
+    "rate": "the share of the judged cases that violate a rule",
+    "95 % interval": "the range in which the true share lies with a confidence of 95 %. A narrow one rests on many "
+    "cases. Those of rates are Wilson's",
+    "median": "half of the values are at or below it",
+    "worst": "the highest severity, or what strayed furthest",
+    "kind": "the way in which a pair is violated, where the relation tells several apart",
+    "identity": "the rule that changes nothing; its severities are the system's own noise",
+    "noise floor": "the severity that 95 % of the cases stay within when nothing is changed (the rule identity); rates "
+    "at thresholds that are not above it say little",
+    "deterministic": "the system gives the same answer to the same input",
+    "nothing found in either": "the system found nothing in the source and nothing in the follow-up: there is nothing "
+    "to compare, so that the pair is not judged, and is no success",
+    "not applicable": "the rule has no meaning for this case; it counts in no rate",
+    "failed": "the system did not answer, or its answer cannot be read; it counts in no rate",
+    "score": "how sure the system says it is, from 0 to 1",
+    "corrected p": "the probability of so large a difference by chance alone; it is made larger because many questions "
+    "were asked at once (Holm)",
+    "effect": "how large a difference is",
+    "slice": "the cases that have something in common, such as a brightness above the median",
+    "elsewhere": "in all other cases",
+    "covers": "a rule covers another one if the cases that violate the other violate it too",
+    "rejects": "a statistical test says that the difference is not chance",
+    "cannot reject": "tests with so few samples that no result could be called certain",
+    "precision": "of what was found, the share that is right",
+    "recall": "of what there is to find, the share that was found",
+    "F1": "the harmonic mean of precision and recall",
+    "PCK": "the share of the landmarks that are nearer to the truth than a distance",
+    "IoU": "how far two areas overlap: what both cover, divided by what either covers",
+    "ground truth": "what people annotated as the right answer",
+}
+_FORMS: Mapping[str, str] = {
+    "family": r"famil(y|ies)",
+    "zone": r"zones?|filtered",
+    "threshold": r"thresholds?",
+    "violated": r"violat\w+",
+    "fails": r"fail(s|ing)? (cases?|in|more|less)|failing|cases? fails?",
+    "severity": r"severit(y|ies)",
+    "noise floor": r"noise",
+    "covers": r"cover(s|ed)?",
+    "rejects": r"reject(s|ed)?",
+    "95 % interval": r"intervals?",
+    "nothing found in either": r"nothing (was )?found",
+    "kind": r"kinds?",
+    "unit": r"units?",
+}
+
+
+def glossary(page: str, own: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The words that a page uses and what they mean, `own` of them in this page only; alphabetically.
+
+    A meaning uses words as well, and these are explained too.
+
+    >>> [word for word, _ in glossary("<th>recall</th><i title='suite'></i>", {"lost": "no slice is there"})]
+    ['lost', 'recall', 'slice']
+    """
+    text = html.unescape(re.sub(r"<[^>]*>", " ", page)).replace("\u00a0", " ")
+    meanings = {**WORDS, **own}
+    explained = dict(own)
+    unread = [text, *own.values()]
+    while unread:
+        passage = unread.pop()
+        for word, meaning in meanings.items():
+            if word not in explained and _used(word, passage):
+                explained[word] = meaning
+                unread.append(meaning)
+    return sorted(explained.items(), key=lambda entry: entry[0].lower())
+
+
+def _used(word: str, text: str) -> bool:
+    form = _FORMS.get(word, re.escape(word) + r"s?")
+    return re.search(rf"(?<![\w-])(?:{form})(?!\w)", text, re.I) is not None
