@@ -211,8 +211,7 @@ RELATIONS: Mapping[str, Relation] = {
             ),
         ),
         words=_effect_words,
-        help="Where the map changed, probability rises or falls as it should. ⚠ test=wilcoxon is the paper's: cells "
-        "are not independent, so that its p is nearly always 0 or 1; what it counts are confirmations.",
+        help="Where the map changed, probability rises or falls as it should.",
     ),
 }
 # fmt: on

@@ -306,10 +306,7 @@ RELATIONS: Mapping[str, Relation] = {
             ),
             words="the futures must agree",
             help="The futures, carried back, come from the source's distribution. p by permuting whole runs "
-            "stands beside. "
-            "⚠ test=z is the paper's: two-sided z-test per comparison (one target each; count by target), plain "
-            "instead of squared distances, the source carried forward. Its code's Sinkhorn regulariser, which made "
-            "every distance the mean one, is not rebuilt.",
+            "stands beside.",
         ),
         Relation(
             "hvc", "forecast", hvc, unit="shares of the largest Hellinger distance", threshold=0.2,
@@ -319,8 +316,7 @@ RELATIONS: Mapping[str, Relation] = {
                 *DRAWS,
             ),
             words="the probability maps must agree",
-            help="The probability map, carried back, is the same: 0 equal, 1 without overlap. Maps are normalised. "
-            "⚠ The original's were not, and were cropped wrongly after a rotation.",
+            help="The probability map, carried back, is the same: 0 equal, 1 without overlap. Maps are normalised.",
         ),
     )
 }
