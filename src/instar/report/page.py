@@ -328,14 +328,12 @@ def _template() -> Template:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["tight"] = _tight
-    meanings = {word: meaning for run in reversed(report.runs) for word, meaning in run.meanings.items()}
     # fmt: off
     environment.globals.update(
         percent=percent, interval=interval, severity_text=severity_text, headline=headline,
         over_cases_text=over_cases_text, roles_of=roles_of, slice_words=slice_words, points=points, p_text=p_text,
         level=LEVEL, count_of=count_of, kinds_text=kinds_text, scores_text=scores_text, of_total=of_total,
-        one_sided=ONE_SIDED, slug=slug, violating=violating, rate_words=rate_words, contents=[],
-        glossary=lambda body: glossary(body, meanings),
+        one_sided=ONE_SIDED, slug=slug, violating=violating, rate_words=rate_words, glossary=glossary,
     )
     # fmt: on
     return environment.get_template("report.html")
@@ -348,8 +346,14 @@ def page(report: Report) -> str:
         f".{name}{{background-image:url({address})}}" for run in report.runs for name, address in run.thumbs.items()
     )
     script = "".join((STATIC / name).read_text("utf-8") for name in SCRIPTS)
-    content = {"report": report, "version": __version__, "styles": styles, "script": script, "library": _library()}
-    return _template().render(content, data=script_json(_data(report))).lstrip()
+    meanings = {word: meaning for run in reversed(report.runs) for word, meaning in run.meanings.items()}
+    # fmt: off
+    content = {
+        "report": report, "contents": [], "meanings": meanings, "version": __version__, "styles": styles,
+        "script": script, "library": _library(), "data": script_json(_data(report)),
+    }
+    # fmt: on
+    return _template().render(content).lstrip()
 
 
 def _tight(text: Markup) -> Markup:
