@@ -9,6 +9,8 @@ import traceback
 from functools import cache
 from pathlib import Path
 
+_PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
 
 class BrokenModule(ImportError):
     """A module of the user's that cannot be imported; the message says where in it, and why."""
@@ -23,8 +25,9 @@ def _installed() -> tuple[str, ...]:
 
 
 def is_own(path: str) -> bool:
-    """Whether a file is the user's own: neither Python's, nor installed, nor Instar's."""
-    return not path.startswith(_installed()) and not os.path.realpath(path).startswith(_installed())
+    """Whether a file is the user's own: neither Python's, nor installed (also for another Python), nor Instar's."""
+    paths = (path, os.path.realpath(path))
+    return not any(one.startswith(_installed()) or any(name in one for name in _PACKAGES) for one in paths)
 
 
 def failed_at(error: BaseException) -> traceback.FrameSummary | None:

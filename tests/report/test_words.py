@@ -19,5 +19,5 @@ def test_a_small_share_is_never_nothing() -> None:
     row = {"property": "size", "value": "large", "failing": 1, "cases": 250, "rate": 0.004, "low": 0.001, "high": 0.02}
     printed = StringIO()
     table = pl.DataFrame([{**row, "elsewhere": 0.998, "effect": -0.5, "p": 0.5, "p_corrected": 0.5}])
-    show_slices(Console(file=printed, width=200), table)
+    show_slices(Console(file=printed, width=200), table, limits="a rule is violated from 0.2 on")
     assert percent(0.004) in printed.getvalue() and ">99" in printed.getvalue()

@@ -142,10 +142,11 @@ def _print_outcome(finished: Run, threshold: float | None, as_json: bool) -> Non
         print_json({"run": str(folder), **asdict(outcome)})
     else:
         console = new_console()
-        show_outcome(console, outcome, str(folder))
-        if not outcome.interrupted and finished.store.state("predictions"):
+        complete = bool(outcome.statuses.get("ok")) and not outcome.interrupted
+        show_outcome(console, outcome, str(folder), finished.judged() if complete else None)
+        if complete:
             console.print()
-            show_run(console, finished, threshold=threshold, worst=5, limit=20)
+            show_run(console, finished, threshold=threshold, worst=5, limit=20, failures=False)
             print_notes(
                 console,
                 f"\ninstar show {folder} --threshold T · instar draw {folder} --worst 10 --out pics/",

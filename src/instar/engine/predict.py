@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 import polars as pl
@@ -74,27 +75,27 @@ def predict(
         everything = bound_rules(manifest.rules, info.system.kind)
         plan = make_plan(everything, seed=manifest.seed, deterministic=info.system.deterministic)
         keeper = Keeper(store, manifest, plan, dataset, limit, on_progress)
-        interrupted = False
-        try:
-            execute(
-                keeper.tasks(),
-                keeper,
-                setup=setup,
-                workers=workers,
-                timeout=timeout,
-                info=info,
-                ready=processes,
-                here=here,
-            )
-        except Interrupted:
-            interrupted = True
-        finally:
-            keeper.commit()
-        if not interrupted:
-            for table in ("apart", "cases", "needs", "predictions"):
-                if len(store.state(table)) > MANY_PARTS:
-                    store.merge(table)
+        # fmt: off
+        interrupted = _executed(keeper, partial(
+            execute, keeper.tasks(), keeper, setup=setup, workers=workers, timeout=timeout, info=info, ready=processes,
+            here=here,
+        ))
+        # fmt: on
         return keeper.outcome(interrupted)
+
+
+def _executed(keeper: Keeper, work: Callable[[], None]) -> bool:
+    """Whether the work was interrupted; what was done of it is committed in any case."""
+    try:
+        work()
+    except Interrupted:
+        return True
+    finally:
+        keeper.commit()
+    for table in ("apart", "cases", "needs", "predictions"):
+        if len(keeper.store.state(table)) > MANY_PARTS:
+            keeper.store.merge(table)
+    return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,16 +43,17 @@ def findings(
     p: float | None = None,
     judging: str = DEFAULT,
     group: str | None = None,
+    failures: bool = True,
 ) -> list[Finding]:
-    """What to know of a run, in sentences: what was not judged, what is violated and how, which parts stray, what its
-    tests say, its noise and its memory, and what its tasks remark."""
+    """What to know of a run, in sentences: what was not judged, what failed, what is violated and how, which parts
+    stray, what its tests say, its noise and its memory, and what its tasks remark."""
     judged = run.judged(judging, group=group)
     rates = run.rates(threshold, p=p, judging=judging, group=group)
     names = dict(run.rules().select("rule", "name").iter_rows())
     return [
         *(Finding(words, bool(judged["nothing_found"])) for words in unjudged_words(judged)),
         *(Finding(words, True) for words in answers_words(run.answers(judging), judged)),
-        *_failures(run.unjudged(judging)),
+        *(_failures(run.unjudged(judging)) if failures else ()),
         *_whole(run, rates, threshold, p, judging, group),
         *violated_rules(run, rates, judging),
         *(Finding(words, True) for words in straying_words(run.straying_parts(threshold, judging=judging), names)),

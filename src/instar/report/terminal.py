@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from instar.analysis import ANY, Run
+from instar.analysis.rates import Judged
 from instar.engine import DEFAULT, Outcome
 from instar.engine.progress import FAILURES
 from instar.relations import MarkedPair
@@ -33,41 +34,81 @@ from instar.report.words import (
 _HEADS = {"nothing_found": "nothing found", "not_applicable": "n/a", "failed": "failed"}
 
 
-def show_outcome(console: Console, outcome: Outcome, folder: str) -> None:
-    """How the predicting went, by status."""
+SHOWN_REASONS = 3
+"""Reasons of failures that the end of a run tells."""
+
+
+def show_outcome(console: Console, outcome: Outcome, folder: str, judged: Judged | None = None) -> None:
+    """How a run went: first what failed and why, then what was not judged and why, then what there is."""
     if outcome.interrupted:
         console.print(
             f"[bold yellow]Stopped.[/] {count_of(outcome.fresh, 'new prediction')} "
             f"{'is' if outcome.fresh < 2 else 'are'} stored; the same command again goes on from there."
         )
-    elif outcome.fresh == 0 and not outcome.statuses.get("ok"):
-        console.print(
-            "[bold yellow]Nothing was predicted[/]: "
-            + ("no case of this dataset can be read." if outcome.cases else "this dataset has no case.")
-        )
-    elif outcome.fresh == 0:
-        console.print("Nothing is left to do: everything this asks for is in the run folder already.")
-    else:
+    _failures(console, outcome)
+    if judged is not None and judged["judged"] < judged["pairs"]:
+        _not_judged(console, judged)
+    if outcome.fresh:
         console.print(
             f"{count_of(outcome.fresh, 'new prediction')} in {duration(outcome.seconds)} "
             f"({outcome.fresh / max(outcome.seconds, 1e-9):.1f} a second)."
         )
+    elif not outcome.statuses and not outcome.interrupted:
+        console.print(
+            "[bold yellow]Nothing was predicted[/]: "
+            + ("no case of this dataset can be read." if outcome.cases else "this dataset has no case.")
+        )
+    elif not outcome.interrupted and outcome.statuses.get("ok"):
+        console.print("Nothing is left to do: everything this asks for is in the run folder already.")
     parts = [f"{outcome.statuses.get('ok', 0):,} ok"]
     parts += [f"{count:,} {status}" for status, count in sorted(outcome.statuses.items()) if status != "ok"]
     unreadable = f", {outcome.unreadable:,} of them unreadable" if outcome.unreadable else ""
     console.print(
         f"{folder}: {count_of(outcome.cases, 'case')}{unreadable}; predictions: {', '.join(parts)}.", highlight=False
     )
-    for reason, count in list(outcome.reasons.items())[:5]:
-        console.print(f"  {count_of(count, 'time')}: {reason}", style="yellow", markup=False, highlight=False)
-    if len(outcome.reasons) > 5:
-        console.print(f"  … and for {count_of(len(outcome.reasons) - 5, 'other reason')}", style="yellow")
     for note in outcome.notes[:10]:
         console.print(f"  note: {note}", style="dim", markup=False)
     if len(outcome.notes) > 10:
         console.print(f"  … and {count_of(len(outcome.notes) - 10, 'more note')}", style="dim")
     if any(outcome.statuses.get(status) for status in FAILURES) or outcome.unreadable:
-        console.print("  --retry failed tries the failed ones again.", style="dim")
+        console.print(
+            "  --retry failed tries the failed ones again."
+            if outcome.statuses.get("ok")
+            else "  --retry failed tries again with the same system. When you have changed it, --fresh starts over and "
+            "moves this run aside.",
+            style="dim",
+        )
+
+
+def _failures(console: Console, outcome: Outcome) -> None:
+    """How many predictions failed, and how many cases cannot be read; with the commonest reasons."""
+    total, failed = sum(outcome.statuses.values()), sum(outcome.statuses.get(status, 0) for status in FAILURES)
+    parts = [f"{of_total(failed, total, 'prediction')} failed ({percent(failed / total)})"] if failed else []
+    if outcome.unreadable:
+        parts.append(f"{of_total(outcome.unreadable, outcome.cases, 'case')} cannot be read")
+    if parts:
+        console.print(f"{', and '.join(parts)}:", style="bold yellow", highlight=False)
+    for reason, count in list(outcome.reasons.items())[:SHOWN_REASONS]:
+        console.print(f"  {count_of(count, 'time')}: {reason}", style="yellow", markup=False, highlight=False)
+    if len(outcome.reasons) > SHOWN_REASONS:
+        others = count_of(len(outcome.reasons) - SHOWN_REASONS, "other reason")
+        console.print(f"  … and for {others}", style="yellow")
+
+
+def _not_judged(console: Console, judged: Judged) -> None:
+    rest = judged["pairs"] - judged["judged"]
+    whys = {
+        "nothing was found in either input of": judged["nothing_found"],
+        "a rule does not apply to": judged["not_applicable"],
+        "a prediction failed of": judged["failed"],
+    }
+    reasons = [f"{words} {count:,}" for words, count in whys.items() if count]
+    console.print(
+        f"{of_total(rest, judged['pairs'], 'pair')} {'was' if rest == 1 else 'were'} not judged "
+        f"({percent(rest / judged['pairs'])}): {', '.join(reasons)}.",
+        style="bold yellow" if 2 * rest > judged["pairs"] else "yellow",
+        highlight=False,
+    )
 
 
 def show_run(
@@ -81,9 +122,10 @@ def show_run(
     group: str | None = None,
     worst: int = 10,
     limit: int | None = None,
+    failures: bool = True,
 ) -> None:
     """What was found, in sentences; violation rates per rule, most violated first, and per family; what was not judged
-    and why; the worst cases."""
+    and why; the worst cases. Without `failures` after who has told them."""
     manifest, known = run.manifest, run.rules()
     names = dict(known.select("rule", "name").iter_rows())
     rates = run.rates(threshold, p=p, judging=judging, by=by, group=group)
@@ -92,7 +134,7 @@ def show_run(
     console.print(
         f"[bold]{manifest.system.name}[/] · {', '.join(manifest.suites)} · judging {judging}", highlight=False
     )
-    for finding in findings(run, threshold=threshold, p=p, judging=judging, group=group):
+    for finding in findings(run, threshold=threshold, p=p, judging=judging, group=group, failures=failures):
         style = "bold yellow" if finding.accuses else None
         wrapped = console.is_terminal  # a file, or a program that reads it, gets each sentence in one line
         console.print(finding.words, style=style, markup=False, highlight=False, soft_wrap=not wrapped)

@@ -28,6 +28,7 @@ def move_aside(store: Store) -> str:
         raise ValueError(
             f"{store.folder} cannot be moved aside to {aside} ({error.strerror}); give another folder (`out`)"
         ) from None
+    folder.mkdir()  # what a link to it leads to
     shown = store.folder.parent / aside.name if store.folder.absolute() == folder else aside
     return f"The run that was in {store.folder}{count} is now in {shown}; nothing of it was deleted."
 

@@ -139,7 +139,8 @@ def _identity(function: Callable[..., object], name: str, declared: Mapping[str,
     if edited:
         changed = f"{', '.join(edited[:4])} changed after Python imported it"
         unwatched.append(f"{changed}, and what was imported answers: restart Python, or reload it")
-    return Identity({**files, **parts, **weights, **version}, sizes, unwatched=tuple(unwatched))
+    first = dict(list(files.items())[:1])  # what is shown of many parts
+    return Identity({**first, **parts, **weights, **version, **files}, sizes, unwatched=tuple(unwatched))
 
 
 def _weights(paths: Mapping[str, str], name: str) -> tuple[dict[str, str], dict[str, int]]:

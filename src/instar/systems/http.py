@@ -30,6 +30,7 @@ from instar.outputs import Output, json_columns, output_kind
 from instar.spelling import Parameter
 from instar.systems.http_connection import opener
 from instar.systems.http_template import FILE, PLACEHOLDER, Template, headers_and_secrets, read_template, strings
+from instar.systems.identity import Identity
 from instar.systems.secrets import Secrets, without_secrets
 from instar.systems.system import System, SystemFamily
 from instar.warp import Size
@@ -293,7 +294,13 @@ def _http(name: str, *, template: str) -> System:
     headers, secrets = headers_and_secrets(name, read)
     service = _Service(read, headers, _Secrets(secrets))
     sure = bool(read.keys["deterministic"])
-    return System(name, read.keys["kind"], service.predict, read.fingerprint, deterministic=sure, seedable=sure)
+    identity = Identity(
+        {template: read.fingerprint},
+        unwatched=("what answers behind the address is not watched: change `version` in the template when it changes",),
+    )
+    return System(
+        name, read.keys["kind"], service.predict, read.fingerprint, deterministic=sure, seedable=sure, identity=identity
+    )
 
 
 # fmt: off

@@ -24,6 +24,7 @@ def own_modules(names: Iterable[str]) -> tuple[dict[str, str], list[str]]:
     hashes: dict[str, str] = {}
     edited: list[str] = []
     waiting = list(dict.fromkeys(names))
+    known = set(waiting)
     for name in waiting:  # grows meanwhile
         module = sys.modules.get(name)
         path = getattr(module, "__file__", None) if module is not None else _located(name)
@@ -44,7 +45,9 @@ def own_modules(names: Iterable[str]) -> tuple[dict[str, str], list[str]]:
             edited.append(file)
         source = loader.content if isinstance(loader, Loader) else content
         imports = [*_written_imports(source, name, path, module), *_held_modules(module), *IMPORTED.get(name, ())]
-        waiting += [other for other in dict.fromkeys(imports) if other not in waiting and _may_be_own(other)]
+        more = [other for other in dict.fromkeys(imports) if other not in known and _may_be_own(other)]
+        waiting += more
+        known.update(more)
     return hashes, edited
 
 
@@ -107,7 +110,7 @@ def _written_imports(content: bytes, name: str, path: str, module: ModuleType | 
         elif isinstance(node, ast.ImportFrom):
             base = _absolute(f"{'.' * node.level}{node.module or ''}", package)
             bases = [base, *(f"{base}.{alias.name}" for alias in node.names)] if base else []
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
+        elif isinstance(node, ast.Call) and _last_name(node.func) in ("import_module", "__import__"):
             bases = [a.value for a in node.args[:1] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
         for base in bases:
             parts = base.split(".")
@@ -119,8 +122,13 @@ def _executed(tree: ast.AST) -> Iterator[ast.AST]:
     waiting = [tree]
     for node in waiting:  # grows meanwhile
         yield node
-        only_checked = isinstance(node, ast.If) and ast.unparse(node.test).split(".")[-1] == "TYPE_CHECKING"
+        only_checked = isinstance(node, ast.If) and _last_name(node.test) == "TYPE_CHECKING"
         waiting += node.orelse if only_checked else ast.iter_child_nodes(node)  # type: ignore[attr-defined]
+
+
+def _last_name(node: ast.expr) -> str:
+    """`import_module` of `importlib.import_module` and of `import_module`."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _absolute(name: str, package: str) -> str | None:

@@ -19,6 +19,7 @@ from instar.json_values import as_bool, as_object, as_text, one_of, short, whole
 from instar.outputs import Output, output_kind, output_kinds
 from instar.spelling import Parameter
 from instar.systems.child import Child, Crashed, TimedOut, quoted
+from instar.systems.identity import Identity
 from instar.systems.secrets import environment_secrets
 from instar.systems.system import AnotherVersion, System, SystemFamily, fingerprint_of
 from instar.systems.weights import Files
@@ -237,6 +238,10 @@ def _process(name: str, *, command: str, version: str, timeout: float, start_tim
         seedable=greeting.seedable,
         takes=greeting.takes,
         close=program.close,
+        identity=Identity(
+            besides=("its greeting",),
+            unwatched=("other files it reads are not watched: name them in the command, or change `version`",),
+        ),
     )
 
 

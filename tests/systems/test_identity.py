@@ -1,0 +1,348 @@
+"""What identifies a function: whatever of the user's own decides its answers changes its fingerprint, and is named."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import instar
+from instar.outputs.caption import Caption
+from instar.systems import System, function, system
+from instar.systems.function import function_name, importable
+from instar.systems.identity import SHOWN_PARTS, Identity
+
+HEAD = "from instar.outputs.caption import Caption\n"
+SAY = "def say(image) -> Caption: return word\n"
+
+Write = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
+    """Writes files of the user's, in a folder that can be imported from and is the current one."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    def written(name: str, text: str) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        importlib.invalidate_caches()
+        return path
+
+    yield written
+    _forget()
+
+
+def _forget() -> None:
+    for name in [name for name in sys.modules if name.startswith("own_")]:
+        del sys.modules[name]
+
+
+def anew(name: str = "own_model:say") -> System:
+    """The system as a new process loads it."""
+    _forget()
+    return system(name)
+
+
+IMPORTS = {
+    "a module": ("own_model.py", "from own_help import word\n" + SAY, {"own_help.py": "word = 'one'\n"}, "own_help.py"),
+    "one that another imports": (
+        "own_model.py",
+        "import own_help\nword = own_help.word\n" + SAY,
+        {"own_help.py": "from own_deep import word\n", "own_deep.py": "word = 'one'\n"},
+        "own_deep.py",
+    ),
+    "one that is imported when the function is called": (
+        "own_model.py",
+        "def say(image) -> Caption:\n    from own_help import word\n    return word\n",
+        {"own_help.py": "word = 'one'\n"},
+        "own_help.py",
+    ),
+    "a neighbour in a package": (
+        "own_pkg/model.py",
+        "from . import help\nword = help.word\n" + SAY,
+        {"own_pkg/__init__.py": "", "own_pkg/help.py": "word = 'one'\n"},
+        "own_pkg/help.py",
+    ),
+    "the package around it": (
+        "own_pkg/model.py",
+        "from own_pkg import word\n" + SAY,
+        {"own_pkg/__init__.py": "word = 'one'\n"},
+        "own_pkg/__init__.py",
+    ),
+    "a module in a folder without an __init__": (
+        "own_model.py",
+        "from own_folder.help import word\n" + SAY,
+        {"own_folder/help.py": "word = 'one'\n"},
+        "own_folder/help.py",
+    ),
+    "one that is imported by a name": (
+        "own_model.py",
+        "import importlib\nword = importlib.import_module('own_help').word\n" + SAY,
+        {"own_help.py": "word = 'one'\n"},
+        "own_help.py",
+    ),
+    "one whose name is put together": (
+        "own_model.py",
+        "import importlib\nword = importlib.import_module('own_' + 'help').word\n" + SAY,
+        {"own_help.py": "word = 'one'\n"},
+        "own_help.py",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IMPORTS)
+def test_what_a_module_imports_is_part_of_its_functions(name: str, write: Write) -> None:
+    """An edited helper and the same command used to show yesterday's results."""
+    file, text, helpers, changed = IMPORTS[name]
+    for path, content in {**helpers, file: HEAD + text}.items():
+        write(path, content)
+    spelling = f"{file.removesuffix('.py').replace('/', '.')}:say"
+    before = anew(spelling)
+    assert anew(spelling).fingerprint == before.fingerprint
+    write(changed, helpers[changed].replace("one", "two"))
+    after = anew(spelling)
+    assert after.fingerprint != before.fingerprint
+    values = before.identity.parts, after.identity.parts
+    assert [part for part in values[0] if values[0][part] != values[1][part]] == [changed]
+    assert changed in after.identity.words(spelling)
+
+
+def test_a_helper_behind_a_link_is_watched_where_it_is(write: Write, tmp_path: Path) -> None:
+    real = write("elsewhere/shared.py", "word = 'one'\n")
+    (tmp_path / "own_help.py").symlink_to(real)
+    write("own_model.py", HEAD + "from own_help import word\n" + SAY)
+    before = anew().fingerprint
+    real.write_text("word = 'two'\n")
+    assert anew().fingerprint != before
+
+
+def test_what_decides_no_answer_is_not_watched(write: Write) -> None:
+    """A change of these would refuse a run that is still good: libraries, types, modules that nobody imports, data."""
+    write("own_types.py", "Word = str\n")
+    write("own_train.py", "1\n")
+    write("words.txt", "one")
+    text = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from own_types import Word\nimport json, numpy\n"
+    write("own_model.py", HEAD + text + "word = open('words.txt').read()\n" + SAY)
+    loaded = anew()
+    assert list(loaded.identity.parts) == ["own_model.py"]
+    assert "other files it reads are not watched: name them in @declare(weights=…)" in loaded.identity.words("x")
+
+
+def test_the_same_code_in_another_folder_is_the_same_system(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("one", "two"):
+        write(f"{folder}/own_model.py", HEAD + "from own_help import word\n" + SAY)
+        write(f"{folder}/own_help.py", "word = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "one"))
+    here = anew().fingerprint
+    monkeypatch.syspath_prepend(str(tmp_path / "two"))
+    assert anew().fingerprint == here
+
+
+def test_a_module_that_is_reloaded_is_the_new_one_and_an_edited_one_is_told(write: Write) -> None:
+    write("own_model.py", HEAD + "word = 'one'\n" + SAY)
+    before = anew()
+    write("own_model.py", HEAD + "word = 'three'\n" + SAY)
+    edited = system("own_model:say")
+    assert edited.fingerprint == before.fingerprint, "the imported code answers"
+    assert "own_model.py changed after Python imported it" in edited.identity.words("x")
+    importlib.reload(sys.modules["own_model"])
+    reloaded = system("own_model:say")
+    assert reloaded.fingerprint != before.fingerprint
+    assert "changed after" not in reloaded.identity.words("x")
+
+
+# --- weights
+
+
+def declared(paths: str) -> str:
+    head = f"import instar, pathlib\nword = ''\n@instar.declare(kind='caption', weights={paths})\n"
+    return head + SAY.replace(" -> Caption", "")
+
+
+@pytest.mark.parametrize("paths", ["'w/a.bin'", "['w/b.txt', 'w/a.bin']", "'w'", "pathlib.Path('w/a.bin')"])
+def test_declared_weights_are_known_by_their_content(paths: str, write: Write) -> None:
+    write("w/b.txt", "names")
+    write("w/a.bin", "1" * 3000)
+    write("own_model.py", declared(paths))
+    before = anew()
+    assert anew().fingerprint == before.fingerprint
+    write("w/a.bin", "2" * 3000)
+    after = anew()
+    assert after.fingerprint != before.fingerprint
+    assert before.identity.parts["w/a.bin"] != after.identity.parts["w/a.bin"]
+    assert "w/a.bin" in after.identity.words("x")
+
+
+def test_weights_are_of_the_current_directory_also_for_a_module_elsewhere(write: Write, tmp_path: Path) -> None:
+    write("code/own_model.py", declared("'w/a.bin'"))
+    write("code/w/a.bin", "beside the module")
+    sys.path.insert(0, str(tmp_path / "code"))
+    try:
+        with pytest.raises(FileNotFoundError, match=r"is no file and no folder\. A relative path is one of"):
+            anew()
+        write("w/a.bin", "in the current directory")
+        assert "w/a.bin" in anew().identity.parts
+    finally:
+        sys.path.remove(str(tmp_path / "code"))
+
+
+def test_large_weights_are_read_once_in_a_process(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(function, "content_hash", lambda path: read.append(path) or "5c33")
+    path = write("w.bin", "1")
+    write("own_model.py", declared("'w.bin'"))
+    anew(), anew()
+    assert read == [str(path)]
+    os.utime(path, (1, 1))
+    anew()
+    assert len(read) == 2
+
+
+def test_the_line_is_one_and_short() -> None:
+    many = {f"help_{number}.py": "5c33" for number in range(40)}
+    words = Identity({"mine.py": "1", "w.onnx": "2", **many}, {"w.onnx": 84_000_000}, unwatched=("the rest",)).words(
+        "m:f"
+    )
+    assert words.startswith("m:f is identified by mine.py, w.onnx (84 MB), help_0.py")
+    assert words.endswith(f"and {42 - SHOWN_PARTS} more; the rest.")
+    assert "\n" not in words and len(words) < 150
+
+
+def test_built_in_systems_say_what_identifies_them() -> None:
+    words = system("constant-velocity").identity.words("walker")
+    assert words == "walker is identified by its options and its adapter in Instar."
+
+
+def test_a_chain_is_what_its_systems_are(write: Write) -> None:
+    """Both stages are functions of one file; each says what is not watched, and the line says it once."""
+    write(
+        "own_model.py",
+        "from instar import Detections, Poses\nimport numpy as np\n"
+        "def boxes(image) -> Detections: return Detections.from_xyxy([[0, 0, 9, 9]], ['a'], [1])\n"
+        "def marks(image) -> Poses: return Poses.from_array(np.ones((1, 17, 2)), skeleton='coco-17')\n",
+    )
+    words = anew("chain(own_model:boxes, own_model:marks)").identity.words("both")
+    assert words.startswith("both is identified by own_model.py, its options and its adapter in Instar; other files")
+    assert words.count("not watched") == 1
+
+
+def test_a_system_that_the_user_made_is_what_it_declares(write: Write) -> None:
+    write("own_model.py", "from instar import System\nS = System('s', 'caption', lambda i, s: [], 'v7')\n")
+    assert "the fingerprint 'v7' that it declares, and by nothing else" in anew("own_model:S").identity.words("x")
+
+
+# --- functions that no file has
+
+
+def of_cell(text: str) -> Callable[..., object]:
+    """The function `say` of a notebook's cell."""
+    space: dict[str, object] = {
+        "__name__": "__main__",
+        "Caption": Caption,
+        "np": np,
+        "instar": instar,
+        "partial": partial,
+    }
+    exec(text, space)
+    return space["say"]  # type: ignore[return-value]
+
+
+CELLS = {
+    "its code": ("def say(image) -> 'Caption': return 'ONE'", "the code of say"),
+    "a function of another cell": (
+        "def word(): return 'ONE'\ndef say(image) -> 'Caption': return word()",
+        "the code of word",
+    ),
+    "a method of a class": (
+        "class Net:\n    def word(self): return 'ONE'\nnet = Net()\ndef say(image) -> 'Caption': return net.word()",
+        "the code of Net.word",
+    ),
+    "a global value": ("word = 'ONE'\ndef say(image) -> 'Caption': return word", "the value of word"),
+    "an array": ("word = np.array(['ONE'])\ndef say(image) -> 'Caption': return word[0]", "the value of word"),
+    "a default": ("def say(image, word='ONE') -> 'Caption': return word", "the value of default 1"),
+    "a value in a closure": (
+        "def make(word):\n    def say(image) -> 'Caption': return word\n    return say\nsay = make('ONE')",
+        "the value of word",
+    ),
+    "an argument of a partial": (
+        "def tell(image, word) -> 'Caption': return word\nsay = partial(tell, word='ONE')",
+        "the value of word",
+    ),
+    "what an object holds": (
+        "class Net:\n    def __call__(self, image) -> 'Caption': return self.word\nsay = Net()\nsay.word = 'ONE'",
+        "the value of Net.word",
+    ),
+    "a bound method": (
+        "class Net:\n    def tell(self, image) -> 'Caption': return self.word\n"
+        "net = Net()\nnet.word = 'ONE'\nsay = net.tell",
+        "the value of Net.word",
+    ),
+    "a lambda": ("say = instar.declare(kind='caption')(lambda image: 'ONE')", "the code of <lambda>"),
+}
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_a_function_of_a_notebook_is_its_code_and_the_plain_values_it_uses(name: str) -> None:
+    text, part = CELLS[name]
+    before, same = (system(of_cell(f"{comment}{text}")) for comment in ("", "# a comment\n"))
+    after = system(of_cell(text.replace("ONE", "TWO")))
+    assert before.fingerprint == same.fingerprint != after.fingerprint
+    changed = [one for one in before.identity.parts if before.identity.parts[one] != after.identity.parts[one]]
+    assert changed == [part]
+
+
+def test_two_values_that_change_places_are_another_function() -> None:
+    """Equal values are one object in Python: one of them must not be taken for seen."""
+    text = "a, b, c = 1, 2, {}\ndef say(image) -> 'Caption': return str((a, b, c))"
+    assert system(of_cell(text.format(1))).fingerprint != system(of_cell(text.format(2))).fingerprint
+
+
+def test_a_model_in_a_closure_is_named_as_not_watched() -> None:
+    text = "import logging\nmodel = logging.getLogger('model')\ndef say(image) -> 'Caption': return model.name"
+    words = system(of_cell(text)).identity.words("say")
+    assert "what model may hold is not watched: change @declare(version=…) when it changes" in words
+
+
+def test_values_of_a_closure_count_also_where_the_module_has_a_file(write: Write) -> None:
+    write("own_model.py", HEAD + "def make(word):\n    def say(image) -> Caption: return word\n    return say\n")
+    make = importlib.import_module("own_model").make
+    one, same, two = (system(make(word)) for word in ("one", "one", "two"))
+    assert one.fingerprint == same.fingerprint != two.fingerprint
+    assert "own_model.py" in one.identity.parts
+
+
+class Model:
+    def __call__(self, image) -> Caption: ...  # type: ignore[no-untyped-def]
+    def answer(self, image) -> Caption: ...  # type: ignore[no-untyped-def]
+
+    @classmethod
+    def shared(cls, image) -> Caption: ...  # type: ignore[no-untyped-def]
+
+
+def test_only_what_another_process_imports_by_its_name_is_sent_there() -> None:
+    """A bound method has the name of a function that lacks its object; a partial has none."""
+    sendable = {
+        "a function": (plain, True),
+        "a class's method": (Model.shared, True),
+        "a bound method": (Model().answer, False),
+        "an object": (Model(), False),
+        "a partial": (partial(plain), False),
+        "a lambda": (lambda image: None, False),
+    }
+    assert {name: importable(one, function_name(one)) for name, (one, _) in sendable.items()} == {
+        name: sent for name, (_, sent) in sendable.items()
+    }
+
+
+def plain(image) -> Caption: ...  # type: ignore[no-untyped-def]
