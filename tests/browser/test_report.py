@@ -93,6 +93,8 @@ def test_figures_say_what_they_are(page: Any, poses: Path) -> None:
 def test_the_gallery_is_sifted(page: Any, poses: Path) -> None:
     opened(page, poses)
     shown = page.locator(".pair:visible")
+    assert shown.count() == 6, "six pictures until all are asked for"
+    page.locator("[data-all]").click()
     everything = shown.count()
     choice = page.locator("[data-filter]")
     choice.select_option("rotation(5)")
