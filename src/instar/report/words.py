@@ -60,6 +60,15 @@ def points(difference: float | None) -> str:
     return f"{signed}{SPACE}point{'' if abs(whole) == 1 else 's'}"
 
 
+def points_between(ends: Sequence[float]) -> str:
+    """The interval of such a difference, without its unit.
+
+    >>> points_between((-0.329, 0.056))
+    '−33 to +6'
+    """
+    return " to ".join(points(end).partition(SPACE)[0] for end in ends)
+
+
 def p_text(p: float) -> str:
     """A p value as people read it."""
     return "< 0.001" if p < 0.001 else f"{p:.2g}"

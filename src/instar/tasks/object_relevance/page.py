@@ -66,7 +66,7 @@ class _Case:
 
 
 def _case(viewer: Viewer, query: Query) -> _Case:
-    filters, name = Filters.read(query), query.get("case", "")
+    filters, name = viewer.filters(query), query.get("case", "")
     index = viewer.index(filters)
     number = index.case_number(name)
     if number is None:
