@@ -185,7 +185,7 @@ def test_findings_that_fail_cost_themselves_alone(base: Path, monkeypatch: pytes
 
 def test_a_case_shows_its_violated_rules_beside_the_source_and_the_others_folded(client: Any, base: Path) -> None:
     run = instar.open_run(base / "poses")
-    limits, worst = run.thresholds(), {}
+    limits, worst = run.thresholds(), dict[str, float]()
     for row in run.verdicts().filter(case="00.png").iter_rows(named=True):
         if row["severity"] is not None:
             worst[row["rule"]] = max(worst.get(row["rule"], 0.0), row["severity"])

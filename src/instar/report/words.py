@@ -152,6 +152,15 @@ _SHARES = "shares of "
 """How a unit begins whose severities are parts of a whole: 0.5 of it, not 0.5 shares of it."""
 
 
+def amount(value: float) -> str:
+    """A number that was measured of an input; a large one in full.
+
+    >>> amount(0.28831), amount(2241.7)
+    ('0.288', '2,242')
+    """
+    return f"{value:,.0f}" if 1000 <= abs(value) < math.inf else severity_text(value)
+
+
 def measured(severity: float | None, unit: str) -> str:
     """A severity with its unit, as it stands in a sentence; ∞ has none, and is said in words.
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from instar.report.words import count_of, duration, of_total, percent, severity_text, threshold_text
+from instar.report.words import count_of, duration, of_total, percent, threshold_text
 from instar.store import Row
 from instar.viewer.index import Index
 from instar.viewer.pages import Viewer
@@ -73,7 +73,7 @@ def header(viewer: Viewer, path: str, query: Mapping[str, str], context: Mapping
             "sentence": sentence,
             "origin": origin,
             "rows": [(each.words, count_of(each.rules, "rule"), each.origin) for each in shown if len(shown) > 1],
-            "value": "" if filters.threshold is None else severity_text(filters.threshold),
+            "value": filters.query("threshold").get("threshold", ""),
             "grid": sorted({step for index in there for grid in index.grids.values() for step in grid}),
             "path": path,
             "kept": kept,

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from instar.engine import DEFAULT
 from instar.report.marks import marked_pairs
 from instar.report.targets import target_names
-from instar.report.words import distinct_names, severity_text
+from instar.report.words import amount, distinct_names
 from instar.store import Row, Store
 from instar.viewer.index import COLUMNS, OK, Index, Pairs, RuleFacts
 from instar.viewer.page import Page, ShownCase, case_links
@@ -282,11 +282,8 @@ def case(viewer: Viewer, filters: Filters, name: str, shown: str) -> dict[str, o
     chosen = next((each for each in cards if each["rule"] == shown), None)
     rule, target = (chosen["rule"], chosen["target"]) if chosen else ("", "")
     drawn = {**filters.query("run", "judging", "group"), "case": name, "w": 960}
-    large = chosen and {
-        **chosen,
-        "about": _about(index, [chosen])[0],
-        **_sides({**drawn, "rule": rule}, chosen["judged"]),
-    }
+    pair = _sides({**drawn, "rule": rule}, bool(chosen and chosen["judged"]))
+    large = chosen and {**chosen, "about": _about(index, [chosen])[0], **pair}
     return {
         "filters": filters,
         "index": index,
@@ -313,7 +310,7 @@ def _properties(facts: Row | None) -> list[tuple[str, str]]:
     if facts is None:
         return []
     rows = [("size", f"{facts['width']} × {facts['height']} px")] if facts["width"] else []
-    rows += [(name, severity_text(value)) for name, value in (facts["properties"] or {}).items() if value is not None]
+    rows += [(name, amount(value)) for name, value in (facts["properties"] or {}).items() if value is not None]
     own = json.loads(facts["attributes"] or "{}")
     rows += [
         (str(name), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

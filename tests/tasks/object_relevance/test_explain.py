@@ -158,8 +158,8 @@ def test_a_case_leads_to_its_explanation(client: Any, run: instar.Run, tmp_path:
     other = application([ran(seen, tmp_path, "mirror(h)").folder], port=PORT)
     other.state.viewer.runs[0].look()
     with TestClient(other, base_url=f"http://127.0.0.1:{PORT}") as without:
-        assert "/explain" not in without.get("/case?run=run&case=0").text
-        refused = without.get("/explain?run=run&case=0")
+        assert "/explain" not in without.get("/case?case=0").text
+        refused = without.get("/explain?case=0")
         assert refused.status_code == 404 and "object-relevance" in refused.text
 
 
