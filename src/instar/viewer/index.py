@@ -277,7 +277,7 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
 def _rule_facts(run: Run, bound: Sequence[Rule], judging: str) -> tuple[RuleFacts, ...]:
     limits = run.thresholds()
     named = run.manifest.thresholds.keys()
-    helps = {one.id: one.relation.relation.help.partition(" ⚠")[0] for one in bound if one.relation}
+    helps = {one.id: one.relation.relation.help for one in bound if one.relation}
     return tuple(
         RuleFacts(
             id=row.pop("rule"),
