@@ -26,7 +26,9 @@ ORDINARY = {
     "new cases", "found so far", "ms per case", "landmark", "class", "from", "to", "input", "change", "measured",
     "class changed", "median fall", "images", "objects", "numbers", "either", "not judged", "difference",
     "outcome", "found", "all", "object", "label", "first", "first five", "changed at all", "pairs violated",
-    "under identity", "cells that agree", "confirmed", "unclear", "wrong way", "change, effect", "pairs ×", "paths ×", "measure", "pixels", "n/a", "number", "violated rules", "in words", "rejected",
+    "under identity", "cells that agree", "confirmed", "unclear", "wrong way",
+    "change, effect", "pairs ×", "paths ×", "measure", "pixels", "n/a", "number",
+    "violated rules", "in words", "rejected",
 }  # fmt: skip
 """Heads that say in ordinary words what is below them."""
 
