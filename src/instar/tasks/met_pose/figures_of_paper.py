@@ -247,10 +247,18 @@ def _coverage_chart(table: pl.DataFrame, limit: str) -> Chart:
         text: Spec = {"x": x, "y": y, "text": {"field": "text"}, "color": white}
         layers.append({"mark": {"type": "text", "fontSize": 10}, "encoding": text})
     size = step * len(rules)
+    right: Spec = {"type": "text", "align": "left", "fontSize": font, "color": "var(--faint)"}
+    edge: Spec = {"value": size + 6}
+    own_rows = [{"filter": "datum.of === datum.by"}]
+    layers += [
+        {"transform": own_rows, "mark": right, "encoding": {"x": edge, "y": y, "text": {"field": "n"}}},
+        {"data": {"values": [{}]}, "mark": {**right, "y": -8, "text": "cases"}, "encoding": {"x": edge}},
+    ]
     return Chart(
         "coverage",
         "Which rule covers which",
-        f"Of the cases that violate the row's rule ({limit}), the share in % that violate the column's rule too. "
+        f"Of the cases that violate the row's rule ({limit}; their number is at the right), the share in % that violate "
+        "the column's rule too. "
         "Grey: no case violates the row's rule, so that every rule covers it.",
         {"width": size, "height": size, "layer": layers, "data": {"name": "coverage"}},
         {"coverage": cells},
