@@ -165,10 +165,8 @@ def paper_figure(runs: Sequence[Run], number: str, choice: Choice) -> TaskTables
     """A figure or a table of a paper, made of these runs."""
     figures = figures_of(runs)
     if number not in figures:
-        in_order = sorted(
-            figures.items(), key=lambda each: (each[0].isdigit(), int(each[0]) if each[0].isdigit() else 0)
-        )
-        there = "; ".join(f"{name}: {one.title}" for name, one in in_order)
+        in_order = sorted(figures, key=lambda name: (not name.isdigit(), len(name), name))
+        there = "; ".join(f"{name}: {figures[name].title}" for name in in_order)
         suites = ", ".join(dict.fromkeys(suite for run in runs for suite in run.manifest.suites))
         raise ValueError(
             f"there is no figure {number!r} of a run of {suites}. "

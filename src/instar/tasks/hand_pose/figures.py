@@ -128,9 +128,8 @@ _RESPONSES = {
 
 def compared_responses(table: pl.DataFrame, names: Sequence[str]) -> Chart:
     """TC1 of several systems: each measure against the number of covered landmarks, a curve for each system."""
-    shown = _with_words(table).select(
-        "n", "rate", "low", "high", series="run", measure=pl.col("measure").replace(_RESPONSES)
-    )
+    measure = pl.col("measure").replace(_RESPONSES)
+    shown = table.select("n", "low", "high", measure, rate="value", series="run")
     crucial = [0, *table.drop_nulls("completes")["n"].unique().sort()]
     axis: Spec = {"grid": True, "title": "landmarks covered", "values": crucial, "labelFlush": False}
     x = _numbers("n", {"domain": [0, max(table["n"])], "nice": False}, axis)

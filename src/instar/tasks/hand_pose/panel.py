@@ -307,14 +307,14 @@ def _responses(runs: Sequence[Run], choice: Choice) -> TaskTables:
         if (n, name) in cells
     ]
     heads = ["covered", "system", *(f"mark {name}" for name in ("P", "R", "F1")), "hand P", "hand R"]
-    cases = ", ".join(
-        f"{name} {number:,}" for name, number in frame.unique("run", maintain_order=True).select("run", "cases").rows()
+    judged = frame.unique("run", maintain_order=True).select("run", "cases").iter_rows()
+    cases = ", ".join(f"{name} {number:,}" for name, number in judged)
+    caption = (
+        "TC1 by landmarks covered, in % with 95 % intervals: precision, recall and F1 of landmarks, precision and "
+        f"recall of hands. Cases: {cases}"
     )
-    caption = f"TC1 by landmarks covered, in % with 95 % intervals: precision, recall and F1 of landmarks, precision and recall of hands. Cases: {cases}"
-    chart = compared_responses(frame, list(counts))
-    return TaskTables(
-        [Table(caption, heads, rows)], {"response": frame}, before=[_text(list(counts.values()))], chart=chart
-    )
+    chart, before = compared_responses(frame, list(counts)), [_text(list(counts.values()))]
+    return TaskTables([Table(caption, heads, rows)], {"response": frame}, before=before, chart=chart)
 
 
 FIGURES: Mapping[str, PaperFigure] = {

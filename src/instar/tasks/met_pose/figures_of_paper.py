@@ -257,8 +257,8 @@ def _coverage_chart(table: pl.DataFrame, limit: str) -> Chart:
     return Chart(
         "coverage",
         "Which rule covers which",
-        f"Of the cases that violate the row's rule ({limit}; their number is at the right), the share in % that violate "
-        "the column's rule too. "
+        f"Of the cases that violate the row's rule ({limit}; their number is at the right), the share in % that "
+        "violate the column's rule too. "
         "Grey: no case violates the row's rule, so that every rule covers it.",
         {"width": size, "height": size, "layer": layers, "data": {"name": "coverage"}},
         {"coverage": cells},

@@ -46,7 +46,8 @@ def chosen_sets(run: Run, texts: Sequence[str], usual: Sequence[str]) -> tuple[l
         rules, whole = _rules(run, text)
         twin = next((each.name for each in sets if set(each.rules) == set(rules)), None)
         if rules and twin and not texts:
-            notes.append(f"Of this run, {text} is the same as {twin}.")
+            part = f"{len(rules)} of the {whole} rules of {text}" if len(rules) < whole else f"the rules of {text}"
+            notes.append(f"In this run {part} are the same as {twin}.")
         elif rules:
             sets.append(RuleSet(_shown(text, len(rules), whole), tuple(rules)))
         elif texts:
