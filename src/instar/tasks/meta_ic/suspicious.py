@@ -36,7 +36,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Suspicious:
-    """What was written: pairs, images, corrected captions; why images are missing; how many marks of people were kept."""
+    """What was written: pairs, images, corrected captions; why images are missing; how many marks were kept."""
 
     pairs: int
     images: int

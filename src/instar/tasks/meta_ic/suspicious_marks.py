@@ -75,8 +75,9 @@ def read_marks(path: Path) -> list[MarkedLine]:
     if wrong:
         more = f" and {len(wrong) - _LISTED} more" if len(wrong) > _LISTED else ""
         raise ValueError(
-            f"{file} has {count_of(len(wrong), 'mark')} in {MARK} that cannot be read: {', '.join(wrong[:_LISTED])}{more}. "
-            "Allowed are true, yes or 1 for an error, false, no or 0 for none; leave it empty where you do not know"
+            f"{file} has {count_of(len(wrong), 'mark')} in {MARK} that cannot be read: "
+            f"{', '.join(wrong[:_LISTED])}{more}. Allowed are true, yes or 1 for an error, false, no or 0 for none; "
+            "leave it empty where you do not know"
         )
     _refuse_doubles(file, rows)
     return [MarkedLine(row, MARKS.get(row[MARK].strip().lower())) for row in rows]
@@ -109,7 +110,7 @@ def precision_table(lines: Sequence[MarkedLine]) -> pl.DataFrame:
     """
     if not any(line.is_error is not None for line in lines):
         raise ValueError(
-            f"none of {count_of(len(lines), 'pair')} is marked: write true or false into the column {MARK}"
+            f"of {count_of(len(lines), 'pair')} none is marked: write true or false into the column {MARK}"
         )
     sets: dict[tuple[str, str], list[MarkedLine]] = {(EVERY, EVERY): list(lines)}
     for line in lines:
@@ -136,7 +137,10 @@ def precision_in_words(table: pl.DataFrame) -> Table:
         ]
         for row in table.iter_rows(named=True)
     ]
-    caption = "Suspicious pairs that people marked: how many are errors, and that share of the marked ones with its 95 % interval"
+    caption = (
+        "Suspicious pairs that people marked: how many are errors, and which share of the marked ones that is, with its "
+        "95 % interval"
+    )
     return Table(caption, ["pairs of", "pairs", "marked", "errors", "precision"], rows)
 
 
@@ -149,7 +153,7 @@ def precision_notes(lines: Sequence[MarkedLine]) -> list[str]:
         notes.append(f"{of_total(sum(marked), len(lines), 'pair')} {'is' if sum(marked) == 1 else 'are'} marked.")
         if all(marked[: sum(marked)]):
             notes.append(
-                "The marked ones are the first of the file, where the worst are: they do not speak for the others. Mark "
-                "all, or pairs drawn by chance."
+                "The marked ones are the first of the file, where the worst are: they do not speak for the others. "
+                "Mark all, or pairs drawn by chance."
             )
     return notes
