@@ -109,9 +109,8 @@ def precision_table(lines: Sequence[MarkedLine]) -> pl.DataFrame:
     All pairs; by the relation that they break (a pair may break several), and by the change that was made.
     """
     if not any(line.is_error is not None for line in lines):
-        raise ValueError(
-            f"of {count_of(len(lines), 'pair')} none is marked: write true or false into the column {MARK}"
-        )
+        pairs = count_of(len(lines), "pair")
+        raise ValueError(f"{pairs}, and none is marked: write true or false into the column {MARK}")
     sets: dict[tuple[str, str], list[MarkedLine]] = {(EVERY, EVERY): list(lines)}
     for line in lines:
         for name in line.relations:
@@ -138,8 +137,8 @@ def precision_in_words(table: pl.DataFrame) -> Table:
         for row in table.iter_rows(named=True)
     ]
     caption = (
-        "Suspicious pairs that people marked: how many are errors, and which share of the marked ones that is, with its "
-        "95 % interval"
+        "Suspicious pairs that people marked: how many are errors, and which share of the marked ones that is, with "
+        "its 95 % interval"
     )
     return Table(caption, ["pairs of", "pairs", "marked", "errors", "precision"], rows)
 
