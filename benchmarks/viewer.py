@@ -31,26 +31,27 @@ from tests.manifests import manifest_of
 PORT = 8000
 PART = 400_000
 FILTERS = (
-    "status=violated",
+    "status=all",
     "status=kept",
+    "sort=severity",
     "status=not applicable",
     "status=failed",
-    "status=violated&threshold=0.5",
-    "threshold=inf&status=violated",
-    "kind=lost",
+    "threshold=0.5",
+    "threshold=inf",
+    "kind=lost&status=all",
     "family=gamma",
+    "rule={rule}&status=all",
     "rule={rule}",
-    "rule={rule}&status=violated",
-    "sort=case",
-    "sort=rule",
-    "sort=least",
-    "q=00123",
-    "q=7&status=violated&sort=case",
-    "slice=brightness > median",
-    "slice=place = street&status=violated",
+    "sort=case&status=all",
+    "sort=rule&status=all",
+    "sort=least&status=all",
+    "q=00123&status=all",
+    "q=7&sort=case",
+    "slice=brightness > median&status=all",
+    "slice=place = street",
     "slice=sharpness ≤ lower quartile&kind=invented&sort=rule",
     "page=9999",
-    "group=body&status=violated",
+    "group=body",
 )
 
 
@@ -143,21 +144,21 @@ def measured(folder: Path, rule: str) -> dict[str, float]:
             assert answer.status_code == 200, answer.text
             return time.perf_counter() - at
 
-        first = asked("/gallery?run=0")
-        while "data-waiting" in client.get("/gallery?run=0").text:
+        first = asked(f"/gallery?run={folder.name}")
+        while "data-waiting" in client.get(f"/gallery?run={folder.name}").text:
             time.sleep(0.01)
         start = time.perf_counter() - begun
-        again = asked("/gallery?run=0")
-        spent = {f: asked("/gallery?run=0&" + f.format(rule=rule)) for f in FILTERS}
+        again = asked(f"/gallery?run={folder.name}")
+        spent = {f: asked(f"/gallery?run={folder.name}&" + f.format(rule=rule)) for f in FILTERS}
         for name, seconds in sorted(spent.items(), key=lambda item: -item[1])[:5]:
             print(f"{1000 * seconds:7.1f} ms  {name}")
         others = {
             name: asked(address)
             for name, address in (
                 ("overview", "/"),
-                ("rule", f"/rule?run=0&rule={rule}"),
-                ("case", "/case?run=0&case=000123.jpg"),
-                ("compare", "/compare?a=0&b=0"),
+                ("rule", f"/rule?run={folder.name}&rule={rule}"),
+                ("case", f"/case?run={folder.name}&case=000123.jpg"),
+                ("compare", f"/compare?a={folder.name}&b={folder.name}"),
             )
         }
         return {

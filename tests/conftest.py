@@ -11,7 +11,8 @@ from hypothesis import settings
 
 settings.register_profile("instar", deadline=None, max_examples=50)
 settings.load_profile("instar")
-typer.testing._get_command = cache(typer.main.get_command)  # else made anew, with all its parameters, for each command
+# else all commands are made anew, with their parameters, for each one that is typed
+typer.testing._get_command = cache(typer.main.get_command)  # type: ignore[attr-defined]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

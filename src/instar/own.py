@@ -59,5 +59,5 @@ def broken_module(module_name: str, error: BaseException) -> BrokenModule:
         return BrokenModule(f"{module_name} cannot be imported: {why}")
     if isinstance(error, SystemExit):
         why = "it ends Python when it is imported; put what a script does under `if __name__ == '__main__':`"
-    shown = f"\n    {line.strip()}" if line.strip() else ""
+    shown = f", in `{line.strip()}`" if line.strip() else ""
     return BrokenModule(f"{module_name} cannot be imported: {path}, line {number}: {why}{shown}")

@@ -160,7 +160,10 @@ class Scene:
     def shapes(self) -> list[Shape]:
         """The past, to draw on the map."""
         lines = np.concatenate([self.past[:-1], self.past[1:]], 1)
-        return [Shape("lines", lines, colour=_PAST), Shape("points", np.asarray(self.past), colour=_PAST)]
+        return [
+            Shape("lines", lines, "the past", colour=_PAST),
+            Shape("points", np.asarray(self.past), "the past", colour=_PAST),
+        ]
 
     @classmethod
     def blank(cls, size: Size) -> Scene:

@@ -8,13 +8,16 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+Side = Literal["left", "right", "middle"]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
     """One thing to draw, in image coordinates.
 
     `xy` holds points (N, 2), line ends (N, 4), boxes (N, 4), the corners of one polygon (N, 2), where a text
-    stands (1, 2), or the box that a heat map covers (1, 4). `colour` is RGB; None leaves it to the renderer.
+    stands (1, 2), or the box that a heat map covers (1, 4). `colour` is RGB; None leaves it to the renderer. `side` is
+    the subject's own, of points and lines that have one: left and right are drawn differently, `middle` is neither.
     """
 
     form: Literal["points", "lines", "boxes", "polygon", "text", "heat"]
@@ -22,6 +25,7 @@ class Shape:
     text: str = ""
     colour: tuple[int, int, int] | None = None
     heat: npt.NDArray[np.float32] | None = None
+    side: Side | None = None
 
     def moved(self, x: float, y: float) -> Shape:
         """The same shape elsewhere."""

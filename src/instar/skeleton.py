@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from instar.reading import file_text
+from instar.shapes import Side
 from instar.spelling import nearest, unknown
 
 Indices = npt.NDArray[np.intp]
@@ -111,6 +112,19 @@ class Skeleton:
             swap[a], swap[b] = b, a
         swap.setflags(write=False)
         return swap
+
+    @cached_property
+    def sides(self) -> tuple[Side | None, ...]:
+        """The subject's own side of each landmark; None where no landmark has one, as in a single hand.
+
+        >>> skeleton("coco-17").sides[:3]
+        ('middle', 'left', 'right')
+        """
+        if not self.pairs:
+            return (None,) * len(self.landmarks)
+        left, right = (set(indices) for indices in zip(*self.pairs, strict=True))
+        numbers = range(len(self.landmarks))
+        return tuple("left" if i in left else "right" if i in right else "middle" for i in numbers)
 
     def index(self, landmark: str) -> int:
         try:

@@ -267,6 +267,38 @@ def wilcoxon(before: npt.ArrayLike, after: npt.ArrayLike) -> float:
     return math.erfc(z / math.sqrt(2)) / 2
 
 
+def mcnemar(first_only: int, other_only: int) -> float:
+    """McNemar's paired test, exact and two-sided: whether as many pairs hit the first alone as the other alone.
+
+    >>> mcnemar(4, 0), mcnemar(2, 2), mcnemar(0, 0)
+    (0.125, 1.0, 1.0)
+    """
+    most, every = max(first_only, other_only), first_only + other_only
+    return min(1.0, 2 * float(binomial_excess(most, every, 0.5)))
+
+
+def paired_difference(both: int, first_only: int, other_only: int, neither: int) -> tuple[float, float]:
+    """The 95 % interval of the other share less the first, of the same pairs: Newcombe's, made of Wilson's intervals.
+
+    >>> [round(end, 3) for end in paired_difference(20, 12, 2, 16)]
+    [-0.329, -0.056]
+    """
+    count = both + first_only + other_only + neither
+    first, other = both + first_only, both + other_only
+    product = first * (count - first) * other * (count - other)
+    together = float(both * neither - first_only * other_only)
+    if together > 0:
+        together = max(together - count / 2, 0.0)
+    phi = together / math.sqrt(product) if product else 0.0
+    (low_a, high_a), (low_b, high_b) = wilson(first, count), wilson(other, count)
+    a, b = first / count, other / count
+
+    def reach(one: float, two: float) -> float:
+        return math.sqrt(max(one * one - 2 * phi * one * two + two * two, 0.0))
+
+    return b - a - reach(b - low_b, high_a - a), b - a + reach(high_b - b, a - low_a)
+
+
 # --- many questions ---------------------------------------------------------------------------------
 
 

@@ -35,7 +35,7 @@ def test_every_pair_that_strays_comes_once_and_the_violated_ones_before_the_othe
 
 
 def test_a_rule_that_loses_everything_is_no_wall_before_the_others() -> None:
-    columns: dict[str, list[float | None]] = {"resolution(0.2)": [INF] * 6, "gamma(0.5)": [0.9, 0.3] + [0.0] * 4}
+    columns: dict[str, list[float | None]] = {"resolution(0.2)": [INF] * 4, "gamma(0.5)": [0.9, 0.3, 0.0, 0.0]}
     assert chosen(columns, 4) == [
         ("c0", "resolution(0.2)", INF),
         ("c0", "gamma(0.5)", 0.9),

@@ -91,7 +91,7 @@ def loaded(page: Any) -> None:
 
 
 def test_from_a_case_to_its_objects(served: Callable[..., str], page: Any, run: Path) -> None:
-    page.goto(f"{served(run)}/case?run=0&case=0.png")
+    page.goto(f"{served(run)}/case?run=run&case=0.png")
     page.get_by_role("link", name="Why?").click()
     expected = {one.target: one for one in explain(instar.open_run(run), "0.png")}
     items = page.locator(".objects li")
@@ -112,7 +112,7 @@ def test_objects_rules_and_follow_ups_are_links(served: Callable[..., str], page
     rows = instar.open_run(run).verdicts().filter((pl.col("draw") > 0) & (pl.col("severity") > 0.5))
     row = rows.row(0, named=True)  # its first follow-up is not the one that breaks the relation
     page.goto(
-        f"{served(run)}/explain?run=0&case={quote(row['case'])}&object={row['target']}&shown={quote(row['rule'])}"
+        f"{served(run)}/explain?run=run&case={quote(row['case'])}&object={row['target']}&shown={quote(row['rule'])}"
     )
     caption = page.locator("#object .large figcaption").nth(1)
     assert caption.inner_text().startswith(f"Follow-up {row['draw'] + 1} of 3: not found")
@@ -140,7 +140,7 @@ def test_objects_rules_and_follow_ups_are_links(served: Callable[..., str], page
 def test_it_fits_and_can_be_read(served: Callable[..., str], page: Any, run: Path, width: int, theme: str) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme=theme)
-    page.goto(f"{served(run)}/explain?run=0&case={quote(HOSTILE)}")
+    page.goto(f"{served(run)}/explain?run=run&case={quote(HOSTILE)}")
     page.locator("#object").wait_for()  # until then the page says that the run is being read
     assert page.locator("h1").inner_text() == HOSTILE and not page.locator("h1 b, .objects b, #object b").count()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -156,7 +156,7 @@ def test_it_fits_and_can_be_read(served: Callable[..., str], page: Any, run: Pat
 def test_it_works_without_javascript(served: Callable[..., str], browser: Any, run: Path) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(f"{served(run)}/explain?run=0&case=0.png")
+    page.goto(f"{served(run)}/explain?run=run&case=0.png")
     page.locator(".objects a", has_text="blue").click()
     page.wait_for_url("**object=**")
     assert page.locator("#object h2").inner_text() == "blue"

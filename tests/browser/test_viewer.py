@@ -49,26 +49,28 @@ def whole_pictures(page: Any) -> list[bool]:
 
 
 def test_filters_change_the_count_and_the_address_and_back_restores_both(base: str, page: Any) -> None:
-    page.goto(f"{base}/gallery?run=0")
+    page.goto(f"{base}/gallery?run=poses&status=all")
     every = total(page)
-    page.select_option("[name=rule]", label="gamma(0.5)")
+    page.select_option("#filters [name=rule]", label="gamma(0.5)")
     until(page, f"document.querySelector('[data-total]').textContent != '{every}'")
     assert total(page) == 12 and "rule=gamma(0.5)" in page.url
     page.locator(".states a", has_text="violated").first.click()
-    until(page, "location.search.includes('status=violated')")
+    until(page, "!location.search.includes('status=')")
     violated = total(page)
-    assert violated < 12 and page.locator(".chip").count() == 2
+    assert violated < 12 and page.locator(".chip").count() == 1
     page.go_back()
-    until(page, "!location.search.includes('status=violated')")
+    until(page, "location.search.includes('status=all')")
     until(page, "document.querySelector('[data-total]').textContent == '12'")
-    assert page.locator("[name=rule]").input_value() == "gamma(0.5) => poses"
+    assert page.locator("#filters [name=rule]").input_value() == "gamma(0.5) => poses"
     page.go_back()
     until(page, f"document.querySelector('[data-total]').textContent == '{every}'")
-    assert page.url == f"{base}/gallery?run=0" and page.locator("[name=rule]").input_value() == ""
+    assert (
+        page.url == f"{base}/gallery?run=poses&status=all" and page.locator("#filters [name=rule]").input_value() == ""
+    )
 
 
 def test_the_search_narrows_while_one_types_and_keeps_the_focus(base: str, page: Any) -> None:
-    page.goto(f"{base}/gallery?run=0")
+    page.goto(f"{base}/gallery?run=poses&status=all")
     page.keyboard.press("/")
     page.keyboard.type("große", delay=30)
     until(page, "location.search.includes('q=')")
@@ -81,7 +83,7 @@ def test_the_search_narrows_while_one_types_and_keeps_the_focus(base: str, page:
 
 
 def test_a_click_is_not_undone_by_a_search_that_was_typed_before_it(base: str, page: Any) -> None:
-    page.goto(f"{base}/gallery?run=0&q=gro")
+    page.goto(f"{base}/gallery?run=poses&q=gro")
     page.evaluate("""() => {
         const search = document.querySelector("#search");
         search.value = "große";
@@ -93,7 +95,7 @@ def test_a_click_is_not_undone_by_a_search_that_was_typed_before_it(base: str, p
 
 
 def test_a_case_opens_by_keyboard_and_escape_leads_back(base: str, page: Any) -> None:
-    page.goto(f"{base}/gallery?run=0&status=violated")
+    page.goto(f"{base}/gallery?run=poses")
     for key in ("j", "j", "k", "ArrowRight"):
         page.keyboard.press(key)
     name = page.evaluate("document.activeElement.closest('[data-card]').querySelector('.of.small').textContent")
@@ -105,7 +107,7 @@ def test_a_case_opens_by_keyboard_and_escape_leads_back(base: str, page: Any) ->
     page.keyboard.press("]")
     until(page, f"![{place!r}, undefined].includes(document.querySelector('.crumbs')?.innerText)")
     page.keyboard.press("Escape")
-    page.wait_for_url("**/gallery?run=0&status=violated")
+    page.wait_for_url("**/gallery?run=poses")
     page.keyboard.press("?")
     assert page.locator("#keys").is_visible()
     page.keyboard.press("Escape")
@@ -113,7 +115,7 @@ def test_a_case_opens_by_keyboard_and_escape_leads_back(base: str, page: Any) ->
 
 
 def test_a_hostile_case_opens(base: str, page: Any) -> None:
-    page.goto(f"{base}/gallery?run=0&q={quote('große')}")
+    page.goto(f"{base}/gallery?run=poses&status=all&q={quote('große')}")
     page.locator("[data-card] .open").first.click()
     page.wait_for_url("**/case?**")
     assert page.locator("h1").inner_text() == "eine <b>große<b> & 'böse' 100% Datei.png"
@@ -121,7 +123,7 @@ def test_a_hostile_case_opens(base: str, page: Any) -> None:
 
 
 def test_thumbnails_load_without_moving_anything(base: str, page: Any) -> None:
-    page.goto(f"{base}/gallery?run=0")
+    page.goto(f"{base}/gallery?run=poses")
     boxes = "[...document.querySelectorAll('[data-card]')].map(c => c.getBoundingClientRect().top)"
     before = page.evaluate(boxes)
     found = whole_pictures(page)
@@ -130,7 +132,7 @@ def test_thumbnails_load_without_moving_anything(base: str, page: Any) -> None:
 
 
 def test_a_rule_shows_its_histogram_and_follows_the_threshold(base: str, page: Any) -> None:
-    page.goto(f"{base}/rule?run=0&rule={quote(STRETCH)}")
+    page.goto(f"{base}/rule?run=poses&rule={quote(STRETCH)}")
     page.wait_for_selector(".chart.wide svg", timeout=20000)
     text = page.locator(".chart.wide").inner_text()
     assert "threshold 0.2" in text and "noise floor" in text and "∞" in text
@@ -138,17 +140,37 @@ def test_a_rule_shows_its_histogram_and_follows_the_threshold(base: str, page: A
     page.locator("[data-theme-toggle]").click()
     assert page.evaluate("getComputedStyle(document.querySelector('.chart.wide text')).fill") != ink
     headline = page.locator(".headline").inner_text()
-    page.fill("[name=threshold]", "0.01")
+    assert "0.2 (body lengths), the relation's own" in page.locator("#limit").inner_text()
+    page.fill("#limit [name=threshold]", "0.01")
     page.keyboard.press("Enter")
     until(page, "location.search.includes('threshold=0.01')")
+    assert "0.01 (body lengths), yours" in page.locator("#limit").inner_text()
     assert page.locator(".headline").inner_text() != headline
     assert page.locator("[data-card]").count() == 9 and all(whole_pictures(page))
     page.reload()
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
+def test_the_threshold_is_in_sight_on_a_page_that_was_scrolled_and_changes_what_is_violated(
+    base: str, page: Any
+) -> None:
+    page.goto(f"{base}/gallery?run=poses&q=png")
+    before = total(page)
+    page.evaluate("window.scrollTo(0, 900)")
+    assert page.evaluate("document.querySelector('[data-limit]').getBoundingClientRect().top >= 0")
+    page.fill("#limit [name=threshold]", "0.01")
+    page.keyboard.press("Enter")
+    until(page, "location.search.includes('threshold=0.01')")
+    assert total(page) > before and "q=png" in page.url
+    page.locator(".states a", has_text="kept").first.click()
+    until(page, "location.search.includes('status=kept')")
+    assert "threshold=0.01" in page.url  # what was chosen at the top stays
+    page.locator("#limit a").click()
+    until(page, "!location.search.includes('threshold=')")
+
+
 def test_two_runs_side_by_side(base: str, page: Any) -> None:
-    page.goto(f"{base}/compare?a=0&b=1")
+    page.goto(f"{base}/compare?a=poses&b=steady")
     page.locator(".versus tbody tr").first.wait_for()
     assert page.locator(".versus tbody tr").count() == 9
     assert "12 cases" in page.locator("#results").inner_text()
@@ -162,7 +184,7 @@ def test_a_live_run_updates_by_itself(served: Callable[..., str], page: Any, tmp
     data, out = write_scenes(tmp_path / "data", 3), tmp_path / "run"
     rules = instar.Suite("looks", (instar.rule("mirror(h)"),))
     instar.run(steady, rules, data, out=out, workers=0, zones="none")
-    page.goto(f"{served(out)}/gallery?run=0")
+    page.goto(f"{served(out)}/gallery?run=run&status=all")
     assert total(page) == 3 and not page.locator("[data-live]").is_visible()
     page.evaluate("document.querySelector('[data-card] img').kept = true")
     write_scenes(data, 6)
@@ -176,7 +198,7 @@ def test_a_viewer_opened_before_the_run_shows_it_when_it_is_there(
     served: Callable[..., str], page: Any, tmp_path: Path
 ) -> None:
     (tmp_path / "run").mkdir()
-    page.goto(f"{served(tmp_path / 'run')}/gallery?run=0")
+    page.goto(f"{served(tmp_path / 'run')}/gallery?run=run&status=all")
     assert "holds no run" in page.locator("main").inner_text()
     instar.run(
         steady,
@@ -193,13 +215,13 @@ def test_a_viewer_opened_before_the_run_shows_it_when_it_is_there(
     "path",
     [
         "/",
-        "/gallery?run=0",
-        "/gallery?run=2&status=violated",
-        f"/rule?run=0&rule={quote(STRETCH)}",
-        "/compare?a=0&b=1",
-        "/case?run=0&case=00.png",
-        f"/case?run=0&case=00.png&shown={quote(STRETCH)}",
-        "/gallery?run=0&q=nothing-like-it",
+        "/gallery?run=poses",
+        "/gallery?run=run",
+        f"/rule?run=poses&rule={quote(STRETCH)}",
+        "/compare?a=poses&b=steady",
+        "/case?run=poses&case=00.png",
+        f"/case?run=poses&case=00.png&shown={quote(STRETCH)}",
+        "/gallery?run=poses&q=nothing-like-it",
     ],
 )
 def test_a_phone_does_not_scroll_sideways(base: str, page: Any, path: str) -> None:
@@ -211,18 +233,21 @@ def test_a_phone_does_not_scroll_sideways(base: str, page: Any, path: str) -> No
     if panel.count():
         assert panel.get_attribute("open") is None
         panel.locator("summary").click()
-        assert page.locator("[name=rule]").is_visible()
+        assert page.locator("#filters [name=rule]").is_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
 def test_everything_works_without_script(browser: Any, base: str) -> None:
     context = browser.new_context(java_script_enabled=False, viewport={"width": 1400, "height": 900})
     page = context.new_page()
-    page.goto(f"{base}/gallery?run=0")
-    every = total(page)
-    page.select_option("[name=status]", "violated")
-    page.locator("[data-apply]").click()
-    assert page.url == f"{base}/gallery?run=0&status=violated" and total(page) < every
+    page.goto(f"{base}/gallery?run=poses")
+    violated = total(page)
+    page.select_option("[name=status]", "all")
+    page.locator("#filters [data-apply]").click()
+    assert page.url == f"{base}/gallery?run=poses&status=all" and total(page) > violated
+    page.fill("#limit [name=threshold]", "0.01")
+    page.locator("#limit [data-apply]").click()
+    assert page.url == f"{base}/gallery?run=poses&threshold=0.01&status=all"
     page.locator(".pages a[rel=next]").click() if page.locator(".pages a[rel=next]").count() else None
     page.locator("[data-card] .open").first.click()
     assert page.locator("#shown figure").count() == 2

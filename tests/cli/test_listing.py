@@ -37,8 +37,57 @@ def test_relations_say_what_can_be_chosen_when_judging(typed: Type) -> None:
     assert rows["gamma"]["parameters"][0]["required"]
 
 
+@pytest.mark.parametrize(
+    ("name", "sentences"),
+    [
+        (
+            "motion",
+            [
+                "size a whole number from 1 to 999; length of the line in pixels",
+                "poses (2 rules)",
+                "met-pose/sub (2 rules)",
+                "example motion(",
+            ],
+        ),
+        (
+            "motion(11, 100)",
+            [
+                "Motion blur, 11 pixels, at 100°.",
+                "size is 11: length of the line in pixels (a whole number from 1 to 999)",
+                "suites met-pose, met-pose/sub, met-pose/quality",
+            ],
+        ),
+        ("filtered(greyscale, skin)", ["zone is skin", "greyscale Rec. 601 luma", "suites none has it"]),
+        ("presence", ["=> presence", "effect one of gone, kept, others", "object-relevance (28 rules)"]),
+        ("=> poses", ["what rules without => ask of poses", "judging: aggregate text, median by default"]),
+        ("noise(16) => poses(draws=3)", ["=> poses(draws=3) Landmarks move", "violated from 0.2 up"]),
+    ],
+)
+def test_one_is_explained(typed: Type, name: str, sentences: list[str]) -> None:
+    shown = typed("rules", name)
+    assert shown.code == 0, shown.stderr
+    assert not [sentence for sentence in sentences if sentence not in shown.words], shown.stdout
+    (row,) = json.loads(typed("rules", name, "--json").stdout)
+    assert row["help"] and isinstance(row["suites"], dict)
+
+
+def test_a_name_that_is_nearly_right_is_told(typed: Type) -> None:
+    refused = typed("rules", "motoin")
+    assert refused.code == 2 and "did you mean 'motion'?" in refused.stderr
+    assert "it takes a number from above 0 to 100" in typed("rules", "gamma(500)").stderr
+
+
+def test_defects_of_papers_are_told_in_the_docs_not_in_lists(typed: Type) -> None:
+    """Who looks for a rule does not ask what the code of a paper did; `docs/rules.md` says it where it matters."""
+    listed = typed("rules").stdout
+    assert "⚠" not in listed
+    assert "lose up to 21" not in listed
+
+
 def test_the_rules_of_a_suite(typed: Type) -> None:
-    assert len(typed("suites", "met-pose").stdout.splitlines()) == 123
+    assert len(json.loads(typed("suites", "met-pose", "--json").stdout)["rules"]) == 123
+    assert "motion(11, 100) motion blur, 11 pixels, at 100°" in typed("suites", "met-pose/sub").words
+    assert "jpeg(20) compression: what hangs on fine texture" in typed("suites", "detections").words
     values = json.loads(typed("suites", "met-pose@paper", "--json").stdout)
     assert values["judging"]["space"] == "normalised"
 

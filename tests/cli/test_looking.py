@@ -79,6 +79,7 @@ def apples(monkeypatch: pytest.MonkeyPatch) -> dict[str, Panel]:
     """A panel that every run names."""
     table = {"apples": Panel(tables=_panel)}
     monkeypatch.setattr(instar.Run, "panels", lambda run: list(table))
+    monkeypatch.setattr(panels, "names", lambda group: list(table))
     monkeypatch.setattr(panels, "find", lambda what, name, group, kind: table[name])
     return table
 

@@ -65,7 +65,7 @@ def test_plan_counts_and_estimates_and_writes_nothing(typed: Type, photos: Path,
     command = ("run", "tests.toys:shaky", "noise(8) => poses(draws=3)", photos, "--plan", "--zones", "none")
     planned = typed(*command, "--out", tmp_path / "run", "--workers", 0)
     assert planned.code == 0, planned.stderr
-    assert "4 cases × 4 predictions = 16: the source and 1 follow-ups" in planned.stdout
+    assert "4 cases × 4 predictions = 16: the source and 1 follow-up, with" in planned.stdout
     assert "ms each in one worker (3 cases timed): about" in planned.words
     assert not (tmp_path / "run").exists()
     assert json.loads(typed(*command, "--workers", 0, "--json").stdout)["rows"] == 16

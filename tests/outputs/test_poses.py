@@ -82,10 +82,29 @@ def test_a_subject_of_which_nothing_is_present_was_not_found() -> None:
 
 
 def test_what_is_drawn_of_a_part() -> None:
-    whole, (lines, points) = two_people().shapes(), two_people().shapes("0/left_arm")[:2]
-    assert [shape.form for shape in whole] == ["lines", "points", "text"] * 2
-    assert {lines.form, points.form} == {"lines", "points"}
-    assert len(points.xy) <= len(whole[1].xy) == 16
+    """Lines before landmarks before the score, of each person; of a part only what belongs to it."""
+    whole = two_people().shapes()
+    one = whole[: len(whole) // 2]
+    forms = [shape.form for shape in one]
+    assert forms == sorted(forms, key=["lines", "points", "text"].index) and {*forms} == {"lines", "points", "text"}
+    assert sum(len(shape.xy) for shape in one if shape.form == "points") == 16
+    hand = Poses.from_array(np.ones((1, 553, 2)), skeleton="mediapipe-holistic").shapes("0/left_hand")
+    assert {shape.side for shape in hand if len(shape.xy)} == {"left"}
+    assert sum(len(shape.xy) for shape in hand if shape.form == "points") == 21
+
+
+def test_left_and_right_are_drawn_apart() -> None:
+    """The landmarks of an exchanged answer lie where they should: only their sides tell that they are exchanged."""
+    bones = skeleton("coco-17")
+    points = np.arange(34.0).reshape(1, 17, 2)
+    drawn = {(shape.form, shape.side): shape.xy for shape in Poses.from_array(points, skeleton=bones).shapes()}
+    assert drawn["points", "middle"].tolist() == points[0, [bones.index("nose")]].tolist()
+    assert points[0, bones.index("left_wrist")].tolist() in drawn["points", "left"].tolist()
+    arm = [*points[0, bones.index("right_elbow")], *points[0, bones.index("right_wrist")]]
+    shoulders = [*points[0, bones.index("left_shoulder")], *points[0, bones.index("right_shoulder")]]
+    assert sorted(arm) in [sorted(ends) for ends in drawn["lines", "right"].tolist()]
+    assert sorted(shoulders) in [sorted(ends) for ends in drawn["lines", "middle"].tolist()]
+    assert {shape.side for shape in Poses.from_array(np.ones((1, 21, 2)), skeleton="hand-21").shapes()} == {None}
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ RESAMPLED = 0.2
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> instar.Run:
     out = tmp_path_factory.mktemp("run") / "right"
-    return instar.run(system(Walker()), "trajtest", dataset(16), out=out, workers=0)
+    return instar.run(system(Walker()), "trajtest", dataset(10), out=out, workers=0)
 
 
 def test_probability_maps_move_exactly(finished: instar.Run) -> None:
@@ -73,7 +73,7 @@ def futures_of(
     return np.asarray(start + np.cumsum(steps, 1))
 
 
-CASES = 500
+CASES = 300
 CHANGES = ("mirror(v)", "mirror(h)", "rotate90(1)", "rotate90(2)", "rotate90(3)", "rescale(0.8)", "rescale(1.2)")
 
 
@@ -126,7 +126,7 @@ def calibrated(sources: int, repeats: int) -> pl.DataFrame:
 
 @pytest.mark.parametrize(("sources", "repeats"), [(20, 5), (20, 1)])
 def test_the_test_rejects_as_often_as_it_says(sources: int, repeats: int) -> None:
-    """Over 500 cases whose follow-ups are right: the 99 % interval of the violation rate holds the nominal level."""
+    """Over 300 cases whose follow-ups are right: the 99 % interval of the violation rate holds the nominal level."""
     p = calibrated(sources, repeats)["p"].to_numpy()
     assert len(p) == CASES
     for level in (0.05, 0.1, 0.2, 0.5):

@@ -231,22 +231,22 @@ FAULTS = {
         Walker(spread_to_the_left=0.2),
         LEFTWARDS,
         LEFTWARDS,
-        words=r"mirror\(h\): by up to 1\d\.\d \(× the system's own distance\)",
+        words=r"mirror\(h\): by up to 1\d\.\d multiples of the system's own distance",
     ),
     "turned by the wrong sign": Fault(
         Walker(turns_portrait_wrongly=True),
         STANDING,
         STANDING,
-        words=r"rotate90\(1\): by up to 4\d\d \(× the system's own distance\)",
+        words=r"rotate90\(1\): by up to 4\d\d multiples of the system's own distance",
     ),
     "the map is mirrored without the history": Fault(
         Walker(mirrors_map_only=True),
         LEFTWARDS,
         LEFTWARDS,
-        words=r"mirror\(h\): by up to 1\d(\.\d)? \(× the system's own distance\)",
+        words=r"mirror\(h\): by up to 1\d(\.\d)? multiples of the system's own distance",
     ),
     "the probability map is half a pixel off": Fault(
-        Walker(shift=0.5), (), ALL, words=r"rotate90\(2\) => hvc: by up to 0\.\d+ \(Hellinger distance\)"
+        Walker(shift=0.5), (), ALL, words=r"rotate90\(2\) => hvc: by up to 0\.\d+ of the largest Hellinger distance"
     ),
     "the map is ignored": Fault(
         Walker(sees_the_map=False), crosses=True, ignores_classes=True, words="futures go through an obstacle"

@@ -107,13 +107,13 @@ FAULTS = {
         f.rotates_about_another_centre,
         ("rotation(25)",),
         spared=others("rotation(25)"),
-        words=r"by up to 0\.\d+ \(body lengths\).*another centre",
+        words=r"by up to 0\.\d+ body lengths.*another centre",
     ),
     "x and y exchanged": Fault(
         f.x_and_y_exchanged,
         ("mirror(h)", "stretch(1.25, 1)", "mirror(both)"),
         spared=PHOTOMETRIC,
-        words=r"mirror\(h\): by up to 1\.\d+ \(body lengths\)",
+        words=r"mirror\(h\): by up to 1\.\d+ body lengths",
         check=r"look like \(y, x\)",
     ),
     "answers in its own size": Fault(
@@ -311,7 +311,7 @@ FAULTS = {
         BRIGHT,
         None,
         spared=others(*BRIGHT),
-        words=r"gamma\(0.3\): by up to 1\.\d+ \(body lengths\)",
+        words=r"gamma\(0.3\): by up to 1\.\d+ body lengths",
     ),
 }
 

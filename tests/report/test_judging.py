@@ -115,4 +115,4 @@ def test_scores_of_both_sides_are_shown_wherever_a_pair_is(tmp_path: Path) -> No
     for one in site.state.viewer.runs:
         one.look()
     client = TestClient(site, base_url="http://127.0.0.1:8000")
-    assert words in client.get("/gallery?run=0").text
+    assert words in client.get("/gallery?status=all").text

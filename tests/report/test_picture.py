@@ -144,7 +144,7 @@ def test_style_must_be_known() -> None:
 
 
 def test_signs_that_the_font_lacks() -> None:
-    assert plain_text("severity ∞, 3 × 4 => naïve Łódź … 日") == "severity inf, 3 x 4 => naive Lodz ... ?"
+    assert plain_text("severity ∞, 3 × 4 => naïve Łódź … 日") == "severity infinite, 3 x 4 => naive Lodz ... ?"
     assert plain_text("e\u0301") == "e"
 
 

@@ -14,8 +14,8 @@ import pytest
 
 import instar
 from instar.outputs.caption import Caption
-from instar.systems import System, function, system
-from instar.systems.function import function_name, importable
+from instar.systems import System, function, system, systems
+from instar.systems.function import function_name, importable, unpacked
 from instar.systems.identity import SHOWN_PARTS, Identity
 
 HEAD = "from instar.outputs.caption import Caption\n"
@@ -222,6 +222,22 @@ def test_the_line_is_one_and_short() -> None:
 def test_built_in_systems_say_what_identifies_them() -> None:
     words = system("constant-velocity").identity.words("walker")
     assert words == "walker is identified by its options and its adapter in Instar."
+
+
+def test_every_family_of_instar_counts_as_its_own() -> None:
+    """Some are made with a partial, whose module is Python's."""
+    assert all(unpacked(family.build).__module__.startswith("instar.") for family in systems().values())
+
+
+def test_a_service_is_its_template_and_says_that_it_may_change(write: Write) -> None:
+    body = """json = '{"image": "{image_base64}"}'"""
+    answer = '[answer]\ncaption = "text"\n'
+    write("service.toml", f'url = "http://localhost/"\nversion = "1"\ndeterministic = true\n{body}\n{answer}')
+    words = system('http("service.toml")').identity.words("service")
+    assert words.startswith(
+        "service is identified by service.toml, its options and its adapter in Instar; what answers"
+    )
+    assert words.endswith("is not watched: change `version` in the template when it changes.")
 
 
 def test_a_chain_is_what_its_systems_are(write: Write) -> None:

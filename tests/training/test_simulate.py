@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -120,8 +121,8 @@ def test_a_training_of_a_few_seconds(worlds: list[simulate.Samples], tmp_path: P
     for name in ("torch", "onnx", "onnxruntime"):
         module(name)
     kept = {"train": worlds[0], "held": worlds[1]}  # most of the time would go into simulating others
-    arrays = {f"{half}.{name}": value for half, made in kept.items() for name, value in made.items()}
-    np.savez(tmp_path / "kept.npz", **arrays)  # type: ignore[arg-type]
+    arrays: dict[str, Any] = {f"{half}.{name}": value for half, made in kept.items() for name, value in made.items()}
+    np.savez(tmp_path / "kept.npz", **arrays)
     done = subprocess.run(
         [sys.executable, "-m", "training.goalmap.train", "--quick", "--out", tmp_path, "--keep", tmp_path / "kept.npz"],
         cwd=ROOT,

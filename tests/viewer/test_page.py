@@ -84,9 +84,9 @@ def test_a_page_has_its_address_styles_pictures_and_link(
         assert answer.status_code == 200 and "<h1>&lt;b&gt;</h1>" in answer.text and "/static/more.css" in answer.text
         assert client.get("/static/more.css").text == "h1 { color: red }"
         assert "follow-up 240" in client.get("/more/picture?side=follow-up&w=240").text
-        case = client.get("/case?run=0&case=0").text
+        case = client.get("/case?run=run&case=0").text
         assert '<a class="button" href="/more?case=0">More of &lt;it&gt;</a>' in case
-        shown = client.get("/case?run=0&case=0&shown=mirror(h)%20%3D%3E%20poses").text
+        shown = client.get("/case?run=run&case=0&shown=mirror(h)%20%3D%3E%20poses").text
         assert "/more?case=0&amp;rule=mirror(h)%20%3D%3E%20poses&amp;target=" in shown
 
 
@@ -113,7 +113,7 @@ def test_a_page_that_fails_says_so_and_costs_nobody_else(
         plated = client.get("/more/picture?wrong=1")
         assert plated.headers["content-type"] == "image/svg+xml" and "a mistake of the task" in words(plated)
         assert client.get("/more/picture?w=7").headers["content-type"].startswith("text/plain")
-        case = client.get("/case?run=0&case=1")
+        case = client.get("/case?run=run&case=1")
         assert case.status_code == 200 and "/more" not in case.text
 
 
@@ -131,4 +131,4 @@ def test_a_page_that_cannot_be_used_is_reported_and_left_out(
     with client:
         assert client.get("/more").status_code == 200
         assert client.get("/torn").status_code == client.get("/absent").status_code == 404
-        assert "Gallery" in client.get("/gallery?run=0").text
+        assert "Gallery" in client.get("/gallery?run=run").text

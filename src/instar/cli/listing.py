@@ -23,23 +23,44 @@ def print_entries(entries: Sequence[Entry], as_json: bool) -> None:
         show_entries(new_console(), entries)
 
 
-def rules(as_json: Json = False) -> None:
-    """List the transformations and relations that rules are made of, with their parameters and judging options.
+def rules(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help='Explain this one: a transformation (motion), a relation ("=> poses") or a rule ("motion(11, 100)").',
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the transformations and relations that rules are made of, or explain one of them, or one rule.
 
     Examples:
 
         instar rules
 
-        instar rules --json
+        instar rules motion
+
+        instar rules "filtered(greyscale, skin)"
     """
+    from instar.relations import rule
+    from instar.report.explanation import explained, show_explanations
     from instar.report.listings import rule_entries
 
+    if name is not None:
+        explanations = explained(name, rule)
+        if as_json:
+            print_json([one.json() for one in explanations])
+        else:
+            show_explanations(new_console(), explanations)
+        return
     print_entries(rule_entries(), as_json)
     if not as_json:
         print(
             "\nA rule is a transformation, e.g. gamma(0.5); several in a row, gamma(0.5) | rotation(5); only in a"
             "\nzone, filtered(greyscale, skin); with a relation of its own, noise(16) => poses(draws=3)."
             "\nA relation's judging options are chosen with `instar judge RUN --set NAME=VALUE`."
+            "\n`instar rules NAME` explains one of them: what it does, its parameters, and which suites use it."
         )
 
 
@@ -47,7 +68,7 @@ def suites(
     name: Annotated[str | None, typer.Argument(metavar="[SUITE]", help="List the rules of this suite.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List the suites, or the rules of one, with what each is for where the suite says so.
+    """List the suites, or the rules of one: what each is for, or what it does where the suite does not say.
 
     Examples:
 
@@ -55,7 +76,7 @@ def suites(
 
         instar suites met-pose/sub --json
     """
-    from instar.report.listings import suite_entries
+    from instar.report.listings import Entry, show_entries, suite_entries
     from instar.suites import suite
 
     if name is None:
@@ -68,9 +89,8 @@ def suites(
         purposes = dict(chosen.purposes)
         print_json({"name": chosen.name, "help": chosen.help, "rules": spellings, "purposes": purposes, **judging})
     else:
-        width = max(map(len, spellings))
-        for spelling in spellings:
-            print(f"{spelling:{width}}  {chosen.purposes.get(spelling, '')}".rstrip())
+        words = {rule.id: chosen.purposes.get(rule.id, rule.words) for rule in chosen.rules}
+        show_entries(new_console(), [Entry(spelling, words[spelling]) for spelling in spellings])
 
 
 def systems(as_json: Json = False) -> None:

@@ -28,7 +28,7 @@ Level = Annotated[
         "whatever the severity.",
     ),
 ]
-Worst = Annotated[int, typer.Option(metavar="N", min=0, help="List the N worst cases.")]
+Worst = Annotated[int, typer.Option(metavar="N", min=0, help="List the N worst pairs.")]
 Group = Annotated[
     str | None, typer.Option(metavar="GROUP", help="Count only the landmarks of one group: body, left_hand …")
 ]
@@ -56,7 +56,7 @@ def show(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show the violation rate of each rule with its interval, and the worst cases.
+    """Show the violation rate of each rule with its interval, and the worst pairs.
 
     Examples:
 

@@ -105,20 +105,12 @@ def run(
         )
         return print_json(asdict(cost)) if as_json else show_plan(new_console(), cost)
     with flags_spelled(), Display(quiet=as_json) as display:
+        # fmt: off
         finished = api.run(
-            system,
-            suite,
-            dataset,
-            out=out,
-            limit=limit,
-            workers=workers,
-            timeout=timeout,
-            seed=seed,
-            retry_failed=retry == "failed",
-            fresh=fresh,
-            on_progress=display.update,
-            **providers,
+            system, suite, dataset, out=out, limit=limit, workers=workers, timeout=timeout, seed=seed, fresh=fresh,
+            retry_failed=retry == "failed", on_progress=display.update, **providers,
         )
+        # fmt: on
     _print_outcome(finished, threshold, as_json)
 
 

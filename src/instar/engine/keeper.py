@@ -68,10 +68,14 @@ class Keeper:
 
     def tasks(self) -> Iterator[CaseTask]:
         progress = self.progress
+        counted: set[str] = set()
         for case in self.cases():
-            progress.cases += 1
-            progress.done += len(self.committed.keys) - len(self.committed.missing(case.id))
+            if case.id not in counted:
+                counted.add(case.id)
+                progress.cases += 1
+                progress.done += len(self.committed.keys) - len(self.committed.missing(case.id))
         progress.rows = progress.cases * len(self.committed.keys)
+        self._plan(progress.rows - progress.done)
         self.on_progress(progress)
         handed_out: set[str] = set()
         for case in self.cases():
@@ -85,6 +89,15 @@ class Keeper:
             progress.began = progress.began or time.monotonic()
             task = CaseTask(case, self.order.of(case.id, keys), self.manifest.seed, lost=lost)
             yield self.resumed(task) if case.id in self.committed.partial or case.id in self.provided else task
+
+    def _plan(self, missing: int) -> None:
+        """Write down how many predictions there will be, for whoever looks at the folder meanwhile."""
+        rows = self.store.predictions(["status"], query=lambda table: table.select(pl.len())).item()
+        unreadable = int((self.store.cases(["status"])["status"] != "ok").sum())
+        planned = rows + unreadable * len(self.committed.keys) + missing
+        if planned != self.manifest.planned:
+            self.manifest = replace(self.manifest, planned=planned)
+            self.store.write_manifest(self.manifest)
 
     def _users(self, need: str) -> frozenset[str]:
         """The cases of which a stored answer is to a follow-up that was made with a need."""
@@ -232,6 +245,8 @@ class Keeper:
             self.store.append_predictions(rows, self.kind)
 
     def outcome(self, interrupted: bool) -> Outcome:
+        if not interrupted:
+            self._plan(0)  # what is still missing does not come: inputs that are not those of before
         return outcome_of(self.store, self.progress.fresh, self.started, self.notes, interrupted=interrupted)
 
 

@@ -18,7 +18,7 @@ from instar.outputs.arrays import floats, put
 from instar.outputs.marks import Mark
 from instar.outputs.output import OutputDefaults, Row, Schema
 from instar.outputs.subjects import subject_frame
-from instar.shapes import Shape
+from instar.shapes import Shape, Side
 from instar.skeleton import Skeleton
 from instar.skeleton import skeleton as named_skeleton
 from instar.warp import Size, Warp
@@ -136,19 +136,26 @@ class Poses(OutputDefaults):
         Scores are written beside them, unless all are 1: then the system does not say any.
         """
         part = (target or "").partition("/")[2]
-        everything = range(len(self.skeleton.landmarks))
-        shown = set(next((p.landmarks for p in self.skeleton.parts if p.name == part), everything))
-        edges = [(a, b) for a, b in self.skeleton.edges if a in shown and b in shown]
+        bones, sides = self.skeleton, self.skeleton.sides
+        whole = range(len(bones.landmarks))
+        shown = sorted(next((p.landmarks for p in bones.parts if p.name == part), whole))
+        dots_of: dict[Side | None, list[int]] = {side: [i for i in shown if sides[i] == side] for side in sides}
+        edges_of: dict[Side | None, list[tuple[int, int]]] = {}
+        kept = set(shown)
+        for a, b in bones.edges:
+            if a in kept and b in kept:
+                edges_of.setdefault(_side_of_edge(sides[a], sides[b]), []).append((a, b))
         shapes: list[Shape] = []
         scored = bool((self.scores != 1).any())
         for points, score in zip(self.points.astype(np.float64), self.scores, strict=True):
-            ends = np.array([[*points[a], *points[b]] for a, b in edges]).reshape(-1, 4)
-            dots = points[sorted(shown)]
-            shapes.append(Shape("lines", ends[~np.isnan(ends).any(1)]))
-            dots = dots[~np.isnan(dots).any(1)]
-            shapes.append(Shape("points", dots))
-            if scored and len(dots):
-                shapes.append(Shape("text", dots.min(0)[None], f"{score:.2f}"))
+            for side, edges in edges_of.items():
+                shapes.append(Shape("lines", _present(points[np.array(edges)].reshape(-1, 4)), side=side))
+            for side, dots in dots_of.items():
+                shapes.append(Shape("points", _present(points[dots]), side=side))
+            if scored and len(places := _present(points[shown])):
+                shapes.append(
+                    Shape("text", places.min(0)[None], f"{score:.2f}", side="middle" if bones.pairs else None)
+                )
         return shapes
 
     def sizes(self) -> Mapping[str, int]:
@@ -257,6 +264,16 @@ class Poses(OutputDefaults):
         # fmin and fmax pass over NaN
         boxes = np.concatenate([np.fmin.reduce(batch.points, 1), np.fmax.reduce(batch.points, 1)], -1)
         return subject_frame(batch.counts, boxes, batch.scores)
+
+
+def _present(places: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return places[~np.isnan(places).any(1)]
+
+
+def _side_of_edge(one: Side | None, other: Side | None) -> Side | None:
+    """A limb has the side of its ends; the line between both shoulders has none, the one from nose to eye the eye's."""
+    ends = {one, other} - {"middle"}
+    return ends.pop() if len(ends) == 1 else "middle"
 
 
 @lru_cache(maxsize=64)

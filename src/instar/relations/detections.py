@@ -196,7 +196,7 @@ def _areas(boxes: Floats) -> Floats:
 # fmt: off
 RELATIONS = (
     Relation(
-        "detections", "detections", detections, unit="1 − IoU of the matched box", threshold=0.5,
+        "detections", "detections", detections, unit="IoU lost", threshold=0.5,
         grid=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.0), kinds=("lost", "invented", "class", "doubled"),
         meanings={
             "lost": "found in the source alone", "invented": "found in the follow-up alone",

@@ -202,7 +202,7 @@ _DEGRADATION = {
 
 RELATIONS = (
     Relation(
-        "correlation", "any", correlation, mapping=False, unit="shortfall of r", threshold=0.0,
+        "correlation", "any", correlation, mapping=False, unit="units of r too little", threshold=0.0,
         grid=(0.0, 0.05, 0.1, 0.2, 0.5), over="cases", measures=_CORRELATION, made_of=_MADE_OF, responds=True,
         parameters=(
             _MEASURE,
@@ -215,7 +215,7 @@ RELATIONS = (
         help="A measure of the whole dataset becomes worse in proportion to the level.",
     ),
     Relation(
-        "degradation", "any", degradation, mapping=False, unit="beyond the margin", threshold=0.0,
+        "degradation", "any", degradation, mapping=False, unit="units beyond the margin", threshold=0.0,
         grid=(0.0, 0.02, 0.05, 0.1, 0.2), over="cases", measures=_DEGRADATION, made_of=_MADE_OF,
         parameters=(
             _MEASURE,

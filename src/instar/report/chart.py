@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -150,8 +151,9 @@ def share_axis(title: str) -> Spec:
     }
 
 
-def threshold_title(section: Section) -> str:
-    return f"threshold in {section.unit}"
+def threshold_title(section: Section) -> list[str]:
+    """What an axis of thresholds is measured in, in lines that fit under a figure."""
+    return textwrap.wrap(f"threshold in {section.unit}", 46)
 
 
 def curve_layers(

@@ -14,7 +14,7 @@ from instar.analysis.severities import NOTHING_FOUND
 from instar.engine import DEFAULT
 from instar.report.section import Section, rates_per_threshold, start_of
 from instar.report.words import distinct_names
-from instar.stats import holm, wilcoxon
+from instar.stats import holm, mcnemar
 from instar.store import Row, Schema
 
 
@@ -126,8 +126,8 @@ def _differences(
 
     `first_empty` and `other_empty` count the pairs of each run in which nothing was found in either input.
 
-    p is that of Wilcoxon's signed-rank test on violated or not, which for such pairs is McNemar's, two-sided;
-    `p_corrected` takes into account how many questions were asked (Holm).
+    p is that of McNemar's paired test on violated or not, exact and two-sided; `p_corrected` takes into
+    account how many questions were asked (Holm).
     """
     limits = {one: threshold for each in runs for one in each.rules}
     rows: list[Row] = []
@@ -136,7 +136,7 @@ def _differences(
         for other in range(1, len(runs)):
             there = ~np.isnan(runs[0].severity[number]) & ~np.isnan(runs[other].severity[number])
             a, b = hits[0][number][there], hits[other][number][there]
-            p = min(1.0, 2 * min(wilcoxon(a, b), wilcoxon(b, a)))
+            first_only, other_only = int((a & ~b).sum()), int((b & ~a).sum())
             rows.append(
                 {
                     "rule": spelled[one],
@@ -144,12 +144,12 @@ def _differences(
                     "cases": int(there.sum()),
                     "first": int(a.sum()),
                     "other": int(b.sum()),
-                    "first_only": int((a & ~b).sum()),
-                    "other_only": int((b & ~a).sum()),
+                    "first_only": first_only,
+                    "other_only": other_only,
                     "first_empty": int((runs[0].status[number] == NOTHING_FOUND).sum()),
                     "other_empty": int((runs[other].status[number] == NOTHING_FOUND).sum()),
                     "difference": (int(b.sum()) - int(a.sum())) / int(there.sum()) if there.any() else None,
-                    "p": p,
+                    "p": mcnemar(first_only, other_only),
                 }
             )
     corrected = holm([row["p"] for row in rows])

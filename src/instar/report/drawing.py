@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from instar.image import Image
 from instar.report.lettering import DARK, WHITE, Colour, Pixels, blend, written
-from instar.shapes import Shape
+from instar.shapes import Shape, Side
 from instar.warp import Warp, warp_pixels
 
 Style = Literal["filled", "hollow"]
@@ -25,6 +25,13 @@ Floats = npt.NDArray[np.float64]
 # Okabe and Ito's colours, which people with any colour vision tell apart.
 BLUE, ORANGE = (86, 180, 233), (240, 130, 0)
 _PALETTE: tuple[Colour, ...] = (ORANGE, BLUE, (0, 158, 115), (204, 121, 167), (240, 228, 66), (0, 114, 178))
+
+_SIDES: dict[Style, dict[Side, Colour]] = {
+    "filled": {"left": (0, 120, 200), "right": (230, 100, 0), "middle": (190, 190, 196)},
+    "hollow": {"left": (150, 210, 255), "right": (255, 205, 120), "middle": WHITE},
+}
+"""Blue is left and orange is right, deep where a system answered and pale where that was expected: an exchange is a
+blue line in an orange band. Landmarks on the left are round, those on the right square."""
 
 _SHIFT = 4
 _FAR = float(1 << 24)
@@ -36,7 +43,8 @@ def draw_shapes(
     """The image, enlarged by `scale`, with the shapes on it; sizes follow the picture's.
 
     `filled` is for what a system answered, `hollow` for what was expected of it: wider, so that both are seen
-    where they agree. `colour` wins over the shapes' own. What is not a number is left out.
+    where they agree. `colour` wins over the shapes' own; shapes that have a side are in its colour. What is not a
+    number is left out.
 
     >>> grey = Image(np.full((20, 30, 3), 128, np.uint8))
     >>> draw_shapes(grey, [Shape("points", np.array([[15.0, 10.0]]))], scale=2).size
@@ -69,6 +77,8 @@ def draw(
     heats = 0
     for shape in shapes:
         paint = colour or shape.colour or (WHITE if style == "hollow" else ORANGE)
+        if shape.side is not None:
+            paint = _SIDES[style][shape.side]
         xy = np.where(np.isfinite(shape.xy), shape.xy, np.nan).astype(np.float64)
         if shape.form == "heat":
             paint = colour or shape.colour or _PALETTE[heats % len(_PALETTE)]
@@ -87,7 +97,7 @@ def draw(
             if not len(points):
                 continue
             if shape.form == "points":
-                _points(canvas, points, style, paint, unit)
+                _points(canvas, points, style, paint, unit, square=shape.side == "right")
             elif shape.form == "polygon":
                 _polygon(canvas, points, style, paint, unit)
             else:
@@ -125,7 +135,7 @@ def _lines(canvas: Pixels, ends: Floats, style: Style, colour: Colour, unit: flo
             cv2.line(canvas, a, b, paint, thickness, cv2.LINE_AA, _SHIFT)
 
 
-def _points(canvas: Pixels, points: Floats, style: Style, colour: Colour, unit: float) -> None:
+def _points(canvas: Pixels, points: Floats, style: Style, colour: Colour, unit: float, *, square: bool = False) -> None:
     radii = _radii(points, unit)
     height, width = canvas.shape[:2]
     reach = 6 * unit
@@ -137,14 +147,23 @@ def _points(canvas: Pixels, points: Floats, style: Style, colour: Colour, unit: 
         if style == "hollow" and radius > small:
             ring = radius * 1.6 + 1.5 * rim
             stroke = _whole(min(0.9 * unit, radius * 0.6))
-            cv2.circle(canvas, (x, y), round(ring * one), DARK, stroke + 2 * rim, cv2.LINE_AA, _SHIFT)
-            cv2.circle(canvas, (x, y), round(ring * one), colour, stroke, cv2.LINE_AA, _SHIFT)
+            _dot(canvas, x, y, round(ring * one), DARK, stroke + 2 * rim, square)
+            _dot(canvas, x, y, round(ring * one), colour, stroke, square)
         else:
             # In a crowd there is no room for rings: a larger dot under a smaller one must do.
             radius *= 1.7 if style == "hollow" else 1.0
             edge = rim if radius > small else 0.4
-            cv2.circle(canvas, (x, y), round((radius + edge) * one), DARK, -1, cv2.LINE_AA, _SHIFT)
-            cv2.circle(canvas, (x, y), round(radius * one), colour, -1, cv2.LINE_AA, _SHIFT)
+            _dot(canvas, x, y, round((radius + edge) * one), DARK, -1, square)
+            _dot(canvas, x, y, round(radius * one), colour, -1, square)
+
+
+def _dot(canvas: Pixels, x: int, y: int, radius: int, colour: Colour, thickness: int, square: bool) -> None:
+    """A landmark, in OpenCV's fixed-point numbers: round, or a square of about the same area."""
+    if square:
+        half = round(0.9 * radius)
+        cv2.rectangle(canvas, (x - half, y - half), (x + half, y + half), colour, thickness, cv2.LINE_AA, _SHIFT)
+    else:
+        cv2.circle(canvas, (x, y), radius, colour, thickness, cv2.LINE_AA, _SHIFT)
 
 
 def _radii(points: Floats, unit: float) -> Floats:

@@ -160,7 +160,7 @@ def _differences(one: Comparison, first: str) -> list[str]:
 
 
 def _run(run: RunPage, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
-    yield from (f"## {_escaped(run.name)}", "", *_table(["what", "which"], run.facts))
+    yield from (f"## {_escaped(run.name)}", "", f"{_escaped(run.short)}.", "")
     yield from ("### What was found", "", *(f"- {_escaped(finding.words)}" for finding in run.findings), "")
     for part in run.parts:
         yield from _relation(part, figure)
@@ -186,10 +186,11 @@ def _run(run: RunPage, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
             "",
             *_table(unjudged.columns, unjudged.rows()),
         )
+    yield from ("### What was tested, and on which machine", "", *_table(["what", "which"], run.facts))
     yield from ("### How to reproduce this", "", *(f"    {' '.join(line.splitlines())}" for line in run.commands), "")
 
 
-_RATES = ("rule", "violated", "rate", "95 % interval", "median", "worst", "kinds")
+_RATES = ("rule", "in words", "violated", "rate", "95 % interval", "median", "worst", "kinds")
 _UNJUDGED = ("nothing found in either", "not applicable", "failed")
 
 
@@ -197,6 +198,7 @@ def _rates(section: Section) -> list[str]:
     rows = [
         [
             row["name"],
+            section.words[row["name"]],
             f"{row['violated']}/{row['judged']}",
             percent(row["rate"]),
             interval(row["low"], row["high"]) if row["judged"] else "–",

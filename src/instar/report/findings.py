@@ -149,5 +149,5 @@ def _noise(run: Run, rates: pl.DataFrame, judging: str) -> Iterator[Finding]:
         of_relation = f" This is of {row['relation']}." if noise.height > 1 else ""
         below = " The threshold is not above the system's own noise." if low else ""
         yield Finding(f"{noise_words(row)}{of_relation}{below}")
-    if memory := remembered(run, judging):
+    if memory := run.cached(("memory", judging), lambda: remembered(run, judging)):
         yield Finding(memory_words(memory), True)

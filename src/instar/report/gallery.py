@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +17,7 @@ from instar.report.marks import marked_pairs
 from instar.report.picture import Annotated, encoded, panel_picture
 from instar.report.rebuild import CannotDraw, load_pair, load_source
 from instar.report.section import Section
+from instar.report.targets import target_names
 from instar.store import Row
 
 WIDE = 420
@@ -26,18 +27,22 @@ WIDE = 420
 class PairShown:
     """A verdict with its pictures, as data addresses, or `why` they cannot be drawn.
 
-    `last` is the place in the relation's grid of the highest threshold that it violates, −1 where there is none;
-    `expects` says whether the follow-up shows what was expected; `marked` are answers in words, marked.
+    `target` is what it is about, by name; `last` is the place in the relation's grid of the highest threshold that it
+    violates, −1 where there is none; `draws` says whether answers are drawn, `expects` whether the follow-up shows what
+    was expected; `answers` are answers in words, `marked` the same with their words marked.
     """
 
     verdict: Row
     name: str
+    target: str
     last: int
-    source: str
-    follow_up: str
-    notes: tuple[str, str]
-    expects: bool
-    why: str
+    source: str = ""
+    follow_up: str = ""
+    notes: tuple[str, str] = ("", "")
+    draws: bool = False
+    expects: bool = False
+    answers: tuple[str, ...] = ()
+    why: str = ""
     marked: MarkedPair | None = None
 
 
@@ -63,24 +68,31 @@ def pairs_shown(
     """The worst pairs of the run by relation, the rules in turn."""
     shown: dict[str, list[PairShown]] = {section.relation: [] for section in sections}
     owner = {one: section for section in sections for rules in section.families.values() for one in rules}
-    worst = run.worst(count, threshold=threshold, judging=judging)
-    verdicts = worst.filter(pl.col("rule").is_in(list(owner))).to_dicts()
-    for verdict, marked in zip(verdicts, marked_pairs(run.store, verdicts, judging), strict=True):
-        section = owner[verdict["rule"]]
-        severity = verdict["severity"]
+    worst = run.worst(count, threshold=threshold, judging=judging).filter(pl.col("rule").is_in(list(owner)))
+    verdicts, targets = worst.to_dicts(), target_names(run, worst, judging=judging)
+    for verdict, target, marked in zip(verdicts, targets, marked_pairs(run.store, verdicts, judging), strict=True):
+        section, severity = owner[verdict["rule"]], verdict["severity"]
         last = sum(severity >= value and severity > 0 for value in section.grid) - 1
-        source = follow_up = why = ""
-        notes, expects = ("", ""), False
-        try:
-            pair = load_pair(run, verdict, judging=judging, dataset=dataset)
-            source, follow_up = _address(pair.source, "source"), _address(pair.follow_up, "follow-up")
-            notes, expects = (_size(pair.source), _size(pair.follow_up)), bool(pair.follow_up.expected)
-        except CannotDraw as error:
-            why = str(error)
-        shown[section.relation].append(
-            PairShown(verdict, section.names[verdict["rule"]], last, source, follow_up, notes, expects, why, marked)
-        )
+        plain = PairShown(verdict, section.names[verdict["rule"]], target, last, marked=marked)
+        shown[section.relation].append(_drawn(run, plain, judging, dataset))
     return shown
+
+
+def _drawn(run: Run, plain: PairShown, judging: str, dataset: Path | None) -> PairShown:
+    """With its pictures, or with why there are none."""
+    try:
+        pair = load_pair(run, plain.verdict, judging=judging, dataset=dataset)
+    except CannotDraw as error:
+        return replace(plain, why=str(error))
+    return replace(
+        plain,
+        source=_address(pair.source, "source"),
+        follow_up=_address(pair.follow_up, "follow-up"),
+        notes=(_size(pair.source), _size(pair.follow_up)),
+        draws=bool(pair.source.actual or pair.follow_up.actual),
+        expects=bool(pair.follow_up.expected),
+        answers=pair.answers,
+    )
 
 
 def examples(

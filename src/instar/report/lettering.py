@@ -18,7 +18,7 @@ WHITE, DARK, PAPER = (255, 255, 255), (20, 20, 24), (250, 250, 250)
 
 # fmt: off
 _PLAIN = {
-    "∞": "inf", "×": "x", "–": "-", "—": "-", "−": "-", "·": "-", "…": "...", "→": "->", "⇒": "=>", "≥": ">=",
+    "∞": "infinite", "×": "x", "–": "-", "—": "-", "−": "-", "·": "-", "…": "...", "→": "->", "⇒": "=>", "≥": ">=",
     "≤": "<=", "≠": "!=", "±": "+-", "°": " deg", "µ": "u", "γ": "gamma", "σ": "sigma", "θ": "theta", "ß": "ss",
     "‘": "'", "’": "'", "“": '"', "”": '"', "ø": "o", "Ø": "O", "æ": "ae", "Æ": "AE", "ł": "l", "Ł": "L", "\t": " ",
     "\n": " ",
@@ -27,7 +27,7 @@ _PLAIN = {
 
 
 def plain_text(text: str) -> str:
-    """Text in ASCII, all that OpenCV's fonts have: ∞ becomes inf, é becomes e, what has no likeness a ?."""
+    """Text in ASCII, all that OpenCV's fonts have: ∞ becomes infinite, é becomes e, what has no likeness a ?."""
     signs = []
     for sign in unicodedata.normalize("NFC", text):
         alike = _PLAIN.get(sign) or "".join(

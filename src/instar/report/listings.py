@@ -13,15 +13,18 @@ from rich.text import Text
 from instar.datasets import datasets
 from instar.engine import Estimate, JudgingOption, Outcome
 from instar.numerics import Numerics, lines, rows
-from instar.relations import relations
+from instar.relations import Relation, relations
 from instar.report.panels import TaskTables
 from instar.report.tables import show_tables
-from instar.report.words import duration
+from instar.report.words import count_of, duration, severity_text
 from instar.spelling import REQUIRED, Parameter, spell_value
 from instar.suites import suites
 from instar.systems import models, systems
 from instar.systems.check import Finding
-from instar.transforms import families
+from instar.transforms import TransformationFamily, families
+
+_LONG = 40
+"""The length of a name that leaves room beside it."""
 
 # --- what there is ---------------------------------------------------------------------------------
 
@@ -58,25 +61,27 @@ def _json(parameter: Parameter) -> dict[str, object]:
 
 def rule_entries() -> list[Entry]:
     """The transformations and relations that rules are made of."""
-    entries = [
-        Entry(
-            one.name,
-            one.help,
-            {"what": "transformation", "room": one.room, "needs": list(one.needs), "random": one.random},
-            one.parameters,
-        )
-        for one in families().values()
-    ]
-    for one in relations().values():
-        facts = {"output": one.output, "threshold": one.threshold, "grid": list(one.grid), "kinds": list(one.kinds)}
-        words = f"{one.help} Severity: {one.unit}; violated from {one.threshold:g} up."
-        entries.append(Entry(f"=> {one.name}", words, {"what": "relation", **facts}, one.parameters, one.options))
-    return entries
+    return [*map(transformation_entry, families().values()), *map(relation_entry, relations().values())]
+
+
+def transformation_entry(one: TransformationFamily) -> Entry:
+    facts = {"what": "transformation", "room": one.room, "needs": list(one.needs), "random": one.random}
+    return Entry(one.name, one.help, facts, one.parameters)
+
+
+def relation_entry(one: Relation) -> Entry:
+    facts = {"output": one.output, "threshold": one.threshold, "grid": list(one.grid), "kinds": list(one.kinds)}
+    words = f"{one.help} Severity: {one.unit}; violated from {severity_text(one.threshold)} up."
+    return Entry(f"=> {one.name}", words, {"what": "relation", **facts}, one.parameters, one.options)
 
 
 def suite_entries() -> list[Entry]:
     return [
-        Entry(one.name, f"{one.help} ({len(one.rules)} rules)", {"rules": len(one.rules), "output": one.output})
+        Entry(
+            one.name,
+            f"{one.help} ({count_of(len(one.rules), 'rule')})",
+            {"rules": len(one.rules), "output": one.output},
+        )
         for one in suites().values()
     ]
 
@@ -106,19 +111,20 @@ def model_entries() -> list[Entry]:
 
 def show_entries(console: Console, entries: Sequence[Entry]) -> None:
     """Names with their sentences, parameters and judging options."""
-    table = _grid()
+    table = entry_grid(max((len(entry.name) for entry in entries), default=0))
     for entry in entries:
         table.add_row(Text(entry.name, style="bold"), Text(entry.help))
         for parameter in entry.parameters or ():
-            table.add_row("", Text(_described(parameter), style="dim"))
+            table.add_row("", Text(f"{parameter.name}: {described_parameter(parameter)}", style="dim"))
         for parameter in entry.judging or ():
-            table.add_row("", Text(f"judging: {_described(parameter)}", style="dim"))
+            table.add_row("", Text(f"judging: {parameter.name}: {described_parameter(parameter)}", style="dim"))
     console.print(table)
 
 
-def _described(parameter: Parameter) -> str:
+def described_parameter(parameter: Parameter) -> str:
+    """What a parameter allows, its default, and what it means."""
     usual = "" if parameter.default is REQUIRED else f", {_spelled(parameter.default)} by default"
-    text = f"{parameter.name}: {parameter.allowed}{usual}"
+    text = f"{parameter.allowed}{usual}"
     return f"{text}; {parameter.help}" if parameter.help else text
 
 
@@ -126,9 +132,10 @@ def _spelled(value: object) -> str:
     return "empty" if value in (None, "") else spell_value(value)
 
 
-def _grid() -> Table:
+def entry_grid(longest: int = 0) -> Table:
+    """Names on the left, what is told of them on the right; with a long one among them, names may be folded."""
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=longest <= _LONG)
     table.add_column(overflow="fold")
     return table
 
@@ -138,7 +145,7 @@ def show_options(console: Console, options: Sequence[JudgingOption]) -> None:
     if not options:
         console.print("The relations of this run leave nothing to choose.")
         return
-    table = _grid()
+    table = entry_grid()
     for option in options:
         table.add_row(
             Text(f"{option.parameter.name}={_spelled(option.value)}", style="bold"),
@@ -153,23 +160,26 @@ def show_options(console: Console, options: Sequence[JudgingOption]) -> None:
 def show_plan(console: Console, cost: Estimate) -> None:
     """How many predictions a run asks for, and how long they would take."""
     console.print(
-        f"{cost.cases:,} cases × {cost.keys} predictions = {cost.rows:,}: the source and "
-        f"{cost.follow_ups} follow-ups, with their draws and repeats",
+        f"{count_of(cost.cases, 'case')} × {count_of(cost.keys, 'prediction')} = {cost.rows:,}: the source and "
+        f"{count_of(cost.follow_ups, 'follow-up')}, with all draws and repeats",
         highlight=False,
     )
     if cost.done:
-        console.print(f"{cost.done:,} are in the run folder already", highlight=False)
+        there = "is" if cost.done == 1 else "are"
+        console.print(f"{cost.done:,} {there} in the run folder already", highlight=False)
     if cost.seconds is None or cost.seconds_per_row is None:
-        console.print(f"no estimate: none of the {cost.timed} timed cases could be predicted")
+        console.print(f"no estimate: none of {count_of(cost.timed, 'timed case')} could be predicted")
     else:
         console.print(
-            f"{1000 * cost.seconds_per_row:.1f} ms each in one worker ({cost.timed} cases timed): "
+            f"{1000 * cost.seconds_per_row:.1f} ms each in one worker ({count_of(cost.timed, 'case')} timed): "
             f"[bold]about {duration(cost.seconds)}[/]",
             highlight=False,
         )
     for status, count in cost.statuses.items():
         if status != "ok":
-            console.print(f"of the timed predictions {count} were {status}", style="yellow")
+            console.print(
+                f"of the timed predictions {count} {'was' if count == 1 else 'were'} {status}", style="yellow"
+            )
 
 
 def show_export(console: Console, outcome: Outcome, folder: Path) -> None:
@@ -178,7 +188,7 @@ def show_export(console: Console, outcome: Outcome, folder: Path) -> None:
     unreadable = f", {outcome.unreadable:,} of them unreadable" if outcome.unreadable else ""
     console.print(
         f"{folder}: {counts}; {outcome.fresh:,} new in {duration(outcome.seconds)}, "
-        f"{outcome.cases:,} cases{unreadable}",
+        f"{count_of(outcome.cases, 'case')}{unreadable}",
         markup=False,
         highlight=False,
     )

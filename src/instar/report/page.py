@@ -48,8 +48,7 @@ from instar.spelling import spell_value
 from instar.store import Row
 
 if TYPE_CHECKING:
-    from jinja2 import BytecodeCache
-    from jinja2.bccache import Bucket
+    from jinja2 import Template
 
 TEMPLATES = Path(__file__).parent / "templates"
 EXAMPLES = 6
@@ -317,53 +316,44 @@ def _commands(run: Run, judging: str) -> list[str]:
 
 
 @lru_cache(maxsize=1)
-def _compiled() -> BytecodeCache:
-    """Templates that were compiled before: that takes longer than to fill most of them in."""
-    import jinja2
-
-    codes: dict[str, bytes] = {}
-
-    class Compiled(jinja2.BytecodeCache):
-        def load_bytecode(self, bucket: Bucket) -> None:
-            if bucket.key in codes:
-                bucket.bytecode_from_string(codes[bucket.key])
-
-        def dump_bytecode(self, bucket: Bucket) -> None:
-            codes[bucket.key] = bucket.bytecode_to_string()
-
-    return Compiled()
-
-
-def page(report: Report) -> str:
-    """The report as HTML. It asks nobody for anything, and works from a file without a network."""
+def _template() -> Template:
+    """The page's template, which takes longer to compile than most reports to fill in."""
     import jinja2
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
-        bytecode_cache=_compiled(),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["tight"] = _tight
-    meanings = {word: meaning for run in reversed(report.runs) for word, meaning in run.meanings.items()}
     # fmt: off
     environment.globals.update(
         percent=percent, interval=interval, severity_text=severity_text, headline=headline,
         over_cases_text=over_cases_text, roles_of=roles_of, slice_words=slice_words, points=points, p_text=p_text,
         level=LEVEL, count_of=count_of, kinds_text=kinds_text, scores_text=scores_text, of_total=of_total,
-        one_sided=ONE_SIDED, slug=slug, violating=violating, rate_words=rate_words, contents=[],
-        glossary=lambda body: glossary(body, meanings),
+        one_sided=ONE_SIDED, slug=slug, violating=violating, rate_words=rate_words, glossary=glossary,
     )
     # fmt: on
+    return environment.get_template("report.html")
+
+
+def page(report: Report) -> str:
+    """The report as HTML. It asks nobody for anything, and works from a file without a network."""
     styles = "".join((STATIC / name).read_text("utf-8") for name in ("base.css", "report.css"))
     styles += "".join(
         f".{name}{{background-image:url({address})}}" for run in report.runs for name, address in run.thumbs.items()
     )
     script = "".join((STATIC / name).read_text("utf-8") for name in SCRIPTS)
-    content = {"report": report, "version": __version__, "styles": styles, "script": script, "library": _library()}
-    return environment.get_template("report.html").render(content, data=script_json(_data(report))).lstrip()
+    meanings = {word: meaning for run in reversed(report.runs) for word, meaning in run.meanings.items()}
+    # fmt: off
+    content = {
+        "report": report, "contents": [], "meanings": meanings, "version": __version__, "styles": styles,
+        "script": script, "library": _library(), "data": script_json(_data(report)),
+    }
+    # fmt: on
+    return _template().render(content).lstrip()
 
 
 def _tight(text: Markup) -> Markup:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import cv2
 import numpy as np
@@ -16,7 +16,7 @@ from instar.image import Image
 from instar.report.drawing import BLUE, ORANGE, Style, draw, scaled, scaling
 from instar.report.lettering import PAPER, WHITE, Colour, Pixels, text_block, wrapped
 from instar.report.words import severity_text
-from instar.shapes import Shape
+from instar.shapes import Shape, Side
 from instar.warp import Warp
 
 INK, FAINT = (28, 28, 32), (105, 105, 112)
@@ -93,10 +93,8 @@ def pair_picture(source: Annotated, follow_up: Annotated, *, title: str, lines: 
         middle[tall + 4 :][: panel.shape[0], x : x + panel.shape[1]] = panel
         x += w + gap
     stack.append(middle)
-    entries: list[tuple[str, Style, Colour, Sequence[Shape]]] = [("the source's answer", "filled", BLUE, source.actual)]
-    if follow_up.expected:
-        entries.append(("expected", "hollow", WHITE, follow_up.expected))
-    stack.append(_legend([*entries, ("actual", "filled", ORANGE, follow_up.actual)], size, width))
+    if entries := legend(source, follow_up):
+        stack.append(_legend_block(entries, size, width))
     below = [part for line in lines for part in wrapped(line, size, width)]
     if below:
         stack.append(text_block(below, size, INK, width=width))
@@ -130,30 +128,106 @@ def _fitting(image: Image) -> float:
     return min(_WIDE / image.size[0], _HIGH / image.size[1], _TIMES)
 
 
-def _legend(entries: Sequence[tuple[str, Style, Colour, Sequence[Shape]]], size: float, width: int) -> Pixels:
-    """A sample of each style with its word; a side that has nothing to show says so."""
+# --- what the drawing means -------------------------------------------------------------------------
+
+_SWATCH = (44, 22)
+_SAMPLES: dict[str, tuple[Shape, ...]] = {
+    "boxes": (Shape("boxes", np.array([[9.0, 5, 35, 17]])),),
+    "polygon": (Shape("polygon", np.array([[8.0, 17], [14, 5], [36, 6], [33, 17]])),),
+    "lines": (Shape("lines", np.array([[10.0, 11, 34, 11]])), Shape("points", np.array([[10.0, 11], [34, 11]]))),
+    "heat": (Shape("heat", np.array([[4.0, 2, 40, 20]]), heat=np.outer(np.hanning(12), np.hanning(22)).astype("f4")),),
+}
+"""What stands for a drawing in a legend, by the first of its forms that is among these."""
+_LEFT, _RIGHT = (
+    (Shape("lines", np.array([[place, 11, 22, 11]]), side=side), Shape("points", np.array([[place, 11]]), side=side))
+    for place, side in cast("tuple[tuple[float, Side], ...]", ((10.0, "left"), (34.0, "right")))
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LegendEntry:
+    """What something in a picture of a pair means, beside a small picture of it."""
+
+    swatch: Image
+    words: str
+
+
+def legend(source: Annotated, follow_up: Annotated) -> list[LegendEntry]:
+    """What is drawn on a pair, in the order in which a legend has it; nothing where nothing is drawn.
+
+    A side that has nothing to show says so.
+    """
+    drawn = [*source.actual, *follow_up.actual, *follow_up.expected]
+    if not any(map(_shown, drawn)):
+        return []
+    if any(shape.side is not None for shape in drawn):
+        entries = _sided(source, follow_up)
+    else:
+        form = next(
+            (form for form in _SAMPLES if any(shape.form == form and _shown(shape) for shape in drawn)), "lines"
+        )
+        answers: tuple[tuple[str, Style, Colour, Sequence[Shape]], ...] = (
+            ("answer to the source", "filled", BLUE, source.actual),
+            ("expected of the follow-up", "hollow", WHITE, follow_up.expected),
+            ("answer to the follow-up", "filled", ORANGE, follow_up.actual),
+        )
+        entries = [
+            LegendEntry(
+                _swatch(_SAMPLES[form], style, colour), words if any(map(_shown, shapes)) else f"{words}: nothing"
+            )
+            for words, style, colour, shapes in answers
+            if shapes or style == "filled"
+        ]
+    named = {shape.text: shape for shape in follow_up.own if shape.text and shape.form != "text"}
+    for words, shape in named.items():
+        entries.append(LegendEntry(_swatch(_SAMPLES["lines"], "filled", shape.colour), words))
+    return entries
+
+
+def _sided(source: Annotated, follow_up: Annotated) -> list[LegendEntry]:
+    """The legend of skeletons, where colours are sides and both answers look alike."""
+    sides = {"source": source.actual, "follow-up": follow_up.actual}
+    silent = [f"none to the {name}" for name, shapes in sides.items() if not any(map(_shown, shapes))]
+    entries = [LegendEntry(_swatch((*_LEFT, *_RIGHT), "filled", None), ", ".join(["answer", *silent]))]
+    if follow_up.expected:
+        entries.append(LegendEntry(_swatch((*_LEFT, *_RIGHT), "hollow", None), "expected of the follow-up"))
+    entries.append(LegendEntry(_swatch(_LEFT, "filled", None), "left: blue, round"))
+    entries.append(LegendEntry(_swatch(_RIGHT, "filled", None), "right: orange, square"))
+    return entries
+
+
+def _shown(shape: Shape) -> bool:
+    return bool(shape.xy.size and np.isfinite(shape.xy).any())
+
+
+def _swatch(sample: Sequence[Shape], style: Style, colour: Colour | None) -> Image:
+    canvas: Pixels = np.full((*_SWATCH[::-1], 3), 150, np.uint8)
+    draw(canvas, sample, Warp.identity(_SWATCH), style, colour, unit=1.5)
+    return Image(canvas)
+
+
+def _legend_block(entries: Sequence[LegendEntry], size: float, width: int) -> Pixels:
+    """A legend in rows that fit the width."""
+    wide, high = _SWATCH
     rows: list[list[tuple[Pixels, Pixels]]] = [[]]
     used = 0
-    for word, style, colour, shapes in entries:
-        empty = not any(shape.xy.size and np.isfinite(shape.xy).any() for shape in shapes)
-        text = text_block([f"{word}: nothing" if empty else word], size, INK)
-        swatch: Pixels = np.full((22, 44, 3), 150, np.uint8)
-        sample = [Shape("lines", np.array([[10.0, 11, 34, 11]])), Shape("points", np.array([[10.0, 11], [34, 11]]))]
-        draw(swatch, sample, Warp.identity((44, 22)), style, colour, unit=1.5)
-        need = 44 + 8 + text.shape[1] + 24
+    for entry in entries:
+        text = text_block([entry.words], size, INK)
+        need = wide + 8 + text.shape[1] + 24
         if rows[-1] and used + need > width:
             rows.append([])
             used = 0
-        rows[-1].append((swatch, text))
+        rows[-1].append((entry.swatch.pixels, text))
         used += need
-    block = np.full((28 * len(rows), width, 3), PAPER, np.uint8)
+    step = high + 6
+    block = np.full((step * len(rows), width, 3), PAPER, np.uint8)
     for number, row in enumerate(rows):
-        x, y = 0, number * 28 + 3
+        x, y = 0, number * step + 3
         for swatch, text in row:
-            block[y : y + 22, x : x + 44] = swatch
-            place = block[y + (22 - len(text)) // 2 + 1 :, x + 52 : x + 52 + text.shape[1]]
+            block[y : y + high, x : x + wide] = swatch
+            place = block[y + (high - len(text)) // 2 + 1 :, x + wide + 8 : x + wide + 8 + text.shape[1]]
             place[: len(text)] = text[: len(place), : place.shape[1]]
-            x += 44 + 8 + text.shape[1] + 24
+            x += wide + 8 + text.shape[1] + 24
     return block
 
 

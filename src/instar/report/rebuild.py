@@ -18,9 +18,10 @@ from instar.engine import DEFAULT, SOURCE, Need, Provider, make_follow_up, provi
 from instar.files import path_of
 from instar.image import Crop, Image, Unreadable
 from instar.outputs import Output, output_kind
-from instar.relations import Row, named_rule, own_equivariance
-from instar.report.picture import Annotated, pair_picture, write_png
-from instar.report.words import measured, scores_text
+from instar.relations import Relation, Row, named_rule, own_equivariance
+from instar.report.picture import Annotated, LegendEntry, legend, pair_picture, write_png
+from instar.report.targets import target_names
+from instar.report.words import scores_text, severity_words
 from instar.scene import Track
 from instar.shapes import Shape
 from instar.store import Manifest, Store
@@ -29,6 +30,11 @@ from instar.warp import Size
 
 CannotDraw = (Unreadable, NotApplicable, LookupError)
 """Why a pair cannot be shown: its input is gone or another one now, or a prediction is missing."""
+
+
+_LOOKED_AT = 20
+"""Cases whose answers are looked at for something to draw."""
+_BLANK = Image(np.full((8, 8, 3), 128, np.uint8))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,6 +110,27 @@ def load_changes(
     return _annotated(source, []), made
 
 
+def run_legend(run: Run, *, judging: str = DEFAULT) -> list[LegendEntry]:
+    """What is drawn on the pairs of a run, for a page that shows many: nothing for a system that answers in words.
+
+    Taken from the first answers of which there is something to see.
+    """
+    manifest = run.manifest
+    rows = run.store.predictions(
+        where=pl.col("case").is_in(run.cases()["case"].head(_LOOKED_AT).implode())
+        & (pl.col("follow_up") == SOURCE)
+        & (pl.col("repeat") == 0)
+        & (pl.col("status") == "ok")
+    )
+    expects = any(one.relation.relation.mapping for one in run.bound_rules())
+    for row in rows.iter_rows(named=True):
+        answer = _output(run.store, manifest, row).shapes()
+        panel = Annotated(_BLANK, (), answer, answer if expects else ())
+        if entries := legend(panel, panel):
+            return entries
+    return []
+
+
 def load_pair(run: Run, verdict: Row, *, judging: str = DEFAULT, dataset: str | Path | None = None) -> Pair:
     """A verdict's pair; its follow-up is made anew from the rule. Raises one of `CannotDraw`.
 
@@ -126,19 +153,31 @@ def load_pair(run: Run, verdict: Row, *, judging: str = DEFAULT, dataset: str | 
     confidence = _confidence(options)
     first, second = first.confident(confidence), second.confident(confidence)
     expected = first.warped(change.warp).shapes(target) if relation.mapping else []
-    facts = (
-        f"{verdict['case']}   target {verdict['target']}"
-        + (f"   {verdict['kind']}" if verdict.get("kind") else "")
-        + (f"   worst: {verdict['worst']}" if verdict.get("worst") else "")
-        + f"   {scores_text(verdict)}".rstrip()
-    )
     return Pair(
         _annotated(source, first.shapes(target)),
         _annotated(follow_up, second.shapes(target), expected),
-        f"{judged.left}   severity {measured(verdict['severity'], relation.unit_under(options))}",
-        facts,
+        f"{judged.left}: {judged.words}",
+        _facts(run, verdict, relation, relation.unit_under(options), judging),
         tuple(f"{side}: {text}" for side, text in (("source", first.says()), ("follow-up", second.says())) if text),
     )
+
+
+def _facts(run: Run, verdict: Row, relation: Relation, unit: str, judging: str) -> str:
+    """What a verdict is about and what it says."""
+    (name,) = target_names(run, pl.DataFrame([{key: verdict[key] for key in _KEY}]), judging=judging)
+    kind, severity, worst = verdict.get("kind"), verdict["severity"], verdict.get("worst")
+    words = "" if severity is None else severity_words(severity, unit, kind, relation.meanings.get(kind or ""))
+    parts = (
+        str(verdict["case"]),
+        name,
+        words and f"severity {words}",
+        f"worst: {worst.replace('_', ' ')}" if worst else "",
+        scores_text(verdict),
+    )
+    return "; ".join(filter(None, parts))
+
+
+_KEY = ("case", "rule", "target")
 
 
 def _confidence(options: Row) -> float:

@@ -21,6 +21,7 @@ from instar.report.words import (
     interval,
     kinds_text,
     listed,
+    measured,
     of_total,
     p_text,
     p_words,
@@ -83,7 +84,7 @@ def rule_words(row: Row, unit: str, meanings: Mapping[str, str], purpose: str | 
     ways = [f"{meaning} ({count:,} {kind})" if meaning else f"{count:,} {kind}" for count, kind, meaning in kinds]
     others = row["violated"] - sum(count for count, _, _ in kinds)
     if others and not math.isinf(row["worst"]):
-        ways.append(f"{f'{others:,} ' if kinds else ''}by up to {severity_text(row['worst'])} ({unit})")
+        ways.append(f"{f'{others:,} ' if kinds else ''}by up to {measured(row['worst'], unit)}")
     elif others and kinds:
         ways.append(f"{others:,} by less")
     return f"{violating(row)} {row['name']}: {', '.join(ways) or ONE_SIDED}.{_topic(purpose)}"
@@ -363,13 +364,13 @@ def _of_baseline(row: Row) -> str:
 def over_cases_text(row: Row) -> str:
     """What a rule over many cases measured, with its interval."""
     if row.get("drop") is not None:
-        measured = (
+        numbers = (
             f"{row['baseline']:.3f} → {row['value']:.3f}, {row['drop']:+.3f} lost "
             f"(95 %: {row['low']:+.3f} to {row['high']:+.3f}){_of_baseline(row)}"
         )
     elif row.get("r") is not None:
         rho = "" if row.get("rho") is None else f", ρ = {row['rho']:.2f}"
-        measured = f"r = {row['r']:.2f} (95 %: {row['low']:.2f} to {row['high']:.2f}){rho}"
+        numbers = f"r = {row['r']:.2f} (95 %: {row['low']:.2f} to {row['high']:.2f}){rho}"
     else:
         return str(row.get("kind") or "")
-    return f"{measured}, {count_of(row['cases'], 'case')}"
+    return f"{numbers}, {count_of(row['cases'], 'case')}"

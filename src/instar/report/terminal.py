@@ -19,6 +19,7 @@ from instar.report.console import headed_table
 from instar.report.findings import findings
 from instar.report.limits import limit_words
 from instar.report.marks import marked_pairs
+from instar.report.targets import target_names
 from instar.report.words import (
     SPACE,
     count_of,
@@ -31,6 +32,8 @@ from instar.report.words import (
     severity_text,
 )
 
+_WIDE = 120
+"""From this width on, rules have a column that says them in words."""
 _HEADS = {"nothing_found": "nothing found", "not_applicable": "n/a", "failed": "failed"}
 
 
@@ -127,7 +130,8 @@ def show_run(
     """What was found, in sentences; violation rates per rule, most violated first, and per family; what was not judged
     and why; the worst cases. Without `failures` after who has told them."""
     manifest, known = run.manifest, run.rules()
-    names = dict(known.select("rule", "name").iter_rows())
+    named = {rule: (name, words) for rule, name, words in known.select("rule", "name", "words").iter_rows()}
+    names = {rule: name for rule, (name, _) in named.items()}
     rates = run.rates(threshold, p=p, judging=judging, by=by, group=group)
     rates = rates.join(known.filter(over="level"), on="rule", how="anti")
     limits = limit_words(run, threshold=threshold, p=p, judging=judging)
@@ -138,13 +142,8 @@ def show_run(
         style = "bold yellow" if finding.accuses else None
         wrapped = console.is_terminal  # a file, or a program that reads it, gets each sentence in one line
         console.print(finding.words, style=style, markup=False, highlight=False, soft_wrap=not wrapped)
-    _rates(
-        console,
-        rates.join(run.over_cases(judging), on="rule", how="anti"),
-        names,
-        limit,
-        limits if by == "case" else f"{limits}; each target counts",
-    )
+    counted = limits if by == "case" else f"{limits}; every target of a case counts for itself"
+    _rates(console, rates.join(run.over_cases(judging), on="rule", how="anti"), named, limit, counted)
     suites = list(run.suites())
     for suite in suites if len(suites) > 1 else [None]:
         _families(console, run.family_rates(threshold, p=p, judging=judging, group=group, suite=suite), suite)
@@ -153,14 +152,18 @@ def show_run(
     _worst(console, run, pairs, names, limits, judging)
 
 
-def _rates(console: Console, rates: pl.DataFrame, names: Mapping[str, str], limit: int | None, limits: str) -> None:
+def _rates(
+    console: Console, rates: pl.DataFrame, named: Mapping[str, tuple[str, str]], limit: int | None, limits: str
+) -> None:
+    """The rates of rules, most violated first; `named` has each rule's name and what it is in words."""
     ranked = rates.sort(["rate", "median"], descending=True, nulls_last=True)
     extra = [name for name in _HEADS if ranked[name].sum()]
-    heads = ("rule", "violated", "rate", "95 % int.", "median", "worst", *(_HEADS[name] for name in extra))
-    table = headed_table(heads, words=["rule"])
+    words = ["rule", "in words"] if console.width >= _WIDE else ["rule"]
+    heads = (*words, "violated", "rate", "95 % int.", "median", "worst", *(_HEADS[name] for name in extra))
+    table = headed_table(heads, words=words)
     for row in ranked.head(limit or ranked.height).iter_rows(named=True):
         table.add_row(
-            Text(names.get(row["rule"], row["rule"])),
+            *map(Text, named[row["rule"]][: len(words)]),
             f"{row['violated']}/{row['judged']}",
             percent(row["rate"]),
             interval(row["low"], row["high"]) if row["judged"] else "",
@@ -202,7 +205,8 @@ def _worst(
     console: Console, run: Run, worst: pl.DataFrame, names: Mapping[str, str], limits: str, judging: str
 ) -> None:
     """The worst verdicts, and the words of the first of them where a system answers with words."""
-    rows = worst.to_dicts()
+    targets = target_names(run, worst, judging=judging)
+    rows = [{**row, "target": name} for row, name in zip(worst.to_dicts(), targets, strict=True)]
     parts = {
         f"worst pairs, {limits}": [row for row in rows if row["violated"]],
         "pairs that stray most, and violate no rule": [row for row in rows if not row["violated"]],
@@ -212,14 +216,14 @@ def _worst(
             continue
         name, _, what = title.partition(", ")
         _title(console, name, what)
-        heads = ["severity", "rule", "case", "target"]
-        heads += [name for name in ("kind", "scores") if any(_shown(row)[name] for row in part)]
+        heads = ["severity", "rule", "case"]
+        heads += [name for name in ("target", "kind", "scores") if any(_shown(row)[name] for row in part)]
         table = headed_table(heads, words=("rule", "case", "target", "kind"))
         for row in part:
             cells = {"rule": Text(names.get(row["rule"], row["rule"])), **_shown(row)}
             table.add_row(*(cells[head] for head in heads))
         console.print(table)
-    for pair in filter(None, marked_pairs(run.store, rows[:5], judging)):
+    for pair in filter(None, marked_pairs(run.store, worst.head(5).to_dicts(), judging)):
         console.print()
         _show_marked(console, pair)
 
@@ -229,7 +233,7 @@ def _shown(verdict: Mapping[str, Any]) -> dict[str, Text | str]:
     return {
         "severity": severity_text(verdict["severity"]),
         "case": Text(verdict["case"]),
-        "target": Text(verdict["target"] or ""),
+        "target": Text(verdict["target"]),
         "kind": verdict["kind"] or "",
         "scores": scores_text(verdict).removeprefix("scores "),
     }

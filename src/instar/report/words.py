@@ -60,6 +60,15 @@ def points(difference: float | None) -> str:
     return f"{signed}{SPACE}point{'' if abs(whole) == 1 else 's'}"
 
 
+def points_between(ends: Sequence[float]) -> str:
+    """The interval of such a difference, without its unit.
+
+    >>> points_between((-0.329, 0.056))
+    '−33 to +6'
+    """
+    return " to ".join(points(end).partition(SPACE)[0] for end in ends)
+
+
 def p_text(p: float) -> str:
     """A p value as people read it."""
     return "< 0.001" if p < 0.001 else f"{p:.2g}"
@@ -127,29 +136,76 @@ def scores_text(verdict: Mapping[str, object]) -> str:
 
 
 def severity_text(severity: float | None) -> str:
-    """A severity as people read it."""
+    """A severity as people read it: what is nothing but rounding is 0, and no number has an exponent.
+
+    >>> [severity_text(severity) for severity in (0.25, 2e-07, 12345.6, math.inf, None)]
+    ['0.25', '0', '12,346', '∞', '–']
+    """
     if severity is None:
         return "–"
-    return "∞" if math.isinf(severity) else f"{severity:.3g}"
+    if math.isinf(severity):
+        return "∞"
+    return "0" if abs(severity) < 5e-5 else f"{severity:.3g}" if abs(severity) < 999.5 else f"{severity:,.0f}"
+
+
+_SHARES = "shares of "
+"""How a unit begins whose severities are parts of a whole: 0.5 of it, not 0.5 shares of it."""
+
+
+def amount(value: float) -> str:
+    """A number that was measured of an input; a large one in full.
+
+    >>> amount(0.28831), amount(2241.7)
+    ('0.288', '2,242')
+    """
+    return f"{value:,.0f}" if 1000 <= abs(value) < math.inf else severity_text(value)
 
 
 def measured(severity: float | None, unit: str) -> str:
-    """A severity with its unit; ∞ has none.
+    """A severity with its unit, as it stands in a sentence; ∞ has none, and is said in words.
 
-    >>> measured(0.25, "body lengths"), measured(math.inf, "body lengths")
-    ('0.25 body lengths', '∞')
+    >>> measured(0.25, "body lengths"), measured(1.0, "classes wrong"), measured(2 / 3, "shares of the follow-ups")
+    ('0.25 body lengths', '1 class wrong', '0.667 of the follow-ups')
+    >>> measured(math.inf, "body lengths")
+    '∞ (found in only one of the two images)'
     """
-    return severity_text(severity) if severity is None or math.isinf(severity) else f"{severity_text(severity)} {unit}"
+    number = severity_text(severity)
+    if severity is None or not unit:
+        return number
+    if math.isinf(severity):
+        return f"{number} ({ONE_SIDED})"
+    if unit.startswith(_SHARES):
+        return f"{number} of {unit.removeprefix(_SHARES)}"
+    return f"{number} {_singular(unit) if number == '1' else unit}"
+
+
+def _singular(unit: str) -> str:
+    """A unit of which there is one: the first plural in it becomes a singular."""
+    return re.sub(r"\b(\w+?)(?:(?<=ss)es|(?<!s)s)\b", r"\1", unit, count=1)
+
+
+def severity_words(severity: float, unit: str, kind: str | None = None, meaning: str | None = None) -> str:
+    """A severity with its unit and what happened: ∞ never stands alone beside a picture.
+
+    >>> severity_words(0.92, "body lengths", "exchanged", "left and right change places")
+    '0.92 body lengths, exchanged: left and right change places'
+    >>> severity_words(math.inf, "body lengths", "lost", "found in the source alone")
+    '∞, lost: found in the source alone'
+    >>> severity_words(math.inf, "body lengths")
+    '∞: found in only one of the two images'
+    """
+    number = severity_text(severity) if math.isinf(severity) else measured(severity, unit)
+    words = meaning or (ONE_SIDED if math.isinf(severity) else None)
+    return ": ".join(filter(None, (", ".join(filter(None, (number, kind))), words)))
 
 
 def threshold_text(threshold: float, unit: str = "") -> str:
     """A threshold, and what it is measured in.
 
     >>> threshold_text(0.2), threshold_text(2 / 3, "shares of the follow-ups")
-    ('0.2', '0.667 (shares of the follow-ups)')
+    ('0.2', '0.667 of the follow-ups')
     """
-    words = ONE_SIDED if math.isinf(threshold) else unit
-    return f"{severity_text(threshold)} ({words})" if unit else severity_text(threshold)
+    return measured(threshold, unit)
 
 
 def duration(seconds: float) -> str:

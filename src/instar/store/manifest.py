@@ -117,8 +117,9 @@ class Manifest:
 
     `output` and `truth` are the headers of the outputs and of the ground truth, None before the first is stored.
     `options` are the judging options of the run's suites, `panels` what they ask a report to show, `titles` what their
-    papers call the rules. `max_pixels` is how many pixels an input could have; None where a version made the run that
-    did not note it.
+    papers call the rules. `planned` is how many predictions the run will have in the end, 0 where that is not known;
+    a case that cannot be read counts with all that it would have had. `max_pixels` is how many pixels an input could
+    have; None where a version made the run that did not note it.
     """
 
     instar: str
@@ -139,6 +140,7 @@ class Manifest:
     titles: Mapping[str, str] = field(default_factory=dict)
     datasets: tuple[DatasetInfo, ...] = ()
     recorded: RecordedInfo | None = None
+    planned: int = 0
     max_pixels: int | None = None
 
     @property

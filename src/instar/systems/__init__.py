@@ -8,7 +8,7 @@ from dataclasses import replace
 from instar.registry import every, find, loaded_object
 from instar.spelling import bind, parse_call, spell
 from instar.systems import chain, efficientdet, http, huggingface, landmarks, litert, mediapipe, onnx, process
-from instar.systems.function import declare, from_function, function_name
+from instar.systems.function import declare, from_function, function_name, unpacked
 from instar.systems.identity import Identity, identities_noted, note, together
 from instar.systems.models import ModelError, default_objects, default_zones, model_path, models, pull, use, verify
 from instar.systems.sources import imports_noted
@@ -90,6 +90,6 @@ def _loaded(spelling: str | Callable[..., object]) -> tuple[System, *tuple[str, 
         return (from_function(loaded, name),)
     family = _family(call.name)
     built = family.build(name, **bind(call, family.parameters, what="system"))
-    if not family.build.__module__.startswith("instar."):
+    if not unpacked(family.build).__module__.startswith("instar."):
         return built, "the fingerprint that its package makes"
     return built, *(("its options",) if family.parameters else ()), "its adapter in Instar"

@@ -70,12 +70,13 @@ def declare(
 
 def function_name(function: Callable[..., object]) -> str:
     """What a callable is called: by the function in a partial, by its class for an object."""
-    inner = _inner(function)
+    inner = unpacked(function)
     named = inner if hasattr(inner, "__qualname__") else type(inner)
     return f"{named.__module__}:{named.__qualname__}"
 
 
-def _inner(function: Callable[..., object]) -> Callable[..., object]:
+def unpacked(function: Callable[..., object]) -> Callable[..., object]:
+    """The function in a partial."""
     while isinstance(function, partial):
         function = function.func
     return function
@@ -95,7 +96,7 @@ def from_function(function: Callable[..., object], name: str) -> System:
 
     A function with a parameter `seed` is given one, and is taken to be stochastic.
     """
-    declared = getattr(_inner(function), "__instar__", {})
+    declared = getattr(unpacked(function), "__instar__", {})
     signature = inspect.signature(function)
     seeded = "seed" in signature.parameters or "seeds" in signature.parameters
     deterministic = not seeded if declared.get("deterministic") is None else declared["deterministic"]

@@ -82,8 +82,7 @@ FAMILIES = (
         help="Rec. 601 luma (0.299 R + 0.587 G + 0.114 B) in all three channels.", words="without colour"),
     TransformationFamily("colour_wheel", "colour", "photometric", colour_wheel,
         (Parameter("degrees", "float", low=-360, high=360, ordered=True, help="from red towards green"),),
-        help="Hue rotated by degrees of the colour wheel. ⚠ OpenCV's 8-bit hue counts half degrees, so that "
-             "MET-POSE's 90 was a rotation by 180: its suite in paper mode spells twice the angle.",
+        help="Hue rotated by degrees of the colour wheel.",
         words="hue turned by {degrees:°}"),
     TransformationFamily("colour_channels", "colour", "photometric", colour_channels, (
         Parameter("factors", "floats", low=0, high=255, length=3, help="one per channel of the encoding"),
@@ -92,8 +91,8 @@ FAMILIES = (
         Parameter("overflow", "choice", "saturate", choices=("saturate", "wrap"),
                   help="what becomes of values above 255"),
     ),
-        help="Channels of an encoding times their factors, the result shown as if it were RGB. ⚠ overflow=wrap is "
-             "MET-POSE's code: 200·1.3 becomes 4.", words=_channel_words),
+        help="Channels of an encoding times their factors, the result shown as if it were RGB.",
+        words=_channel_words),
     TransformationFamily("colour_fill", "colour", "photometric", colour_fill,
         (Parameter("colour", "colour", help="(red, green, blue)"),),
         help="One colour everywhere; meant for a zone: filtered(colour_fill((0, 0, 255)), background).",

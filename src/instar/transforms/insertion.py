@@ -322,10 +322,8 @@ FAMILIES = (
         Parameter("levels", "int", 4, low=2, high=100, help="how many intervals; the first is 0 alone"),
     ),
         help="An object of a pool pasted in, about as large as those in the image, over so much of the largest of "
-        "them and no more of any other. Levels of one draw move the same object along one ray. ⚠ The ray of the "
-        "original's code begins at a corner of the largest object, not at its centre, and mixes offsets with "
-        "positions, so that 4.6 % of its pairs could be placed; and it takes the smaller sizes where the objects' "
-        "mean, not the largest, fills 40 % of the image.", needs=("objects", "pool"), random=True, check=_level,
+        "them and no more of any other. Levels of one draw move the same object along one ray.",
+        needs=("objects", "pool"), random=True, check=_level,
         words=_insert_words),
 )
 # fmt: on

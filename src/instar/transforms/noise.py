@@ -73,7 +73,6 @@ def background_noise(
 _SIGMA = Parameter(
     "sigma", "float", low=0, high=1000, ordered=True, shared=True, help="standard deviation in grey levels"
 )
-_VARIANCE = "⚠ The paper's variance 160 is σ = 16 in its code; sigma is σ."
 
 
 def _object_noise_words(ratio: float, sigma: float, only: int) -> str:
@@ -85,10 +84,10 @@ FAMILIES = (
     TransformationFamily("noise", "noise", "photometric", noise, (_SIGMA,), help="Gaussian noise on the whole image.",
         random=True, words="noise of {sigma:grey level}"),
     TransformationFamily("object_noise", "noise", "general", object_noise, (RATIO, _SIGMA, BY, ONLY),
-        help=f"Gaussian noise on the centred part of every object, or of one. {_VARIANCE}", needs=("objects",),
+        help="Gaussian noise on the centred part of every object, or of one.", needs=("objects",),
         random=True, words=_object_noise_words),
     TransformationFamily("background_noise", "noise", "general", background_noise, (_SIGMA, BY),
-        help=f"Gaussian noise on everything outside all annotated objects. {_VARIANCE}", needs=("objects",),
+        help="Gaussian noise on everything outside all annotated objects.", needs=("objects",),
         random=True, words="noise of {sigma:grey level} on the background"),
 )
 # fmt: on

@@ -107,15 +107,15 @@ FAMILIES = (
         _RADIUS,
     ),
         help="Black discs on the first n landmarks of every subject: the annotated ones, else those that the system "
-             "finds in the source. ⚠ The paper says 10 pixels at height 244; FreiHAND's images are 224 high.",
+             "finds in the source.",
         needs=("landmarks",), words=_disc_words),
     TransformationFamily("finger_discs", "occlusion", "general", finger_discs, (
         Parameter("finger", "choice", choices=tuple(_FINGERS), help="which finger"),
         _RADIUS,
         Parameter("wrist", "bool", False, help="whether the wrist is covered too, as in the original's code"),
     ),
-        help="Black discs on the four landmarks of one finger of every hand. ⚠ The original's code covered the wrist "
-             "as well.", needs=("landmarks",), words=_finger_words),
+        help="Black discs on the four landmarks of one finger of every hand.", needs=("landmarks",),
+        words=_finger_words),
     TransformationFamily("erase", "occlusion", "general", erase, (RATIO, BY, ONLY),
         help="Random erase: uniform random pixels over the centred part of every object, or of one. Larger ratios "
              "keep the pixels of smaller ones.", needs=("objects",), random=True,

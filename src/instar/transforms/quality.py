@@ -152,8 +152,7 @@ FAMILIES = (
         Parameter("overflow", "choice", "saturate", choices=("saturate", "absolute"),
                   help="what becomes of values below 0"),
     ),
-        help="add + multiply·v, saturated. ⚠ overflow=absolute is MET-POSE's code: negative values lose their sign, "
-             "black −20 becomes 20.", words=_brightness_words),
+        help="add + multiply·v, saturated.", words=_brightness_words),
     TransformationFamily("contrast", "quality", "photometric", contrast,
         (Parameter("factor", "float", low=0, high=255, ordered=True, help="below 1 flattens"),),
         help="Differences from middle grey (127.5) times a factor, saturated.",
@@ -177,9 +176,7 @@ FAMILIES = (
         Parameter("kernel", "choice", "centred", choices=("centred", "unnormalised", "square"),
                   help="an exact line, or as MET-POSE's code had it"),
     ),
-        help="Motion blur: a one-pixel-thick line through the kernel's exact centre, of sum 1. ⚠ kernel=unnormalised "
-        "is MET-POSE's code: its kernels lose up to 21 % of their sum (the stray (1, 40) loses 56 %), which darkens "
-        "the image. ⚠ kernel=square is the code of the hand pose paper, which shifts the image where the size is even.",
+        help="Motion blur: a one-pixel-thick line through the kernel's exact centre, of sum 1.",
         check=_has_square_kernel, words="motion blur, {size:pixel}, at {direction:°}"),
 )
 # fmt: on

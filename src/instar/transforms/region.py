@@ -239,7 +239,7 @@ FAMILIES = (
         Parameter("inner", "transformation", help="any photometric transformation"),
         Parameter("zone", "text", help="skin, hair, clothes, background, or a zone of your segmenter"),
     ),
-        help="A photometric transformation, only inside a zone. ⚠ MET-POSE cached FLIC's zones as JPEG, whose errors "
-             "moved pixels between zones.", needs=("zones",), words="{inner}, only in the {zone} zone"),
+        help="A photometric transformation, only inside a zone.", needs=("zones",),
+        words="{inner}, only in the {zone} zone"),
 )
 # fmt: on

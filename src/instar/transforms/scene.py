@@ -117,7 +117,7 @@ FAMILIES = (
     TransformationFamily("class_change", "scene", "general", class_change, (
         Parameter("old", "text", help="the class whose cells change"),
         Parameter("new", "text", help="what they become"),
-    ), help="Every cell of one class becomes another. ⚠ The original wrote the new class beside the old one.",
+    ), help="Every cell of one class becomes another.",
         inputs=("scene",), words="{old} becomes {new}"),
     TransformationFamily("obstacle", "scene", "general", obstacle, (
         Parameter("new", "text", "structure", help="what it is made of: structure, tree, or a class of your map"),
@@ -126,8 +126,8 @@ FAMILIES = (
         Parameter("distance", "float", 0.5, low=0, open_low=True, high=1.5, ordered=True,
                   help="how far along the predicted path, as a share of its length"),
     ),
-        help="A 12-gon of structure or tree stands on the predicted path: the medoid of the source's futures. ⚠ The "
-             "original's obstacle cells belonged to several classes at once.", needs=("source",), inputs=("scene",),
+        help="A 12-gon of structure or tree stands on the predicted path: the medoid of the source's futures.",
+        needs=("source",), inputs=("scene",),
         words="{new} on the predicted path, {distance:%} along it, {size:%} of its length wide"),
     TransformationFamily("turn_past", "scene", "general", turn_past, (
         Parameter("degrees", "float", 180, low=-360, high=360, ordered=True, help="counter-clockwise as seen"),

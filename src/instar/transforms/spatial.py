@@ -130,17 +130,15 @@ FAMILIES = (
         help="Height and width times their factors, bilinear; the new sides are whole pixels.", words=_stretch_words),
     TransformationFamily("mirror", "spatial", "spatial", Warp.mirror,
         (Parameter("axis", "choice", choices=("h", "v", "both"), help="h exchanges left and right"),),
-        help="Mirrored along one axis or both; h and v exchange left and right landmarks, both does not. ⚠ MET-POSE's "
-             "code exchanged them for both and not for v: mirror(v) => poses(handedness=kept), mirror(both) => "
-             "poses(handedness=swapped).", words=_mirror_words),
+        help="Mirrored along one axis or both; h and v exchange left and right landmarks, both does not.",
+        words=_mirror_words),
     TransformationFamily("rotation", "spatial", "general", rotation, (
         Parameter("degrees", "float", low=-360, high=360, ordered=True, help="counter-clockwise as seen"),
         Parameter("centre", "choice", "middle", choices=("middle", "swapped"),
                   help="middle of the frame, or as MET-POSE's code had it"),
     ),
-        help="Rotated about the middle in pixel space, same frame, black border. ⚠ centre=swapped is MET-POSE's code: "
-             "the image turns about (H/2, W/2), landmarks in 0–1 coordinates about (0.5, 0.5), so that a right system "
-             "fails on every image that is not square.", inputs=("image", "scene"), words=_rotation_words),
+        help="Rotated about the middle in pixel space, same frame, black border.",
+        inputs=("image", "scene"), words=_rotation_words),
     TransformationFamily("rotate90", "spatial", "spatial", Warp.rotate90,
         (Parameter("quarters", "int", low=1, high=3, help="quarter turns, counter-clockwise as seen"),),
         help="Turned by quarters with the frame, without resampling.",

@@ -27,11 +27,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from instar.report import words
 from instar.store import Row
 from instar.viewer import charts, compare, pages, rules
+from instar.viewer.header import header, pulse
+from instar.viewer.overview import overview
 from instar.viewer.page import page_routes, task_pages, task_template
 from instar.viewer.pages import Viewer
 from instar.viewer.pictures import WIDTHS, Picture, Side, plate
 from instar.viewer.query import Filters, address
-from instar.viewer.watch import Unavailable, Watched, Watcher
+from instar.viewer.watch import Unavailable, Watched, Watcher, run_names
 
 STATIC = {
     "base.css": resources.files("instar.report"),
@@ -57,7 +59,8 @@ HEADERS = {
 def application(folders: Sequence[str | Path], *, port: int, dataset: str | Path | None = None) -> Starlette:
     """The viewer of some run folders, to be served at a port of 127.0.0.1."""
     pages_of_tasks = task_pages(_ENVIRONMENT, BUILT_IN)
-    viewer = Viewer(tuple(Watched(folder, dataset) for folder in folders), pages=pages_of_tasks)
+    named = zip(folders, run_names(folders), strict=True)
+    viewer = Viewer(tuple(Watched(folder, dataset, name) for folder, name in named), pages=pages_of_tasks)
     watcher = Watcher(viewer.runs, then=charts.warm_up)
     site = _Site(viewer)
 
@@ -100,39 +103,43 @@ class _Site:
             *page_routes(self.viewer, self.page, self.drawn),
         ]
 
-    def page(self, template: str, context: Mapping[str, object], status: int = 200) -> HTMLResponse:
-        text = _ENVIRONMENT.get_template(f"{template}.html").render(**self.viewer.common(), **context)
+    def page(self, request: Request, template: str, context: Mapping[str, object], status: int = 200) -> HTMLResponse:
+        path, query = (request.url.path, request.query_params) if status < 400 else ("/", QueryParams())
+        above = header(self.viewer, path, query, context)
+        text = _ENVIRONMENT.get_template(f"{template}.html").render({**context, **above})
         headers = {"Cache-Control": "no-store"}
         if template == "message" and context["waiting"]:
             headers["Refresh"] = "2"
         return HTMLResponse(text, status, headers)
 
-    def message(self, title: str, message: str, *, waiting: bool = False, status: int = 200) -> HTMLResponse:
-        return self.page("message", {"title": title, "message": message, "waiting": waiting}, status)
+    def message(
+        self, request: Request, title: str, message: str, *, waiting: bool = False, status: int = 200
+    ) -> HTMLResponse:
+        return self.page(request, "message", {"title": title, "message": message, "waiting": waiting}, status)
 
     def overview(self, request: Request) -> Response:
-        return self.page("overview", pages.overview(self.viewer, Filters.read(request.query_params)))
+        return self.page(request, "overview", overview(self.viewer, Filters.read(request.query_params)))
 
     def gallery(self, request: Request) -> Response:
-        filters = Filters.read(request.query_params)
-        if dict(request.query_params) != filters.query():  # a form sends its empty fields, too
+        filters = self.viewer.filters(request.query_params)
+        if [*request.query_params.multi_items()] != [*filters.query().items()]:  # a form sends its empty fields, too
             return RedirectResponse(address("/gallery", filters.query()), 302)
-        return self.page("gallery", pages.gallery(self.viewer, filters))
+        return self.page(request, "gallery", pages.gallery(self.viewer, filters))
 
     def case(self, request: Request) -> Response:
         query = request.query_params
         name, shown = query.get("case", ""), query.get("shown", "")
-        return self.page("case", pages.case(self.viewer, Filters.read(query), name, shown))
+        return self.page(request, "case", pages.case(self.viewer, self.viewer.filters(query), name, shown))
 
     def rule(self, request: Request) -> Response:
-        return self.page("rule", rules.rule(self.viewer, Filters.read(request.query_params)))
+        return self.page(request, "rule", rules.rule(self.viewer, self.viewer.filters(request.query_params)))
 
     def comparison(self, request: Request) -> Response:
-        return self.page("compare", compare.comparison(self.viewer, request.query_params))
+        return self.page(request, "compare", compare.comparison(self.viewer, request.query_params))
 
     async def picture(self, request: Request) -> Response:
         def make(query: QueryParams, side: Side, wide: int) -> Picture:
-            return pages.picture(self.viewer, Filters.read(query), query.get("case", ""), side, wide)
+            return pages.picture(self.viewer, self.viewer.filters(query), query.get("case", ""), side, wide)
 
         return await self.drawn(request, make)
 
@@ -150,7 +157,7 @@ class _Site:
         return Response(made.content, 200, headers, made.kind)
 
     def pulse(self, _: Request) -> Response:
-        return JSONResponse(self.viewer.pulse(), headers={"Cache-Control": "no-store"})
+        return JSONResponse(pulse(self.viewer), headers={"Cache-Control": "no-store"})
 
     def static(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -165,14 +172,14 @@ class _Site:
         if request.url.path in self.drawn_at:
             return _plate(plate(str(error), WIDTHS[0]))
         title = "Nothing to show yet" if error.waiting else "Nothing to show"
-        return self.message(title, str(error), waiting=error.waiting)
+        return self.message(request, title, str(error), waiting=error.waiting)
 
     def refused(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         if request.url.path in (*self.drawn_at, "/pulse") or request.url.path.startswith("/static"):
             return PlainTextResponse(error.detail, error.status_code, error.headers)
         title = {404: "Not found", 500: "Cannot be shown"}.get(error.status_code, "Refused")
-        return self.message(title, error.detail, status=error.status_code)
+        return self.message(request, title, error.detail, status=error.status_code)
 
 
 def _plate(made: Picture) -> Response:
@@ -236,6 +243,7 @@ _ENVIRONMENT.filters.update(
     interval=_interval,
     bracketed=lambda row: f"({_interval(row)})" if row["judged"] else "",
     points=words.points,
+    between=words.points_between,
     kinds=words.kinds_text,
     scores=words.scores_text,
     p=words.p_text,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -11,71 +11,86 @@ from instar.analysis import Severities
 from instar.analysis.rates import rated
 from instar.analysis.severities import NOTHING_FOUND
 from instar.engine import DEFAULT
+from instar.stats import holm, mcnemar, paired_difference
 from instar.store import Row
 from instar.viewer.index import Index
-from instar.viewer.pages import Viewer, grid_of, known_rule
-from instar.viewer.query import Filters, address, whole
+from instar.viewer.pages import Viewer, known_rule
+from instar.viewer.query import Filters, address
+from instar.viewer.turns import in_turn
+from instar.viewer.watch import Watched
 
 PAGE = 24
 
 
 def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
-    """Per rule both rates and who alone violates; and the pairs on which the two differ most."""
+    """Per rule both rates, their difference and who alone violates; and the pairs on which the two differ most."""
     filters = Filters.read(query)
-    numbers = [whole(query.get(name), other) for name, other in (("a", 0), ("b", min(1, len(viewer.runs) - 1)))]
-    shared = {"a": numbers[0], "b": numbers[1], **filters.query("judging", "threshold", "rule")}
-    shared.pop("run", None)
-    indexes = [
-        viewer.run(number).index(filters.judging if filters.judging in viewer.run(number).store.judgings() else DEFAULT)
-        for number in numbers
-    ]
+    a, b = (viewer.run(query.get(name) or other.name) for name, other in zip("ab", _first_two(viewer), strict=True))
+    shared = {"a": a.name, "b": b.name, **filters.query("judging", "threshold", "rule")}
+    judgings = [filters.judging if filters.judging in run.store.judgings() else DEFAULT for run in (a, b)]
+    indexes = [run.index(judging) for run, judging in zip((a, b), judgings, strict=True)]
     first, second, changed = _same(*indexes)
     here = {
         "filters": filters,
         "canonical": address("/compare", shared),
-        "a": numbers[0],
-        "b": numbers[1],
+        "a": a.name,
+        "b": b.name,
         "common": first.cases.len(),
         "changed": changed,
-        "rules": first.rules,
+        "rules": [(rule, known_rule(indexes[0], rule).name) for rule in first.rules],
         "waiting": False,
-        "choices": len(viewer.runs),
-        "grid": grid_of(*indexes),
+        "indexes": indexes,
     }
     if filters.rule:
         first, second = first.only([filters.rule]), second.only([filters.rule])
     limits = indexes[0].thresholds(filters.threshold)
-    names = {rule.id: rule for rule in indexes[0].rules}
+    both = ~np.isnan(first.severity) & ~np.isnan(second.severity)
+    return {
+        **here,
+        "rows": _rows(indexes[0], shared, first, second, limits),
+        "judged": bool(both.any()),
+        "pairs": _pairs(viewer, [a, b], judgings, filters, indexes[0], first, second),
+        "everything": address("/compare", {name: value for name, value in shared.items() if name != "rule"}),
+        "swapped": address("/compare", {**shared, "a": b.name, "b": a.name}),
+    }
+
+
+def _first_two(viewer: Viewer) -> tuple[Watched, Watched]:
+    return viewer.runs[0], viewer.runs[min(1, len(viewer.runs) - 1)]
+
+
+def _rows(
+    index: Index, shared: Mapping[str, str], first: Severities, second: Severities, limits: Mapping[str, float]
+) -> list[Row]:
+    """Rule by rule, on the cases judged in both: rates, who alone violates, and how sure the difference is."""
     hits = [side.violated(limits) for side in (first, second)]
     both = ~np.isnan(first.severity) & ~np.isnan(second.severity)
     rows: list[Row] = []
     for number, rule in enumerate(first.rules):
         there = both[number]
         count, (a, b) = int(there.sum()), (hit[number] & there for hit in hits)
+        only_a, only_b, shared_by = int((a & ~b).sum()), int((b & ~a).sum()), int((a & b).sum())
+        neither = count - only_a - only_b - shared_by
         rows.append(
             {
                 "rule": rule,
-                "name": names[rule].name,
+                "name": known_rule(index, rule).name,
+                "words": known_rule(index, rule).words,
                 "judged": count,
                 "a": rated(int(a.sum()), count, empty=int((first.status[number] == NOTHING_FOUND).sum())),
                 "b": rated(int(b.sum()), count, empty=int((second.status[number] == NOTHING_FOUND).sum())),
-                "only_a": int((a & ~b).sum()),
-                "only_b": int((b & ~a).sum()),
-                "both": int((a & b).sum()),
-                "difference": (int(b.sum()) - int(a.sum())) / count if count else None,
+                "only_a": only_a,
+                "only_b": only_b,
+                "both": shared_by,
+                "difference": (only_b - only_a) / count if count else None,
+                "interval": paired_difference(shared_by, only_a, only_b, neither) if count else None,
+                "p": mcnemar(only_a, only_b),
                 "address": address("/compare", {**shared, "rule": rule}),
-                "pages": [address("/rule", {"run": n, "rule": rule}) for n in numbers],
             }
         )
-    rows.sort(key=lambda row: (-abs(row["difference"] or 0.0), -row["only_a"] - row["only_b"]))
-    return {
-        **here,
-        "rows": rows,
-        "judged": bool(both.any()),
-        "pairs": _pairs(viewer, filters, numbers, indexes, first, second, limits),
-        "everything": address("/compare", {name: value for name, value in shared.items() if name != "rule"}),
-        "swapped": address("/compare", {**shared, "a": numbers[1], "b": numbers[0]}),
-    }
+    corrected = holm([row["p"] for row in rows])
+    rows = [{**row, "p_corrected": p} for row, p in zip(rows, corrected, strict=True)]
+    return sorted(rows, key=lambda row: (row["p"], -abs(row["difference"] or 0.0)))
 
 
 def _same(first: Index, second: Index) -> tuple[Severities, Severities, int]:
@@ -91,40 +106,43 @@ def _same(first: Index, second: Index) -> tuple[Severities, Severities, int]:
 
 def _pairs(
     viewer: Viewer,
+    runs: Sequence[Watched],
+    judgings: Sequence[str],
     filters: Filters,
-    numbers: list[int],
-    indexes: list[Index],
+    index: Index,
     first: Severities,
     second: Severities,
-    limits: Mapping[str, float],
 ) -> list[Row]:
-    """The pairs with the largest difference, in units of their rule's threshold."""
+    """The pairs with the largest difference in units of their rule's threshold, each rule and case in turn."""
     if not first.severity.size:
         return []
-    own = np.array([indexes[0].thresholds()[rule] or 1.0 for rule in first.rules]).reshape(-1, 1)
+    facts = [known_rule(index, rule) for rule in first.rules]
+    own = np.array([rule.threshold or 1.0 for rule in facts]).reshape(-1, 1)
     a, b = first.severity / own, second.severity / own
     with np.errstate(invalid="ignore"):
-        apart = np.where(np.isnan(a) | np.isnan(b) | (a == b), 0.0, np.abs(a - b))
-    flat = np.argsort(-apart.ravel(), kind="stable")[:PAGE]
+        apart = np.where(np.isnan(a) | np.isnan(b) | (a == b), 0.0, np.abs(a - b)).ravel()
+    order = np.argsort(-apart, kind="stable")
+    row, column = (each.astype(np.int32) for each in np.unravel_index(np.arange(apart.size), a.shape))
+    taken = in_turn(order[apart[order] > 0], column, row, apart, [rule.family for rule in facts])[:PAGE]
+    limits = index.thresholds(filters.threshold)
     pairs: list[Row] = []
-    for place in flat[apart.ravel()[flat] > 0]:
-        row, column = divmod(int(place), apart.shape[1])
-        rule, case = first.rules[row], str(first.cases[column])
+    for place in taken.tolist():
+        rule, case = facts[row[place]], str(first.cases[int(column[place])])
         sides = []
-        judging = "" if filters.judging == DEFAULT else filters.judging
-        for number, severities in zip(numbers, (first, second), strict=True):
-            drawn = {"run": number, "judging": judging, "case": case, "rule": rule, "side": "follow-up", "w": 480}
-            severity = float(severities.severity[row, column])
+        for run, judging, side in zip(runs, judgings, (first, second), strict=True):
+            severity = float(side.severity[row[place], column[place]])
+            asked = {"run": run.name, "judging": "" if judging == DEFAULT else judging, "case": case}
+            drawn = {**asked, "rule": rule.id, "side": "follow-up", "w": 480}
+            opened = {**asked, **filters.query("threshold"), "shown": rule.id}
             sides.append(
                 {
                     "severity": severity,
-                    "violated": severity >= limits[rule] and severity > 0,
+                    "violated": severity >= limits[rule.id] and severity > 0,
                     "picture": address("/picture", drawn),
-                    "open": address("/case", {"run": number, "case": case, "shown": rule}),
+                    "open": address("/case", opened),
                 }
             )
-        facts = known_rule(indexes[0], rule)
-        pairs.append({"case": case, "rule": rule, "name": facts.name, "unit": facts.unit, "sides": sides})
-    for number in numbers:
-        viewer.pictures.expect(viewer.run(number).store, [each["case"] for each in pairs])
+        pairs.append({"case": case, "rule": rule.id, "name": rule.name, "unit": rule.unit, "sides": sides})
+    for run in runs:
+        viewer.pictures.expect(run.store, [each["case"] for each in pairs])
     return pairs

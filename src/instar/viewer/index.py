@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from threading import RLock
@@ -11,14 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.analysis import Answers, Run, Severities, noise, rates
-from instar.analysis.classes import SCHEMA as STRAYING_CLASSES
-from instar.analysis.classes import straying_classes
-from instar.analysis.parts import SCHEMA as STRAYING
-from instar.analysis.parts import PartMatrix, straying_parts
+from instar.analysis import Run, Severities, noise, rates
 from instar.analysis.severities import Numbers, shown_status
-from instar.engine import DEFAULT, bound_rules, judge, make_plan
-from instar.relations import Rule
+from instar.engine import DEFAULT, bound_rules, judge
+from instar.relations import BoundRule, Rule
+from instar.report.findings import findings
+from instar.report.sentences import Finding
 from instar.report.words import severity_text
 from instar.store import Manifest, Row, Store
 
@@ -35,20 +34,26 @@ OK, NOTHING_FOUND, NOT_APPLICABLE = range(3)
 FAILED = STATUSES[3:]
 MOST_VALUES = 20
 """A column with more different texts is a name, not a slice."""
+RELATIONS, SUITES = "the relation's own", "the suite's"
+"""Where a threshold comes from that the user did not choose."""
 _SHOWN = ("case", "path", "hash", "width", "height", "status", "message", "attributes", "properties")
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class RuleFacts:
-    """One rule of a run, and from where on it is violated."""
+    """One rule of a run, from where on it is violated, and where that threshold comes from."""
 
     id: str
     name: str
+    words: str
     family: str
     relation: str
     unit: str
     over: str
     threshold: float
+    origin: str
     help: str
 
 
@@ -85,9 +90,10 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """The worst verdict of each pair, and their order by severity, worst first."""
+    """The worst verdict of each pair, its severity in units of the rule's threshold, and the order by that."""
 
     pairs: Pairs
+    measured: npt.NDArray[np.float64]
     by_severity: npt.NDArray[np.int64]
 
 
@@ -112,16 +118,13 @@ class Index:
     described: pl.DataFrame
     over_cases: pl.DataFrame
     tests: pl.DataFrame
-    part_matrices: tuple[PartMatrix, ...]
-    answers: Answers
-    classes: tuple[pl.DataFrame, ...]
     predictions: Mapping[str, int]
-    planned: int
     judgings: tuple[str, ...]
     verdicts: Pairs
+    run: Run
     _groups: dict[str, Group] = field(default_factory=dict)
     _matrices: dict[str, Severities] = field(default_factory=dict)
-    _straying: dict[float | None, pl.DataFrame] = field(default_factory=dict)
+    _findings: dict[float | None, list[Finding]] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock)
 
     def group(self, name: str = "") -> Group:
@@ -139,12 +142,14 @@ class Index:
             # where nobody was found, no part was
             members = of_group[rows.target] | (whole[rows.target] & (rows.status == NOTHING_FOUND))
             if self.group().pairs is rows:  # one target each: the order of all of them is that of some of them
-                order = self.group().by_severity
-                return Group(rows.at(members), (np.cumsum(members) - 1)[order[members[order]]])
+                every = self.group()
+                order = (np.cumsum(members) - 1)[every.by_severity[members[every.by_severity]]]
+                return Group(rows.at(members), every.measured[members], order)
             rows = rows.at(members)
         pairs = _worst(rows)
         limits = np.array([rule.threshold or 1.0 for rule in self.rules] or [1.0])
-        return Group(pairs, _by_severity(pairs.case, pairs.severity / limits[pairs.rule]))
+        measured = pairs.severity / limits[pairs.rule]
+        return Group(pairs, measured, _by_severity(pairs.case, measured))
 
     def matrix(self, group: str = "") -> Severities:
         """The pairs as the analyses take them."""
@@ -174,19 +179,17 @@ class Index:
         limits = {name: limits[name] for name in self.rule_ids("case")}
         return rates(self.matrix(group), limits)
 
-    def straying(self, threshold: float | None = None) -> pl.DataFrame:
-        """Parts that stray surely more often than their pairs violate the rule, as `Run.straying_parts` has them."""
+    def findings(self, threshold: float | None = None) -> list[Finding]:
+        """What to know of the run, in the sentences that `show` and the report have."""
         with self._lock:
-            if threshold not in self._straying:
-                limits = self.thresholds(threshold)
-                tables = [straying_parts(one, limits) for one in self.part_matrices]
-                self._straying[threshold] = pl.concat([pl.DataFrame(schema=STRAYING), *tables])
-            return self._straying[threshold]
-
-    def straying_classes(self, threshold: float | None = None) -> pl.DataFrame:
-        """Classes that stray surely more often than the others, as `Run.straying_classes` has them."""
-        tables = [straying_classes(one, self.thresholds(threshold)) for one in self.classes]
-        return pl.concat([pl.DataFrame(schema=STRAYING_CLASSES), *tables])
+            if threshold not in self._findings:
+                try:
+                    sentences = findings(self.run, threshold=threshold, judging=self.judging)
+                except Exception as error:  # what a task remarks is code of others, and all else can be shown
+                    log.exception("%s: the findings failed", self.run.folder)
+                    sentences = [Finding(f"The findings cannot be listed: {type(error).__name__}: {error}", True)]
+                self._findings[threshold] = sentences
+            return self._findings[threshold]
 
     def noise(self) -> pl.DataFrame:
         identity = {rule.relation: rule.id for rule in self.rules if rule.family == "identity"}
@@ -205,6 +208,16 @@ class Index:
         return None if rows.is_empty() else rows.row(0, named=True)
 
 
+class _Judged(Run):
+    """A run as it was judged when its index was made: a page that asks it waits for no other judging."""
+
+    def _up_to_date(self, judging: str) -> None:
+        pass
+
+    def bound_rules(self) -> tuple[BoundRule, ...]:
+        return self.cached("rules", super().bound_rules)
+
+
 def build(store: Store, judging: str = DEFAULT) -> Index:
     """Judge what is not judged yet, and read it. Raises `NoRun` where there is nothing to read."""
     manifest = store.manifest()
@@ -214,7 +227,7 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
     except PermissionError:
         if info is None:
             raise
-    run = Run(store)
+    run = _Judged(store)
     judged = store.judging_info(judging)
     first, end = judged.parts if judged else (0, 0)
     bound = bound_rules(manifest.rules, manifest.system.kind)
@@ -228,7 +241,6 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
     cases, rows = _sorted_cases(texts["case"], facts["case"], parts)
     described = run.described() if facts.height else pl.DataFrame({"case": pl.Series([], dtype=pl.String)})
     counted = store.predictions(["status"], query=lambda lazy: lazy.group_by("status").agg(pl.len()))
-    keys = make_plan(bound, seed=0, deterministic=manifest.system.deterministic).keys()
     targets = texts["target"]
     made = Index(
         version=_digest(manifest.created, judging, first, end, store.state("predictions"), cases.to_list()),
@@ -248,18 +260,15 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
         described=described,
         over_cases=_over_cases(store, judging, rules),
         tests=run.tests(judging=judging),
-        part_matrices=tuple(filter(None, (run.part_matrix(relation, judging) for relation in run.grids()))),
-        answers=run.answers(judging),
-        classes=tuple(run.class_severities(relation, judging) for relation in run.grids()),
         predictions=dict(counted.iter_rows()),
-        planned=len(keys) * facts.filter(pl.col("status") == "ok").height,
         judgings=tuple(store.judgings()),
         verdicts=rows,
+        run=run,
     )
     if store.judging_info(judging) != judged:  # what was read may lack some
         raise OSError(f"{store.folder}: judged anew while it was read")
     made.matrix()  # here, where nobody waits for it
-    made.straying()
+    made.findings()
     for name in made.groups:
         made.group(name)
     return made
@@ -267,9 +276,16 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
 
 def _rule_facts(run: Run, bound: Sequence[Rule], judging: str) -> tuple[RuleFacts, ...]:
     limits = run.thresholds()
-    helps = {one.id: one.relation.relation.help.partition(" ⚠")[0] for one in bound if one.relation}
+    named = run.manifest.thresholds.keys()
+    helps = {one.id: one.relation.relation.help for one in bound if one.relation}
     return tuple(
-        RuleFacts(id=row.pop("rule"), **row, threshold=limits[one.id], help=helps[one.id])
+        RuleFacts(
+            id=row.pop("rule"),
+            **row,
+            threshold=limits[one.id],
+            origin=SUITES if named & {one.id, one.left, "*"} else RELATIONS,
+            help=helps[one.id],
+        )
         for one, row in zip(bound, run.rules(judging).to_dicts(), strict=True)
     )
 

@@ -110,14 +110,14 @@ def case_links(pages: Mapping[str, Page], shown: ShownCase) -> list[CaseLink]:
 
 def page_routes(
     viewer: Viewer,
-    render: Callable[[str, Mapping[str, object]], Response],
+    render: Callable[[Request, str, Mapping[str, object]], Response],
     draw: Callable[[Request, Draw], Awaitable[Response]],
 ) -> Iterator[Route]:
     """The routes of the viewer's pages of tasks. `render` fills a template, `draw` answers with a picture."""
 
     def content(name: str, page: Page, request: Request) -> Response:
         try:
-            return render(name, page.content(viewer, request.query_params))
+            return render(request, name, page.content(viewer, request.query_params))
         except (HTTPException, Unavailable):
             raise
         except Exception as error:

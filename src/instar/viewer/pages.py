@@ -1,10 +1,10 @@
-"""What the pages show: the overview, the gallery and one case."""
+"""What the pages show: the gallery and one case."""
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,20 +12,20 @@ import numpy.typing as npt
 import polars as pl
 from starlette.exceptions import HTTPException
 
-from instar.analysis import any_rule, group_rates, judged_pairs
 from instar.engine import DEFAULT
 from instar.report.marks import marked_pairs
-from instar.report.sentences import answers_words, class_words, rejection_words, straying_words, unjudged_words
-from instar.report.words import distinct_names, severity_text
+from instar.report.targets import target_names
+from instar.report.words import amount, distinct_names
 from instar.store import Row, Store
-from instar.viewer import charts
 from instar.viewer.index import COLUMNS, OK, Index, Pairs, RuleFacts
 from instar.viewer.page import Page, ShownCase, case_links
 from instar.viewer.pictures import Picture, Pictures, Side
-from instar.viewer.query import SORTS, STATES, Filters, Matches, address, matches
-from instar.viewer.watch import Unavailable, Watched
+from instar.viewer.query import ALL, SORTS, STATES, Filters, Matches, address, matches
+from instar.viewer.watch import Watched
 
 PAGE = 48
+MOST_NAMED = 200_000
+"""In a run with more verdicts cards do not say what a verdict is about: its name is looked up among all of them."""
 SHARED = ("run", "judging", "threshold", "group")
 """What a link to another page takes along."""
 Places = npt.NDArray[np.int64]
@@ -34,35 +34,32 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Viewer:
-    """The runs that are looked at, by their number on the command line, and the pictures drawn of them."""
+    """The runs that are looked at, and the pictures drawn of them."""
 
     runs: tuple[Watched, ...]
     pictures: Pictures = field(default_factory=Pictures)
     pages: Mapping[str, Page] = field(default_factory=dict)
 
-    def run(self, number: int) -> Watched:
-        if not 0 <= number < len(self.runs):
-            raise HTTPException(404, f"there is no run {number}; they are numbered 0 to {len(self.runs) - 1}")
-        return self.runs[number]
+    def run(self, name: str) -> Watched:
+        """The run that addresses call so; without a name the first one."""
+        run = next((run for run in self.runs if name in (run.name, "")), None)
+        if run is None:
+            raise HTTPException(404, f"There is no run {name!r} here.")
+        return run
+
+    def filters(self, query: Mapping[str, str]) -> Filters:
+        """What an address asks for, of a run that is there."""
+        filters = Filters.read(query)
+        return replace(filters, run=self.run(filters.run).name)
 
     def index(self, filters: Filters) -> Index:
         return self.run(filters.run).index(filters.judging)
 
-    def names(self) -> list[str]:
-        """What runs are called: by their system, and by their folder where that is not enough."""
-        return distinct_names([run.system[0] for run in self.runs], [run.store.folder.name for run in self.runs])
-
-    def common(self) -> dict[str, object]:
-        """What every page needs."""
-        return {"runs": self.names(), "pulse": self.pulse()}
-
-    def pulse(self) -> dict[str, object]:
-        """Whether anything is new: pages ask every few seconds."""
-        return {
-            "version": "|".join(f"{run.version} {bool(run.problem)}" for run in self.runs),
-            "live": any(run.live for run in self.runs),
-            "age": round(time.time() - max(run.updated for run in self.runs), 1),
-        }
+    def names(self) -> dict[str, str]:
+        """What runs are called on pages, by their names in addresses: by system, and by folder where that is not
+        enough."""
+        names = distinct_names([run.system[0] for run in self.runs], [run.name for run in self.runs])
+        return {run.name: name for run, name in zip(self.runs, names, strict=True)}
 
 
 def picture(viewer: Viewer, filters: Filters, name: str, side: Side, width: int) -> Picture:
@@ -139,7 +136,9 @@ def card(index: Index, filters: Filters, pairs: Pairs, at: int, *, width: int = 
     return {
         **verdict,
         "marked": None,
+        "about": "",
         "name": rule.name,
+        "words": rule.words,
         "unit": rule.unit,
         "judged": bool(judged),
         "limit": limit,
@@ -157,12 +156,20 @@ def _sides(drawn: Row, judged: bool) -> dict[str, str]:
 
 
 def _worded(viewer: Viewer, filters: Filters, index: Index, pairs: Pairs, places: Places) -> list[Row]:
-    """Pairs with their captions, where a system answers in words; their pictures will be asked for next."""
+    """Pairs with what they are about by name, and their captions where a system answers in words; their pictures will
+    be asked for next."""
     cards = [card(index, filters, pairs, int(at)) for at in places]
     store = viewer.run(filters.run).store
     viewer.pictures.expect(store, [each["case"] for each in cards])
     marked = marked_pairs(store, cards, index.judging)
-    return [{**each, "marked": pair} for each, pair in zip(cards, marked, strict=True)]
+    about = _about(index, cards) if len(index.verdicts) <= MOST_NAMED else [""] * len(cards)
+    return [{**each, "marked": pair, "about": name} for each, pair, name in zip(cards, marked, about, strict=True)]
+
+
+def _about(index: Index, cards: Sequence[Row]) -> list[str]:
+    """What verdicts are about, as people call it."""
+    keys = {name: pl.Series([each[name] for each in cards], dtype=pl.String) for name in ("case", "rule", "target")}
+    return target_names(index.run, pl.DataFrame(keys), judging=index.judging)
 
 
 # --- the gallery -----------------------------------------------------------------------------------
@@ -196,6 +203,7 @@ def gallery(viewer: Viewer, filters: Filters) -> dict[str, object]:
             if 1 <= number <= pages
         },
         "mixed": len({index.rules[r].threshold for r in np.unique(matching.pairs.rule[matching.order])}) > 1,
+        "clear": address("/gallery", filters.query("run")),
     }
 
 
@@ -213,23 +221,15 @@ def _form(index: Index) -> dict[str, object]:
         "kinds": [kind for kind in index.kinds if kind],
         "slices": slices,
         "judgings": index.judgings,
-        "grid": grid_of(index),
         "sorts": SORTS,
-        "statuses": [*STATES, *index.statuses[3:]],
+        "statuses": [*STATES, *index.statuses[3:], ALL],
     }
-
-
-def grid_of(*indexes: Index) -> list[float]:
-    """The thresholds that can be chosen."""
-    return sorted({value for index in indexes for grid in index.grids.values() for value in grid})
 
 
 def _chips(index: Index, filters: Filters) -> list[tuple[str, str, str]]:
     """The filters that are on, each with the address without it."""
     words = {"q": "case contains", "group": "part"}
     active = filters.active()
-    if filters.threshold is not None:
-        active["threshold"] = severity_text(filters.threshold)
     if filters.judging != DEFAULT:
         active["judging"] = filters.judging
     return [
@@ -240,10 +240,10 @@ def _chips(index: Index, filters: Filters) -> list[tuple[str, str, str]]:
 
 def _states(filters: Filters, matching: Matches) -> list[Row]:
     """The states with how many pairs have them, and the address of each."""
-    counts = {"": sum(matching.states.values()), **matching.states}
+    counts = {**matching.states, ALL: sum(matching.states.values())}
     return [
         {
-            "name": name or "all",
+            "name": name,
             "count": count,
             "on": filters.status == name,
             "address": address("/gallery", replace(filters, status=name, page=1).query()),
@@ -254,10 +254,12 @@ def _states(filters: Filters, matching: Matches) -> list[Row]:
 
 def _loosened(index: Index, filters: Filters) -> list[tuple[str, str, int, str]]:
     """Which filter, left out alone, would let something match."""
+    less = {(name, value): filters.without(name) for name, value in filters.active().items()}
+    if filters.status != ALL:
+        less["status", filters.status] = replace(filters, status=ALL, page=1)
     rows = [
-        (name, value, len(matches(index, less)), address("/gallery", less.query()))
-        for name, value in filters.active().items()
-        for less in (filters.without(name),)
+        (name, value, len(matches(index, wider)), address("/gallery", wider.query()))
+        for (name, value), wider in less.items()
     ]
     return sorted((row for row in rows if row[2]), key=lambda row: -row[2])
 
@@ -275,18 +277,22 @@ def case(viewer: Viewer, filters: Filters, name: str, shown: str) -> dict[str, o
     first, last = np.searchsorted(group.pairs.case, [number, number + 1])
     of_case = group.by_severity[(group.by_severity >= first) & (group.by_severity < last)]
     cards = _worded(viewer, filters, index, group.pairs, of_case)
+    violated, others = ([each for each in cards if each["violated"] is hit] for hit in (True, False))
     viewer.pictures.expect(viewer.run(filters.run).store, [name])
     chosen = next((each for each in cards if each["rule"] == shown), None)
     rule, target = (chosen["rule"], chosen["target"]) if chosen else ("", "")
     drawn = {**filters.query("run", "judging", "group"), "case": name, "w": 960}
-    large = chosen and {**chosen, **_sides({**drawn, "rule": rule}, chosen["judged"])}
+    pair = _sides({**drawn, "rule": rule}, bool(chosen and chosen["judged"]))
+    large = chosen and {**chosen, "about": _about(index, [chosen])[0], **pair}
     return {
         "filters": filters,
         "index": index,
         "case": name,
         "facts": facts,
         "properties": _properties(facts),
-        "cards": cards,
+        "violated": violated,
+        "others": others,
+        "counts": Counter("kept" if each["judged"] else each["status"] for each in others),
         "large": large,
         "waiting": False,
         "canonical": address("/case", {**filters.query(), "case": name, "shown": rule}),
@@ -304,7 +310,7 @@ def _properties(facts: Row | None) -> list[tuple[str, str]]:
     if facts is None:
         return []
     rows = [("size", f"{facts['width']} × {facts['height']} px")] if facts["width"] else []
-    rows += [(name, severity_text(value)) for name, value in (facts["properties"] or {}).items() if value is not None]
+    rows += [(name, amount(value)) for name, value in (facts["properties"] or {}).items() if value is not None]
     own = json.loads(facts["attributes"] or "{}")
     rows += [
         (str(name), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
@@ -341,133 +347,3 @@ def neighbours(index: Index, filters: Filters, number: int, path: str, shown: bo
         rule = index.rules[int(matching.pairs.rule[first])].id if shown else ""
         links.append(address(path, {**filters.query(), "case": index.cases[int(order[place])], "shown": rule}))
     return {"place": here + 1, "among": len(order), "previous": links[0], "next": links[1]}
-
-
-# --- the overview ----------------------------------------------------------------------------------
-
-
-def overview(viewer: Viewer, filters: Filters) -> dict[str, object]:
-    """All runs: how far they are, and what they found."""
-    shown = [_run_card(viewer, replace(filters, run=number)) for number in range(len(viewer.runs))]
-    chosen = {name: value for name, value in filters.query("judging", "threshold").items() if name != "run"}
-    return {
-        "filters": filters,
-        "canonical": address("/", chosen),
-        "shown": shown,
-        "grid": grid_of(*(one["index"] for one in shown if one["index"])),
-        "waiting": any(not one["index"] for one in shown),
-    }
-
-
-def _run_card(viewer: Viewer, filters: Filters) -> Row:
-    run = viewer.run(filters.run)
-    plain: Row = {
-        "number": filters.run,
-        "name": viewer.names()[filters.run],
-        "folder": str(run.store.folder),
-        "live": run.live,
-        "index": None,
-        "problem": run.problem,
-    }
-    try:
-        index = run.index(filters.judging if filters.judging in run.store.judgings() else DEFAULT)
-    except Unavailable as error:
-        return {**plain, "problem": str(error)}
-    limits = {
-        rule.id: index.thresholds(filters.threshold)[rule.id]
-        for rule in index.rules
-        if rule.over == "case" and rule.family != "identity"
-    }
-    noise, judged = index.noise().to_dicts(), judged_pairs(index.matrix(), list(limits))
-    unreadable = index.facts.filter(pl.col("status") != "ok")
-    chosen = filters.query("run", "judging", "threshold")
-    names = {rule.id: rule.name for rule in index.rules}
-    return {
-        **plain,
-        "index": index,
-        "manifest": index.manifest,
-        "rows": _rate_rows(index, filters, {row["relation"]: row["floor"] for row in noise}),
-        "noise": noise,
-        "whole": any_rule(index.matrix(), limits),
-        "tests": rejection_words(index.tests),
-        "straying": [
-            *straying_words(index.straying(filters.threshold), names),
-            *class_words(index.straying_classes(filters.threshold), names),
-        ],
-        "tested": _tested(index),
-        "unjudged": [*unjudged_words(judged), *answers_words(index.answers, judged)],
-        "over_cases": index.over_cases.to_dicts(),
-        "curves": charts.curves(index),
-        "cases": index.facts.height,
-        "unreadable": unreadable.head(3).to_dicts(),
-        "unreadable_count": unreadable.height,
-        "updated": run.updated,
-        "families": _families(index, filters, limits),
-        "units": {rule.relation: rule.unit for rule in index.rules if rule.over == "case"},
-        "gallery": address("/gallery", chosen),
-        "violated": address("/gallery", {**chosen, "status": "violated"}),
-        "others": [
-            (number, name)
-            for number, name in enumerate(viewer.names())
-            if number != filters.run and viewer.run(number).system[1] == run.system[1]
-        ],
-        "predictions": sorted(index.predictions.items(), key=lambda item: (item[0] != "ok", item[0])),
-        "reasons": _reasons(index),
-    }
-
-
-def _rate_rows(index: Index, filters: Filters, floors: Mapping[str, float | None]) -> list[Row]:
-    """The rates of rules, most violated first, with the addresses of their pairs and pages."""
-    rules, rows = {rule.id: rule for rule in index.rules}, []
-    rates = index.rates(filters.threshold).sort(["rate", "median"], descending=True, nulls_last=True)
-    for row in rates.iter_rows(named=True):
-        rule = rules[row["rule"]]
-        of_rule = replace(filters, rule=rule.id)
-        floor = floors.get(rule.relation)
-        rows.append(
-            {
-                **row,
-                "name": rule.name,
-                "unit": rule.unit,
-                "links": {state: address("/gallery", replace(of_rule, status=state).query()) for state in STATES},
-                "noisy": bool(floor) and row["threshold"] <= (floor or 0),
-                "page": address("/rule", of_rule.query(*SHARED, "rule")),
-            }
-        )
-    return rows
-
-
-def _tested(index: Index) -> list[Row]:
-    """The tests of each rule, those that reject most often first."""
-    names = {rule.id: rule.name for rule in index.rules}
-    table = index.tests.filter(pl.col("rule").is_not_null()).sort("share", descending=True, nulls_last=True)
-    return [{**row, "name": names[row["rule"]]} for row in table.iter_rows(named=True)]
-
-
-def _families(index: Index, filters: Filters, limits: Mapping[str, float]) -> list[Row]:
-    """Per family the share of cases that violate at least one of its rules, highest first."""
-    families: dict[str, list[str]] = {}
-    for rule in index.rules:
-        if rule.id in limits:
-            families.setdefault(rule.family, []).append(rule.id)
-    rates = group_rates(index.matrix(), families, limits).sort("rate", descending=True, nulls_last=True)
-    return [
-        {**row, "address": address("/gallery", replace(filters, family=row["group"], status="violated").query())}
-        for row in rates.iter_rows(named=True)
-    ]
-
-
-def _reasons(index: Index) -> list[Row]:
-    """Why pairs have no severity, most frequent first."""
-    pairs = index.group().pairs
-    bare = pairs.at(pairs.status != OK)
-    table = (
-        pl.DataFrame({"status": bare.status, "reason": bare.reason, "rule": bare.rule})
-        .group_by("status", "reason")
-        .agg(pairs=pl.len(), rules=pl.col("rule").n_unique())
-        .sort("pairs", "status", "reason", descending=[True, False, False])
-    )
-    return [
-        {**row, "status": index.statuses[row["status"]], "reason": index.reasons[row["reason"]]}
-        for row in table.head(6).iter_rows(named=True)
-    ]

@@ -14,25 +14,37 @@ import polars as pl
 from instar.engine import DEFAULT
 from instar.store import Row
 from instar.viewer.index import FAILED, NOT_APPLICABLE, NOTHING_FOUND, OK, Bools, Index, Pairs
+from instar.viewer.turns import in_turn
 
 STATES = ("violated", "kept", "nothing found", "not applicable", "failed")
-SORTS = {"": "severity, worst first", "least": "severity, least first", "case": "case", "rule": "rule"}
-FILTERING = ("rule", "family", "relation", "group", "status", "kind", "slice", "q")
-"""The filters that narrow what matches, as their chips name them."""
+VIOLATED, ALL = STATES[0], "all"
+"""The state that pairs are looked at for, and the word for whichever."""
+SORTS = {
+    "": "worst, rules in turn",
+    "severity": "severity, worst first",
+    "least": "severity, least first",
+    "case": "case",
+    "rule": "rule",
+}
+FILTERING = ("rule", "family", "relation", "group", "kind", "slice", "q")
+"""The filters besides the state that narrow what matches, as their chips name them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """All the state of a page, in the order in which addresses spell it. What is empty asks for nothing."""
+    """All the state of a page, in the order in which addresses spell it. What is empty asks for nothing.
 
-    run: int = 0
+    `run` is the name of a run in addresses; empty is the first one.
+    """
+
+    run: str = ""
     judging: str = DEFAULT
     rule: str = ""
     family: str = ""
     relation: str = ""
     threshold: float | None = None
     group: str = ""
-    status: str = ""
+    status: str = VIOLATED
     kind: str = ""
     slice: str = ""
     q: str = ""
@@ -45,9 +57,10 @@ class Filters:
         texts = {name: query.get(name, "").strip() for name in (*FILTERING, "sort")}
         texts["sort"] = texts["sort"] if texts["sort"] in SORTS else ""
         return cls(
-            run=whole(query.get("run"), 0),
+            run=query.get("run", ""),
             judging=query.get("judging") or DEFAULT,
             threshold=_threshold(query.get("threshold", "")),
+            status=query.get("status", "").strip() or VIOLATED,
             page=max(1, whole(query.get("page"), 1)),
             **texts,
         )
@@ -57,11 +70,11 @@ class Filters:
         return replace(self, **plain, page=1)
 
     def query(self, *names: str) -> dict[str, str]:
-        """What differs from the default, of the fields named or of all; the run always."""
+        """What differs from the default, of the fields named or of all."""
         texts = {}
         for each in fields(self):
             value = getattr(self, each.name)
-            if (not names or each.name in names) and (value != each.default or each.name == "run"):
+            if (not names or each.name in names) and value != each.default:
                 texts[each.name] = f"{value:g}" if isinstance(value, float) else str(value)
         return texts
 
@@ -111,7 +124,7 @@ def matches(index: Index, filters: Filters) -> Matches:
     there = _mask(index, pairs, filters)
     states = state_masks(index, pairs, filters.threshold)
     counts = {name: int((there & mask).sum()) for name, mask in states.items()}
-    if filters.status:
+    if filters.status != ALL:
         wanted = states.get(filters.status)
         there = there & (_status(index, pairs, filters.status) if wanted is None else wanted)
     if filters.sort == "case":
@@ -124,6 +137,10 @@ def matches(index: Index, filters: Filters) -> Matches:
         if filters.sort == "least":
             bare = np.isnan(pairs.severity[order])
             order = np.concatenate([order[~bare][::-1], order[bare]])
+        elif not filters.sort:
+            hit = states[VIOLATED][order]
+            families = [rule.family for rule in index.rules]
+            order = np.concatenate([in_turn(order[hit], pairs.case, pairs.rule, group.measured, families), order[~hit]])
     return Matches(pairs, order, counts)
 
 

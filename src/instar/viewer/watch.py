@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-from instar.engine import DEFAULT
+from instar.engine import DEFAULT, bound_rules, make_plan
+from instar.files import storable
 from instar.store import NoRun, Store
 from instar.viewer.index import Index, build
 
@@ -34,36 +37,108 @@ class Unavailable(Exception):
         self.waiting = waiting
 
 
-class Watched:
-    """One run folder and the indexes of its judgings."""
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How many predictions there are, of how many in the end; a case that cannot be read counts with all of its own.
 
-    def __init__(self, folder: str | Path, dataset: str | Path | None = None) -> None:
+    `whole` says whether that is the whole run: of a folder of an earlier version only the cases begun are known.
+    """
+
+    done: int
+    planned: int
+    whole: bool
+
+    @classmethod
+    def of(cls, store: Store) -> Extent:
+        manifest, cases = store.manifest(), store.cases(["status"])["status"]
+        rows = store.predictions(["status"], query=lambda table: table.select(pl.len())).item()
+        rules = bound_rules(manifest.rules, manifest.system.kind)
+        each = len(make_plan(rules, seed=0, deterministic=manifest.system.deterministic).keys())
+        done = rows + each * int((cases != "ok").sum())
+        return cls(done, max(done, manifest.planned or each * len(cases)), bool(manifest.planned))
+
+
+def run_names(folders: Sequence[str | Path]) -> list[str]:
+    """What addresses call runs: by their folders, with as many of the folders around them as tell them apart.
+
+    >>> run_names(["/runs/first", "/runs/second", "/old/first"])
+    ['runs/first', 'second', 'old/first']
+    """
+    paths = [Path(folder).resolve().parts for folder in folders]
+    names: list[str] = []
+    for parts in paths:
+        count = 1
+        while count < len(parts) - 1 and any(other[-count:] == parts[-count:] for other in paths if other != parts):
+            count += 1
+        name = storable("/".join(parts[-count:]))
+        alike = sum(one.partition(" · ")[0] == name for one in names)
+        names.append(f"{name} · {alike + 1}" if alike else name)
+    return names
+
+
+class Watched:
+    """One run folder, what addresses call it, and the indexes of its judgings."""
+
+    def __init__(self, folder: str | Path, dataset: str | Path | None = None, name: str = "") -> None:
         self.store = Store(folder)
         self.dataset = dataset
+        self.name = name
         self.problem = ""
         self.updated = time.time()
         self.version = ""
+        self.extent: Extent | None = None
         self._changed: float | None = None
+        self._measured: object = None
+        self._growth: tuple[float, int] | None = None
+        self._pace = 0.0
         self._state: object = None
         self._indexes: dict[str, Index] = {}
-        self._building, self._asking = threading.Lock(), threading.Lock()
+        self._building, self._asking, self._measuring = threading.Lock(), threading.Lock(), threading.Lock()
         self._readers: dict[str, threading.Thread] = {}
         self._ready = threading.Event()
 
     @property
     def system(self) -> tuple[str, str]:
         """The name of the system, and what kind of output it answers with; empty where that is not known."""
-        index = self._indexes.get(DEFAULT)
         try:
-            system = (index.manifest if index else self.store.manifest()).system
+            system = (self.newest.manifest if self.newest else self.store.manifest()).system
             return system.name, system.kind
         except (OSError, KeyError):
             return "", ""
 
     @property
+    def newest(self) -> Index | None:
+        """What was read last, without waiting for it."""
+        return self._indexes.get(DEFAULT)
+
+    @property
     def live(self) -> bool:
         """Whether predictions were added since one looks, and lately."""
         return self._changed is not None and time.monotonic() - self._changed < LIVE
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the run is complete, by its pace since one looks; None where that is not known."""
+        if self.extent is None or not self.extent.whole or not self._pace or self._changed is None or not self.live:
+            return None
+        seconds = (self.extent.planned - self.extent.done) / self._pace
+        return max(0.0, seconds - (time.monotonic() - self._changed))
+
+    def measure(self) -> None:
+        """See how far the run is, and how fast: from the first new predictions that were seen to the latest."""
+        with self._measuring:
+            state = (self.store.manifest(), self.store.state("predictions"), self.store.state("cases"))
+            if state == self._measured:
+                return
+            before, self.extent, self._measured = self.extent, Extent.of(self.store), state
+            now, done = time.monotonic(), self.extent.done
+            if before is None or done == before.done:
+                return
+            self._changed = now
+            if self._growth is None or done < before.done:
+                self._growth = now, done
+            else:
+                self._pace = (done - self._growth[1]) / max(1e-3, now - self._growth[0])
 
     def look(self) -> bool:
         """Read anew what changed; whether anything did. Raises nothing: what is wrong is kept for the pages."""
@@ -73,6 +148,7 @@ class Watched:
             if state == known and self._indexes and not any(map(self._rejudged, self._indexes.values())):
                 self.problem = ""
                 return False
+            self.measure()
             with self._building:
                 there = [DEFAULT, *(name for name in self.store.judgings() if name in self._indexes)]
                 self._indexes = {name: _built(self.store, name) for name in there}
@@ -82,8 +158,6 @@ class Watched:
             log.debug("%s", self.store.folder, exc_info=True)
             return self._failed(f"{self.store.folder} cannot be read: {type(error).__name__}: {error}")
         self._state, self.problem = state, ""
-        if known is not None and known != state:
-            self._changed = time.monotonic()
         self._swapped()
         return True
 
@@ -162,10 +236,10 @@ class Watcher:
     def __init__(self, runs: tuple[Watched, ...], then: Callable[[], object]) -> None:
         self.runs, self.then = runs, then
         self._end = threading.Event()
-        self._thread = threading.Thread(target=self._go, name="instar-viewer-watcher", daemon=True)
 
     def start(self) -> None:
-        self._thread.start()
+        threading.Thread(target=self._go, name="instar-viewer-watcher", daemon=True).start()
+        threading.Thread(target=self._count, name="instar-viewer-counter", daemon=True).start()
 
     def stop(self) -> None:
         self._end.set()
@@ -178,6 +252,13 @@ class Watcher:
             self._look()
             # judging a large run takes its time: look no more often than that leaves most of it to others
             self._end.wait(max(EVERY, 3 * (time.monotonic() - begun)))
+
+    def _count(self) -> None:
+        """How far runs are, also while a large one is being judged."""
+        while not self._end.wait(EVERY):
+            for run in self.runs:
+                with suppress(OSError, LookupError, ValueError, pl.exceptions.PolarsError):  # a look says what is wrong
+                    run.measure()
 
     def _look(self) -> None:
         for run in self.runs:

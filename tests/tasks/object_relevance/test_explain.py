@@ -127,12 +127,12 @@ def words(answer: Any) -> str:
 
 def test_the_page_says_what_the_terminal_says(client: Any, run: instar.Run) -> None:
     for case in run.cases()["case"]:
-        answer = client.get(f"/explain?run=0&case={quote(case)}")
+        answer = client.get(f"/explain?run=run&case={quote(case)}")
         assert answer.status_code == 200
         for one in explain(run, case):
             assert one.why[1:] in words(answer), (case, one)
             if one.target != "whole":
-                shown = client.get(f"/explain?run=0&case={quote(case)}&object={quote(one.target)}")
+                shown = client.get(f"/explain?run=run&case={quote(case)}&object={quote(one.target)}")
                 assert f"target {one.target}" in words(shown) and words(shown).count(one.why[1:]) >= 2
 
 
@@ -151,20 +151,20 @@ def test_every_follow_up_is_told_as_it_was_judged(run: instar.Run) -> None:
 
 def test_a_case_leads_to_its_explanation(client: Any, run: instar.Run, tmp_path: Path) -> None:
     rule = "erase(1) => presence(gone)"
-    alone = client.get("/case?run=0&case=0.png").text
-    assert '/explain?run=0&amp;case=0.png"' in alone
-    shown = client.get(f"/case?run=0&case=0.png&shown={quote(rule)}").text
-    assert "/explain?run=0&amp;case=0.png&amp;object=0-red&amp;shown=erase(1)" in shown
+    alone = client.get("/case?run=run&case=0.png").text
+    assert '/explain?run=run&amp;case=0.png"' in alone
+    shown = client.get(f"/case?run=run&case=0.png&shown={quote(rule)}").text
+    assert "/explain?run=run&amp;case=0.png&amp;object=0-red&amp;shown=erase(1)" in shown
     other = application([ran(seen, tmp_path, "mirror(h)").folder], port=PORT)
     other.state.viewer.runs[0].look()
     with TestClient(other, base_url=f"http://127.0.0.1:{PORT}") as without:
-        assert "/explain" not in without.get("/case?run=0&case=0").text
-        refused = without.get("/explain?run=0&case=0")
+        assert "/explain" not in without.get("/case?case=0").text
+        refused = without.get("/explain?case=0")
         assert refused.status_code == 404 and "object-relevance" in refused.text
 
 
 def test_a_threshold_in_the_address_counts(client: Any) -> None:
-    green = "/explain?run=0&case=0.png&object=0-green"
+    green = "/explain?run=run&case=0.png&object=0-green"
     assert "unreliable" in client.get(green).text.partition('id="object"')[2]
     strict = client.get(f"{green}&threshold=1").text.partition('id="object"')[2]
     assert "unreliable" not in strict and "reliable" in strict
@@ -180,26 +180,26 @@ def test_a_threshold_in_the_address_counts(client: Any) -> None:
     ],
 )
 def test_what_is_not_there_is_refused_in_words(client: Any, asked: str, said: str) -> None:
-    answer = client.get(f"/explain?run=0&{asked}")
+    answer = client.get(f"/explain?run=run&{asked}")
     assert answer.status_code == 404 and said in words(answer)
 
 
 def test_nothing_of_a_run_becomes_markup(client: Any) -> None:
     for case in (HOSTILE, "0.png", "4.png"):
-        page = client.get(f"/explain?run=0&case={quote(case)}").text
+        page = client.get(f"/explain?run=run&case={quote(case)}").text
         assert SCRIPT not in page and RED not in page and HOSTILE not in page
-    assert SCRIPT in words(client.get("/explain?run=0&case=4.png")), "what failed says why"
-    assert "no objects in this image" in words(client.get("/explain?run=0&case=5.png"))
+    assert SCRIPT in words(client.get("/explain?run=run&case=4.png")), "what failed says why"
+    assert "no objects in this image" in words(client.get("/explain?run=run&case=5.png"))
 
 
 def test_pictures_are_drawn_or_say_why_not(client: Any, run: instar.Run, tmp_path: Path) -> None:
-    page = client.get("/explain?run=0&case=0.png&object=0-green").text
+    page = client.get("/explain?run=run&case=0.png&object=0-green").text
     addresses = [html.unescape(shapes) for shapes in re.findall(r'src="(/explain/picture[^"]*)"', page)]
     assert len(addresses) == 3 + 2 + 4, "objects, source and follow-up, the object in each of them"
     pictures = {client.get(each).content for each in addresses}
     assert len(pictures) == len(addresses) and all(content.startswith(b"\xff\xd8") for content in pictures)
     for wrong in ("view=inside", "shown=mirror(h)", "w=7", "side=left"):
-        asked = "/explain/picture?run=0&case=0.png&object=0-red&shown=erase(1)%20%3D%3E%20presence(gone)"
+        asked = "/explain/picture?run=run&case=0.png&object=0-red&shown=erase(1)%20%3D%3E%20presence(gone)"
         assert client.get(f"{asked}&{wrong}").status_code == 404
     gone = object_run(tmp_path)
     (tmp_path / "pictures" / "0.png").unlink()

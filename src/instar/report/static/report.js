@@ -72,7 +72,8 @@
   const enlarge = (pair) => {
     opened = pair;
     dialog.querySelector(".body").replaceChildren(...[...pair.childNodes].map((node) => node.cloneNode(true)));
-    dialog.querySelector(".legend-row").replaceChildren(pair.closest(".gallery").querySelector(".legend").cloneNode(true));
+    const legend = pair.closest(".gallery").querySelector(".legend");
+    dialog.querySelector(".legend-row").replaceChildren(...(legend ? [legend.cloneNode(true)] : []));
     if (!dialog.open) dialog.showModal();
     address.changed();
   };

@@ -59,6 +59,10 @@ def untouched_input(examined: Examination) -> tuple[State, str]:
     return "ok", "the pixels stay as they were"
 
 
+def _images(count: int) -> str:
+    return f"{count} image{'' if count == 1 else 's'}"
+
+
 def finds(examined: Examination) -> tuple[State, str]:
     examined.need_marks("subjects to count")
     examined.need_answers()
@@ -66,11 +70,11 @@ def finds(examined: Examination) -> tuple[State, str]:
     counts = [len(answer.marks()) for _, answer in examined.with_marks]
     if not counts:
         return "warning", (
-            f"nothing was found in any of {answered} images: use images that show what the system looks for, return "
+            f"nothing was found in any of {_images(answered)}: use images that show what the system looks for, return "
             "answers of low confidence too, and see whether the colour channels and the size of the input are what "
             "it was trained on"
         )
-    return "ok", f"something was found in {len(counts)} of {answered} images, {sum(counts)} in all"
+    return "ok", f"something was found in {len(counts)} of {_images(answered)}, {sum(counts)} in all"
 
 
 def looks(examined: Examination) -> tuple[State, str]:

@@ -75,7 +75,7 @@ def _tied(answer: Labels, one: str, other: str, margin: float) -> bool:
 RELATIONS: Mapping[str, Relation] = {
     "class_kept": Relation(
         "class_kept", "labels", class_kept, threshold=0.5,
-        unit="share of the score of the source's class that was lost, 1 and more where the class is another one",
+        unit="shares of the class's score lost",
         grid=(0.1, 0.25, 0.5, 0.75, 1.0, 1.1, 1.25, 1.5), kinds=("class", "lost", "invented"), measures=MEASURES,
         meanings={
             "class": "another class comes first", "lost": "no class is named any more",
@@ -92,7 +92,8 @@ RELATIONS: Mapping[str, Relation] = {
                 help="two classes whose scores differ by no more than this share in both images may change places",
             ),
         ),
-        help="The class of the image stays, and the system stays as sure of it.",
+        help="The class of the image stays, and the system stays as sure of it. From a severity of 1 on, another class "
+        "comes first.",
     )
 }
 # fmt: on

@@ -149,7 +149,7 @@ RELATIONS: Mapping[str, Relation] = {
     relation.name: relation
     for relation in (
         Relation(
-            "objects", "caption", objects, unit="classes", threshold=1.0, grid=(1.0, 2.0, 3.0), mapping=False,
+            "objects", "caption", objects, unit="classes wrong", threshold=1.0, grid=(1.0, 2.0, 3.0), mapping=False,
             kinds=("misclassification", "omission", "silent", "language"), measures=MEASURES, parameters=(_DRAWS,),
             meanings={
                 "misclassification": "something is named that is not there",
@@ -162,7 +162,7 @@ RELATIONS: Mapping[str, Relation] = {
             help="The follow-up's caption names the objects of the source's, and what was inserted.",
         ),
         Relation(
-            "numbers", "caption", numbers, unit="classes", threshold=1.0, grid=(1.0, 2.0, 3.0), mapping=False,
+            "numbers", "caption", numbers, unit="classes wrong", threshold=1.0, grid=(1.0, 2.0, 3.0), mapping=False,
             kinds=("number",), measures=MEASURES, parameters=(_DRAWS,),
             meanings={"number": "one is called many, or many one"},
             options=(

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 
 from instar.analysis import Run
 from instar.relations import named_rule
+from instar.report.targets import target_names
 from instar.report.words import percent
 from instar.store import Row, Store
 from instar.tasks.object_relevance.analysis import RELATION
@@ -66,7 +67,7 @@ class _Case:
 
 
 def _case(viewer: Viewer, query: Query) -> _Case:
-    filters, name = Filters.read(query), query.get("case", "")
+    filters, name = viewer.filters(query), query.get("case", "")
     index = viewer.index(filters)
     number = index.case_number(name)
     if number is None:
@@ -133,6 +134,7 @@ def _content(viewer: Viewer, query: Query) -> Row:
     if target and chosen is None:
         raise HTTPException(404, f"there is no object {target!r} in this case")
     viewer.pictures.expect(here.watched.store, [here.name])
+    names = _names(here, [one.target for one in objects])
     kept = {name: query[name] for name in ("object", "shown", "draw") if query.get(name)}
     return {
         "filters": filters,
@@ -140,21 +142,29 @@ def _content(viewer: Viewer, query: Query) -> Row:
         "case": here.name,
         "facts": here.index.case_facts(here.name),
         "waiting": False,
-        "objects": [_object(here, one, one is chosen) for one in objects],
+        "objects": [_object(here, one, one is chosen, names[one.target]) for one in objects],
         "counts": {word: sum(one.reliable is value for one in objects) for value, word in WORDS.items()},
         "note": next((one.why for one in explanations if one.target == WHOLE), ""),
         "source": address("/picture", {**filters.query("run", "judging"), "case": here.name, "w": 960}),
         "canonical": here.link(**kept),
         "back": address("/case", {**filters.query(), "case": here.name}),
-        "shown": _shown(here, verdicts, chosen, query) if chosen else None,
+        "shown": _shown(here, verdicts, chosen, query, names[chosen.target]) if chosen else None,
         **neighbours(here.index, filters, here.number, "/explain", False),
     }
 
 
-def _object(here: _Case, one: Explained, on: bool) -> Row:
+def _names(here: _Case, targets: Sequence[str]) -> dict[str, str]:
+    """What objects are called: several of one class have numbers."""
+    same = {name: [value] * len(targets) for name, value in (("case", here.name), ("rule", here.rules[0].id))}
+    keys = pl.DataFrame({**same, "target": targets}, schema=dict.fromkeys(("case", "rule", "target"), pl.String))
+    names = target_names(here.index.run, keys, judging=here.index.judging)
+    return dict(zip(targets, names, strict=True))
+
+
+def _object(here: _Case, one: Explained, on: bool, name: str) -> Row:
     return {
         "target": one.target,
-        "label": one.label,
+        "label": name if name != one.target else one.label,
         "word": WORDS[one.reliable],
         "why": f"{one.why[:1].upper()}{one.why[1:]}.",
         "on": on,
@@ -181,7 +191,7 @@ class _Step:
     page: str
 
 
-def _shown(here: _Case, verdicts: pl.DataFrame, chosen: Explained, query: Query) -> Row:
+def _shown(here: _Case, verdicts: pl.DataFrame, chosen: Explained, query: Query, name: str) -> Row:
     """One object: every rule about it, and one of them in pictures."""
     rows = {
         row["rule"]: row
@@ -196,7 +206,7 @@ def _shown(here: _Case, verdicts: pl.DataFrame, chosen: Explained, query: Query)
     families: dict[str, list[_Step]] = {}
     for one in steps:
         families.setdefault(one.family, []).append(one)
-    shown = {**_object(here, chosen, True), "families": families, "step": step}
+    shown = {**_object(here, chosen, True, name), "families": families, "step": step}
     try:
         views = object_views(Run(here.watched.store), here.name, chosen.target, step.rule, judging=here.index.judging)
     except LookupError as error:  # the source has no answer

@@ -324,8 +324,7 @@ RELATIONS: Mapping[str, Relation] = {
                            "relation as in the original"),
         ),
         help="Whether an object is found follows what was done to it: an erased object is not found any more; noise on "
-        "an object or on the background changes nothing; what happens to one object changes nothing of the others. "
-        "⚠ The paper's formulas for the two are inverted.",
+        "an object or on the background changes nothing; what happens to one object changes nothing of the others.",
     ),
 }
 # fmt: on

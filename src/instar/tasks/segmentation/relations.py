@@ -134,7 +134,7 @@ def _thick(cells: Cells, number: int) -> bool:
 # fmt: off
 RELATIONS: Mapping[str, Relation] = {
     "class_overlap": Relation(
-        "class_overlap", "segmentation", class_overlap, unit="1 − IoU of the class that overlaps least", threshold=0.3,
+        "class_overlap", "segmentation", class_overlap, unit="IoU lost by the worst class", threshold=0.3,
         grid=(0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9), kinds=("lost", "invented"), measures=MEASURES,
         meanings={"lost": "a class of the source has no cell", "invented": "a class has cells that the source lacks"},
         parameters=DRAWS, classes="present", by_class="by_class",

@@ -186,7 +186,7 @@ def _effect_words(effect: str) -> str:
 # fmt: off
 RELATIONS: Mapping[str, Relation] = {
     "direction": Relation(
-        "direction", "forecast", direction, mapping=False, unit="log ratio the wrong way", threshold=0.1,
+        "direction", "forecast", direction, mapping=False, unit="units of log ratio the wrong way", threshold=0.1,
         grid=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0), measures=MEASURES,
         kinds=("confirmed", "inconclusive", "wrong way", "crossing"),
         meanings={
@@ -211,8 +211,7 @@ RELATIONS: Mapping[str, Relation] = {
             ),
         ),
         words=_effect_words,
-        help="Where the map changed, probability rises or falls as it should. ⚠ test=wilcoxon is the paper's: cells "
-        "are not independent, so that its p is nearly always 0 or 1; what it counts are confirmations.",
+        help="Where the map changed, probability rises or falls as it should.",
     ),
 }
 # fmt: on

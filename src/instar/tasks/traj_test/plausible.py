@@ -94,7 +94,7 @@ def varies(evidence: Evidence) -> pl.DataFrame:
 # fmt: off
 RELATIONS: Mapping[str, Relation] = {
     "follows": Relation(
-        "follows", "forecast", follows, mapping=False, unit="share of the turn not followed", threshold=IGNORED,
+        "follows", "forecast", follows, mapping=False, unit="shares of the turn not followed", threshold=IGNORED,
         grid=(0.2, 0.5, 0.8, 1.0, 1.5), measures=FOLLOWS_MEASURES, kinds=("past ignored", "past opposed"),
         parameters=(
             SOURCES, Parameter("repeats", "int", 5, low=1, high=1000, help="predictions of the follow-up"),
@@ -106,7 +106,7 @@ RELATIONS: Mapping[str, Relation] = {
         "of a turn, but not all of it.",
     ),
     "varies": Relation(
-        "varies", "forecast", varies, mapping=False, unit="1 where nothing varies", threshold=0.5, grid=(0.5,),
+        "varies", "forecast", varies, mapping=False, unit="runs without variation", threshold=0.5, grid=(0.5,),
         over="cases", measures=VARIES_MEASURES, kinds=("the seed is ignored", "all futures of a run are one"),
         parameters=(Parameter("measure", "choice", "own", choices=("own",), help="what wvc measures of every case"),),
         words="the futures must not all be one",

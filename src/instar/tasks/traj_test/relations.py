@@ -290,7 +290,7 @@ RELATIONS: Mapping[str, Relation] = {
     relation.name: relation
     for relation in (
         Relation(
-            "wvc", "forecast", wvc, tests=True, unit="× the system's own distance", threshold=0.5,
+            "wvc", "forecast", wvc, tests=True, unit="multiples of the system's own distance too far", threshold=0.5,
             grid=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0), measures=WVC_MEASURES,
             parameters=(
                 SOURCES,
@@ -306,21 +306,17 @@ RELATIONS: Mapping[str, Relation] = {
             ),
             words="the futures must agree",
             help="The futures, carried back, come from the source's distribution. p by permuting whole runs "
-            "stands beside. "
-            "⚠ test=z is the paper's: two-sided z-test per comparison (one target each; count by target), plain "
-            "instead of squared distances, the source carried forward. Its code's Sinkhorn regulariser, which made "
-            "every distance the mean one, is not rebuilt.",
+            "stands beside.",
         ),
         Relation(
-            "hvc", "forecast", hvc, unit="Hellinger distance", threshold=0.2,
+            "hvc", "forecast", hvc, unit="shares of the largest Hellinger distance", threshold=0.2,
             grid=(0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0), measures=HVC_MEASURES,
             parameters=(
                 Parameter("sources", "int", 2, low=1, high=1000, help="with two, the system's own noise is measured"),
                 *DRAWS,
             ),
             words="the probability maps must agree",
-            help="The probability map, carried back, is the same: 0 equal, 1 without overlap. Maps are normalised. "
-            "⚠ The original's were not, and were cropped wrongly after a rotation.",
+            help="The probability map, carried back, is the same: 0 equal, 1 without overlap. Maps are normalised.",
         ),
     )
 }

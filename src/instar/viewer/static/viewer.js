@@ -21,7 +21,7 @@
       if (!document.head.querySelector(`link[href="${CSS.escape(sheet.getAttribute("href"))}"]`)) document.head.append(sheet);
     }
     const open = [...document.querySelectorAll("#content details:not([data-panel])")].map((each) => each.open);
-    const parts = whole ? ["#content", "[data-live]"] : ["#results", ".panel form", "[data-live]"];
+    const parts = whole ? ["#content", "#limit", "[data-live]"] : ["#results", ".panel form", "#limit", "[data-live]"];
     for (const part of parts) {
       const [old, fresh] = [document.querySelector(part), next.querySelector(part)];
       if (old && fresh) old.replaceWith(fresh);
@@ -35,7 +35,7 @@
     const links = [document.querySelectorAll(".top nav a"), next.querySelectorAll(".top nav a")];
     if (links[0].length === links[1].length) links[0].forEach((link, n) => { link.href = links[1][n].getAttribute("href"); });
     if (focus) {
-      const again = document.querySelector(`[name="${CSS.escape(focus.name)}"]`);
+      const again = document.querySelector(`[name="${CSS.escape(focus.name)}"]:not([type="hidden"])`);
       if (again) {
         again.focus({ preventScroll: true });
         if (again.type === "search" || again.type === "text") { again.value = focus.value; again.setSelectionRange?.(focus.at, focus.at); }
@@ -77,14 +77,14 @@
 
   addEventListener("popstate", () => go(location.href, { push: false }));
   document.addEventListener("submit", (event) => {
-    if (event.target.id !== "filters") return;
+    if (!event.target.matches("#filters, #limit")) return;
     event.preventDefault();
     go(formAddress(event.target));
   });
   document.addEventListener("change", (event) => {
     const form = event.target.form;
     // a search was asked while it was typed; asked again on leaving the field, its answer would take the clicked link away
-    if (!form || form.id !== "filters" || event.target.type === "search") return;
+    if (!form || !form.matches("#filters, #limit") || event.target.type === "search") return;
     if (event.target.name === "run" || event.target.name === "judging") {
       const kept = [...new FormData(form)].filter(([name]) => ["run", "judging", "threshold", "q", "sort", "status"].includes(name) && !(name === "judging" && event.target.name === "run"));
       go(`${form.getAttribute("action")}?${new URLSearchParams(kept.filter(([, value]) => value !== ""))}`);
@@ -152,6 +152,8 @@
     let state;
     try { state = await (await fetch("/pulse")).json(); } catch { return; }
     document.querySelector("[data-live]")?.toggleAttribute("hidden", !state.live);
+    const progress = document.querySelector("[data-progress]");
+    if (progress) progress.textContent = state.progress;
     born = Date.now() - 1000 * state.age;
     const late = document.querySelector("[data-later]") || document.body.hasAttribute("data-waiting");
     const typing = document.activeElement?.closest?.("input, select");

@@ -1,0 +1,83 @@
+"""The legend says what is drawn, and left is told from right without colour vision."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from instar.image import Image
+from instar.outputs.poses import Poses
+from instar.relations import Relation, relations
+from instar.report.picture import Annotated, legend, panel_picture
+from instar.report.words import measured, severity_words, threshold_text
+from instar.shapes import Shape
+from instar.skeleton import skeleton
+
+GREY = Image(np.full((80, 80, 3), 128, np.uint8))
+BOX = [Shape("boxes", np.array([[10.0, 10, 40, 40]]))]
+HEAT = Shape("heat", np.array([[0.0, 0, 9, 9]]), heat=np.ones((3, 3), np.float32))
+PATH = [Shape("lines", np.array([[1.0, 1, 9, 9]])), HEAT]
+
+
+def person(*, exchanged: bool = False) -> Poses:
+    bones = skeleton("coco-17")
+    points = np.random.default_rng(1).uniform(10, 70, (1, 17, 2))
+    return Poses.from_array(points[:, bones.swap] if exchanged else points, skeleton=bones)
+
+
+def words_of(source: Annotated, follow_up: Annotated) -> list[str]:
+    return [entry.words for entry in legend(source, follow_up)]
+
+
+def test_a_legend_of_skeletons_says_which_side_is_which() -> None:
+    answer = person().shapes()
+    assert words_of(Annotated(GREY, (), answer), Annotated(GREY, (), answer, answer)) == [
+        "answer", "expected of the follow-up", "left: blue, round", "right: orange, square",
+    ]  # fmt: skip
+    assert words_of(Annotated(GREY, (), answer), Annotated(GREY, (), [], answer))[0] == "answer, none to the follow-up"
+
+
+def test_a_legend_of_boxes_and_of_paths_shows_boxes_and_paths() -> None:
+    """Answers look different on both sides; what is expected is named only where it is drawn."""
+    boxes = legend(Annotated(GREY, (), BOX), Annotated(GREY, (), []))
+    assert [entry.words for entry in boxes] == ["answer to the source", "answer to the follow-up: nothing"]
+    past = [Shape("points", np.array([[5.0, 5]]), "the past", colour=(0, 0, 200))]
+    paths = legend(Annotated(GREY, past, PATH), Annotated(GREY, past, PATH, PATH))
+    assert [entry.words for entry in paths][1:] == ["expected of the follow-up", "answer to the follow-up", "the past"]
+    assert not np.array_equal(boxes[0].swatch.pixels, paths[0].swatch.pixels)
+
+
+def test_answers_in_words_have_no_legend() -> None:
+    assert legend(Annotated(GREY, (), []), Annotated(GREY, (), [])) == []
+
+
+@pytest.mark.parametrize("grey", [False, True])
+def test_an_exchange_does_not_look_like_a_match(grey: bool) -> None:
+    """All landmarks lie where they should, only under the other side's name: also without colours it must be seen."""
+    expected = person().shapes()
+    match, exchange = (
+        panel_picture(Annotated(GREY, (), person(exchanged=other).shapes(), expected), side="follow-up").pixels
+        for other in (False, True)
+    )
+    if grey:
+        match, exchange = match.mean(-1, keepdims=True), exchange.mean(-1, keepdims=True)
+    differs = (np.abs(match.astype(float) - exchange.astype(float)) > 40).any(-1)
+    drawn = (np.abs(match.astype(float) - 128) > 40).any(-1)
+    assert differs.sum() > (0.02 if grey else 0.3) * drawn.sum()
+
+
+@pytest.mark.parametrize("relation", relations().values(), ids=relations())
+def test_units_read_as_english(relation: Relation) -> None:
+    """After a number, after "in", and for one: no bracket, sign or second number stands where a noun should."""
+    for unit in (relation.unit, *relation.units.values()):
+        assert unit[0].isalpha() and not set("()×−=") & set(unit)
+        one, half = measured(1.0, unit), measured(0.5, unit)
+        assert half.startswith("0.5 ") and threshold_text(0.5, unit) == half
+        assert unit.startswith("shares of ") or one.removeprefix("1 ") != unit or " lost" in unit
+
+
+def test_infinity_is_said_in_words_with_its_kind() -> None:
+    assert severity_words(float("inf"), "body lengths", "exchanged", "left and right change places") == (
+        "∞, exchanged: left and right change places"
+    )
+    assert threshold_text(float("inf"), "body lengths") == "∞ (found in only one of the two images)"

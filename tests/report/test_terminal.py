@@ -1,0 +1,109 @@
+"""Tables in a terminal of any width: words are folded, numbers are never cut, and every table says its threshold."""
+
+from __future__ import annotations
+
+import io
+import math
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from instar.report.console import PlainConsole, headed_table
+from instar.report.tables import Table, show_tables
+from instar.report.terminal import _families, _rates, show_slices
+from instar.report.words import SPACE, severity_text
+
+Row = tuple[int, int, float, float, int, int, int]
+NUMBER = st.one_of(
+    st.sampled_from([0.0, 2e-07, 1.23e-05, 0.000123, 0.0999, 123456.0, 9.99e11, math.inf]), st.floats(0, 1e12)
+)
+COUNT = st.integers(0, 10_000_000)
+ROW = st.tuples(COUNT, COUNT, NUMBER, NUMBER, COUNT, COUNT, COUNT)
+RULES = (
+    "resolution(0.2)",
+    "filtered(colour_wheel(90), background)",
+    "obstacle(size=0.5) | mirror(h) => direction(avoid)",
+)
+
+
+def printed(width: int) -> PlainConsole:
+    return PlainConsole(file=io.StringIO(), width=width)
+
+
+def text_of(console: PlainConsole) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(60, 200), st.lists(ROW, min_size=1, max_size=3))
+def test_no_number_of_the_rates_is_cut(width: int, rows: list[Row]) -> None:
+    """A severity of 2e-07 took so much room that the column *n/a* fell off the terminal's edge."""
+    heads = ("violated", "judged", "median", "worst", "nothing_found", "not_applicable", "failed")
+    table = pl.DataFrame(
+        [{"rule": rule, **dict(zip(heads, row, strict=True))} for rule, row in zip(RULES, rows, strict=False)]
+    ).with_columns(rate=pl.lit(0.998), low=pl.lit(0.1), high=pl.lit(1.0))
+    console = printed(width)
+    named = {rule: (rule, "whatever is done to the image, in a few words") for rule in RULES}
+    _rates(console, table, named, None, "violated from 0.2 up (body lengths)")
+    shown = text_of(console)
+    cells = set(shown.replace("\n", " ").split(" "))
+    for violated, judged, median, worst, *counts in rows:
+        wanted = [f"{violated}/{judged}", severity_text(median), severity_text(worst), *(str(n) for n in counts if n)]
+        assert not set(wanted) - cells, shown
+    assert f">99{SPACE}%" in shown
+    assert all(head in shown for head in ("violated", "rate", "median", "worst"))
+    assert "violated from 0.2 up (body lengths)" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_no_number_of_a_task_s_table_is_cut(width: int) -> None:
+    heads = ["change", *(f"a long head {number}" for number in range(12))]
+    console = printed(width)
+    show_tables(console, [Table("A caption", heads, [["filtered(greyscale, skin)", *["100.0 (72–100)"] * 12]])])
+    assert text_of(console).count("100.0 (72–100)") == 12
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_slices_with_long_names_keep_their_numbers(width: int) -> None:
+    row = {
+        "property": "an attribute with a very long name of its own",
+        "value": "and_a_value_without_any_space_at_all_that_is_longer_than_most",
+        "failing": 123456,
+        "cases": 7654321,
+        "rate": 0.5,
+        "low": 0.25,
+        "high": 1.0,
+        "elsewhere": 0.004,
+        "effect": -0.25,
+        "p_corrected": 0.0123,
+    }
+    console = printed(width)
+    show_slices(console, pl.DataFrame([row]), limits="violated from 0.2 up (body lengths)")
+    shown = text_of(console)
+    for number in ("123456/7654321", f"50{SPACE}%", "25–100", f"<1{SPACE}%", "-0.25", "0.012"):
+        assert number in shown
+    assert "violated from 0.2 up (body lengths)" in " ".join(shown.split())
+    assert "…" not in shown
+
+
+def test_a_share_is_not_parted_from_its_sign() -> None:
+    shares = {"judged": [9] * 3, "violated": [3, 0, 3], "rate": [1 / 3, 0, 1 / 3]}
+    families = pl.DataFrame({"group": ["stretch", "zone skin", "any rule"], **shares})
+    for width in range(12, 40):
+        console = printed(width)
+        _families(console, families, None)
+        assert f"33{SPACE}%" in text_of(console) and f"0{SPACE}%" in text_of(console), width
+
+
+def test_words_are_folded_before_anything_else_gives_way() -> None:
+    table = headed_table(("rule", "violated"), words=["rule"])
+    table.add_row("a_name_without_spaces_that_is_much_longer_than_the_line", "12/34")
+    console = printed(40)
+    console.print(table)
+    lines = text_of(console).splitlines()
+    assert max(map(len, lines)) <= 40
+    assert "12/34" in lines[1]
+    assert "".join(line[:30].strip() for line in lines[1:]).startswith("a_name_without_spaces_that_is")
