@@ -49,7 +49,7 @@ def rows(figures: Figures) -> list[Row]:
 def unsteady(image: np.ndarray) -> instar.Poses:
     """A system that is wrong everywhere, so that there are pairs to draw: a pose by chance, the same for the same
     image."""
-    rng = np.random.default_rng(xxhash.xxh3_64_intdigest(np.ascontiguousarray(image)))
+    rng = np.random.default_rng(xxhash.xxh3_64_intdigest(image.tobytes()))
     height, width = image.shape[:2]
     return instar.Poses.from_array(rng.uniform(0.1, 0.9, (1, 33, 2)) * (width, height), skeleton="mediapipe-pose-33")
 
