@@ -55,7 +55,10 @@ def measure(small: bool = False) -> Figures:
         "rules": len(rules),
         "rules_together_ms": sum(milliseconds[text] for text in rules),
         "ms": milliseconds,
-        "ways_ms": _ways(image, repeats),
+        "ways_ms": {
+            group: {way: 1000 * best_seconds(work, repeats) for way, work in ways.items()}
+            for group, ways in _ways(image).items()
+        },
     }
 
 
@@ -92,8 +95,8 @@ def _needs(size: Size) -> dict[str, object]:
     }
 
 
-def _ways(image: Image, repeats: int) -> Figures:
-    """Milliseconds of ways to do the same, in groups; the way taken comes first in each."""
+def _ways(image: Image) -> dict[str, dict[str, Callable[[], object]]]:
+    """Ways to do the same, in groups; the way taken comes first in each."""
     pixels = image.pixels
     mask = np.where(pixels[..., 0] > 128, np.uint8(255), np.uint8(0))
     changed = 255 - pixels
@@ -128,7 +131,7 @@ def _ways(image: Image, repeats: int) -> Figures:
         out = np.empty_like(pixels)
         out[:] = (0, 0, 255)
 
-    groups: dict[str, dict[str, Callable[[], object]]] = {
+    return {
         "noise": {
             "table of 65,536 quantiles": applied("noise(8)"),
             "numpy standard_normal": numpy_noise,
@@ -150,9 +153,6 @@ def _ways(image: Image, repeats: int) -> Figures:
             "cv2.LUT": applied("brightness(20, 0.8)"),
             "cv2.convertScaleAbs (takes |v|)": lambda: cv2.convertScaleAbs(pixels, alpha=0.8, beta=20),
         },
-    }
-    return {
-        group: {way: 1000 * best_seconds(work, repeats) for way, work in ways.items()} for group, ways in groups.items()
     }
 
 
