@@ -66,6 +66,11 @@ class Provider:
     fingerprint: str
     source: System | Pool | Literal["masks", "boxes"]
 
+    @property
+    def parts(self) -> dict[str, str]:
+        """What determines what it provides, by name, as far as that is known."""
+        return dict(self.source.identity.parts) if isinstance(self.source, System) else {}
+
 
 def provider(need: str, name: str) -> Provider:
     """Who provides a need, by name; raises ValueError where it cannot."""
