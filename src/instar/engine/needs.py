@@ -15,8 +15,8 @@ from instar.outputs.detections import Detections
 from instar.outputs.zones import Zones
 from instar.pool import Pool, read_pool
 from instar.registry import NotLoaded
+from instar.secrets import without_secrets
 from instar.systems import System, system, systems
-from instar.systems.secrets import without_secrets
 from instar.transforms import NotApplicable
 
 Need = Output | Pool
