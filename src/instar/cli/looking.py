@@ -188,7 +188,7 @@ def tables(
     if figure is None:
         by_panel = tables_of(opened, judging, p)
     else:
-        by_panel = {figure: paper_figure(opened, figure, Choice(tuple(rules or ()), threshold, judging))}
+        by_panel = {figure: paper_figure(opened, figure, Choice(tuple(rules or ()), threshold, judging, p))}
     if as_json:
         frames = {panel: task.frames for panel, task in by_panel.items()}
         print_json({panel: {name: one.to_dicts() for name, one in some.items()} for panel, some in frames.items()})

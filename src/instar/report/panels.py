@@ -46,7 +46,8 @@ class TaskTables:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a figure of a paper is made with: sets of rules as the user spells them, one threshold, the judging.
+    """What a figure of a paper is made with: sets of rules as the user spells them, one threshold, the judging, and the
+    level of significance of tests.
 
     Without rules a figure has those of its paper, without a threshold each rule has its own.
     """
@@ -54,13 +55,14 @@ class Choice:
     rules: Sequence[str] = ()
     threshold: float | None = None
     judging: str = DEFAULT
+    p: float = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class PaperFigure:
     """A figure or a table of a paper, made of one's own run; of several side by side, where it says so.
 
-    `title` says what it shows. `choices` are the fields of a `Choice` that it uses besides the judging.
+    `title` says what it shows. `choices` are those of `rules` and `threshold` that it uses of a `Choice`.
     """
 
     title: str
