@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -167,7 +168,7 @@ def paper_figure(runs: Sequence[Run], number: str, choice: Choice) -> TaskTables
     """A figure or a table of a paper, made of these runs."""
     figures = figures_of(runs)
     if number not in figures:
-        in_order = sorted(figures, key=lambda name: (not name.isdigit(), len(name), name))
+        in_order = sorted(figures, key=lambda name: int(name) if name.isdigit() else math.inf)
         there = "; ".join(f"{name}: {figures[name].title}" for name in in_order)
         suites = ", ".join(dict.fromkeys(suite for run in runs for suite in run.manifest.suites))
         raise ValueError(
