@@ -171,6 +171,11 @@ def test_bad_marks_are_told_with_their_lines(run: instar.Run, tmp_path: Path) ->
     assert "has no column pair, case, rule, is_error" in refused(captions, "precision", out)
 
 
+def test_a_folder_without_pairs_says_what_writes_them(run: instar.Run) -> None:
+    assert "there is no" in refused(captions, "precision", run.folder)
+    assert "`instar captions suspicious` writes" in refused(captions, "precision", run.folder / "nowhere.csv")
+
+
 def test_a_pair_counts_once(run: instar.Run, tmp_path: Path) -> None:
     out = tmp_path / "out"
     printed(captions, "suspicious", run.folder, "--out", out)
