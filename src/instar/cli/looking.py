@@ -24,7 +24,7 @@ Level = Annotated[
         metavar="P",
         min=0,
         max=1,
-        help="Count relations that are statistical tests as violated where their p is at most this, "
+        help="Count a relation that is a statistical test as violated where its p is at most this, "
         "whatever the severity.",
     ),
 ]
