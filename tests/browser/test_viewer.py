@@ -140,11 +140,11 @@ def test_a_rule_shows_its_histogram_and_follows_the_threshold(base: str, page: A
     page.locator("[data-theme-toggle]").click()
     assert page.evaluate("getComputedStyle(document.querySelector('.chart.wide text')).fill") != ink
     headline = page.locator(".headline").inner_text()
-    assert "0.2 (body lengths), the relation's own" in page.locator("#limit").inner_text()
+    assert "0.2 body lengths, the relation's own" in page.locator("#limit").inner_text()
     page.fill("#limit [name=threshold]", "0.01")
     page.keyboard.press("Enter")
     until(page, "location.search.includes('threshold=0.01')")
-    assert "0.01 (body lengths), yours" in page.locator("#limit").inner_text()
+    assert "0.01 body lengths, yours" in page.locator("#limit").inner_text()
     assert page.locator(".headline").inner_text() != headline
     assert page.locator("[data-card]").count() == 9 and all(whole_pictures(page))
     page.reload()

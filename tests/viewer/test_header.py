@@ -44,9 +44,9 @@ def in_force(answer: Any) -> str:
     ],
 )
 def test_every_page_says_the_threshold_its_unit_and_whose_it_is(client: Any, path: str) -> None:
-    assert in_force(client.get(path)).startswith("threshold 0.2 (body lengths) , the relation's own")
+    assert in_force(client.get(path)).startswith("threshold 0.2 body lengths , the relation's own")
     chosen = in_force(client.get(f"{path}&threshold=0.35"))
-    assert chosen.startswith("threshold 0.35 (body lengths) , yours") and "back to each rule's own" in chosen
+    assert chosen.startswith("threshold 0.35 body lengths , yours") and "back to each rule's own" in chosen
 
 
 def test_a_threshold_of_the_suite_is_called_so(tmp_path: Path) -> None:
@@ -56,9 +56,9 @@ def test_a_threshold_of_the_suite_is_called_so(tmp_path: Path) -> None:
     with opened(tmp_path / "run") as client:
         both = in_force(client.get("/gallery?run=run"))
         assert both.startswith("thresholds 0.2 to 0.7 , each rule's own")
-        assert "0.7 (body lengths) , the suite's: 1 rule" in both and "0.2 (body lengths) , the relation's own" in both
+        assert "0.7 body lengths , the suite's: 1 rule" in both and "0.2 body lengths , the relation's own" in both
         one = client.get(f"/rule?run=run&rule={MIRROR}")
-        assert in_force(one).startswith("threshold 0.7 (body lengths) , the suite's")
+        assert in_force(one).startswith("threshold 0.7 body lengths , the suite's")
 
 
 def test_the_threshold_stays_on_the_way_to_other_pages(client: Any) -> None:

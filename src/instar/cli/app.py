@@ -64,9 +64,12 @@ class Commands(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The epilog names what is in `MORE`. It is hidden here alone: what is hidden is not completed by a shell."""
-        for command in self.commands.values():
-            command.hidden = getattr(command, "rich_help_panel", None) == MORE
+        more = [command for command in self.commands.values() if getattr(command, "rich_help_panel", None) == MORE]
+        for command in more:
+            command.hidden = True
         super().format_help(ctx, formatter)
+        for command in more:
+            command.hidden = False
 
     def invoke(self, ctx: Any) -> object:
         with warnings.catch_warnings():

@@ -131,9 +131,9 @@ def _pairs(
         sides = []
         for run, judging, side in zip(runs, judgings, (first, second), strict=True):
             severity = float(side.severity[row[place], column[place]])
-            asked = {"run": run.name, "judging": "" if judging == DEFAULT else judging, "case": case}
-            drawn = {**asked, "rule": rule.id, "side": "follow-up", "w": 480}
-            opened = {**asked, **filters.query("threshold"), "shown": rule.id}
+            query = {"run": run.name, "judging": "" if judging == DEFAULT else judging, "case": case}
+            drawn = {**query, "rule": rule.id, "side": "follow-up", "w": 480}
+            opened = {**query, **filters.query("threshold"), "shown": rule.id}
             sides.append(
                 {
                     "severity": severity,

@@ -162,11 +162,11 @@ def _worded(viewer: Viewer, filters: Filters, index: Index, pairs: Pairs, places
     store = viewer.run(filters.run).store
     viewer.pictures.expect(store, [each["case"] for each in cards])
     marked = marked_pairs(store, cards, index.judging)
-    about = _about(index, cards) if len(index.verdicts) <= MOST_NAMED else [""] * len(cards)
-    return [{**each, "marked": pair, "about": name} for each, pair, name in zip(cards, marked, about, strict=True)]
+    named = _target_words(index, cards) if len(index.verdicts) <= MOST_NAMED else [""] * len(cards)
+    return [{**each, "marked": pair, "about": name} for each, pair, name in zip(cards, marked, named, strict=True)]
 
 
-def _about(index: Index, cards: Sequence[Row]) -> list[str]:
+def _target_words(index: Index, cards: Sequence[Row]) -> list[str]:
     """What verdicts are about, as people call it."""
     keys = {name: pl.Series([each[name] for each in cards], dtype=pl.String) for name in ("case", "rule", "target")}
     return target_names(index.run, pl.DataFrame(keys), judging=index.judging)
@@ -283,7 +283,7 @@ def case(viewer: Viewer, filters: Filters, name: str, shown: str) -> dict[str, o
     rule, target = (chosen["rule"], chosen["target"]) if chosen else ("", "")
     drawn = {**filters.query("run", "judging", "group"), "case": name, "w": 960}
     pair = _sides({**drawn, "rule": rule}, bool(chosen and chosen["judged"]))
-    large = chosen and {**chosen, "about": _about(index, [chosen])[0], **pair}
+    large = chosen and {**chosen, "about": _target_words(index, [chosen])[0], **pair}
     return {
         "filters": filters,
         "index": index,
