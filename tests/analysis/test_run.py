@@ -48,7 +48,7 @@ def test_the_unit_is_that_of_the_judgings_normaliser(tmp_path: Path) -> None:
     assert [run.units(), run.units(in_pixels)] == [{"poses": "diagonals of the image"}, {"poses": "pixels"}]
     assert run.rules(in_pixels)["unit"].to_list() == ["pixels"]
     headlines = [one.words for one in findings(run, judging=in_pixels)]
-    assert any("Severity is in pixels." in text for text in headlines)
+    assert any("A rule is violated from 0.2 up (pixels)." in text for text in headlines)
     assert not any("body length" in text for text in headlines)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import instar
 from instar.report import write_report
+from instar.report.tables import write_csv
 from tests.missing import module
 
 HOSTILE = "eine <b>große<b> & 'böse' 100% Datei.png"
@@ -99,7 +100,7 @@ def test_the_gallery_is_sifted(page: Any, poses: Path) -> None:
     choice = page.locator("[data-filter]")
     choice.select_option("rotation(5)")
     assert 0 < shown.count() < everything
-    assert set(shown.locator(".rule").all_inner_texts()) == {"rotation(5)"}
+    assert set(shown.locator(".rule .name").all_inner_texts()) == {"rotation(5)"}
     choice.select_option("")
     assert shown.count() == everything
     page.locator("#poses-t").focus()
@@ -201,3 +202,117 @@ def test_it_prints_in_light_colours(page: Any, poses: Path) -> None:
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(27, 30, 36)"
     assert page.locator(".bar").first.evaluate("one => getComputedStyle(one).position") == "static"
+
+
+# --- the address, the contents and the tables
+
+
+def test_a_link_shows_the_same_thing(page: Any, browser: Any, poses: Path) -> None:
+    opened(page, poses)
+    pages = page.evaluate("history.length")
+    page.locator("#poses-t").focus()
+    page.keyboard.press("End")
+    page.locator("[data-rule-choice]").select_option("mirror(h)")
+    page.locator("#poses-coverage > summary").click()
+    page.locator("#poses-rates .table:visible th", has_text="judged").locator("button").click()
+    page.wait_for_function("location.hash.includes('sort=poses-rules')")
+    assert page.evaluate("history.length") == pages, "the way back leads out of the page, not through its thresholds"
+    assert "poses-t=inf" in page.url and "fold=poses-coverage" in page.url
+    shown = headline(page, "poses"), page.locator("#poses-rates td .name:visible").all_inner_texts()
+    linked = browser.new_page(viewport={"width": 1400, "height": 900})
+    linked.goto(page.url)
+    linked.wait_for_selector("html[data-ready]", state="attached")
+    assert (headline(linked, "poses"), linked.locator("#poses-rates td .name:visible").all_inner_texts()) == shown
+    assert linked.locator("[data-rule-choice]").input_value() == "mirror(h)"
+    assert linked.locator("#poses-coverage").get_attribute("open") is not None
+    linked.close()
+
+
+def test_a_pair_and_a_rule_are_linked_too(page: Any, poses: Path) -> None:
+    page.goto(f"{poses.as_uri()}#poses-pictures&poses-rule=rotation(5)&pair=poses-pictures.0")
+    page.wait_for_selector("html[data-ready]", state="attached")
+    assert page.locator("dialog").is_visible()
+    page.keyboard.press("Escape")
+    page.wait_for_function("!location.hash.includes('pair')")
+    assert set(page.locator(".pair:visible .name").all_inner_texts()) == {"rotation(5)"}
+
+
+def test_an_address_of_nonsense_shows_the_start(page: Any, poses: Path) -> None:
+    page.goto(f"{poses.as_uri()}#nowhere&poses-t=99&poses-rule=%ZZ&fold=x&pair=poses-pictures.999&sort=poses-rules.99-")
+    page.wait_for_selector("html[data-ready]", state="attached")
+    assert headline(page, "poses").startswith("At a threshold of 0.2 ")
+    assert not page.locator("dialog").is_visible()
+
+
+@pytest.mark.parametrize("which", ["poses", "scenes", "several"])
+def test_the_contents_lead_to_every_section(page: Any, which: str, request: pytest.FixtureRequest) -> None:
+    opened(page, request.getfixturevalue(which))
+    links = page.locator(".contents a")
+    places = links.evaluate_all("all => all.map(one => one.getAttribute('href').slice(1))")
+    assert len(places) == len(set(places)) > 5
+    assert page.evaluate("all => all.filter(id => !document.getElementById(id))", places) == []
+    before = page.evaluate("scrollY")
+    page.locator(f'.contents a[href="#{places[-1]}"]').click()
+    assert page.url.endswith(f"#{places[-1]}") and page.evaluate("scrollY") > before
+    page.go_back()
+    page.wait_for_function("!location.hash")
+
+
+def test_sections_with_nothing_to_show_are_not_shown(page: Any, poses: Path) -> None:
+    opened(page, poses)
+    entry = page.locator('.contents a[href="#poses-pictures"]')
+    assert page.locator("#poses-pictures").is_visible() and entry.is_visible()
+    empty = page.locator("section[id]:visible").evaluate_all(
+        "all => all.filter(one => one.innerText.trim().split('\\n').length < 2).map(one => one.id)"
+    )
+    assert empty == []
+
+
+def test_tables_are_sorted_by_number_with_the_keyboard(page: Any, poses: Path) -> None:
+    opened(page, poses)
+    table = page.locator("#poses-rates .table:visible")
+    head = table.locator("th", has_text="median")
+    head.locator("button").focus()
+    page.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "descending"
+    texts = table.locator("tbody tr td:nth-child(6)").all_inner_texts()
+    known = [float(text.replace("∞", "inf")) for text in texts if text != "–"]
+    assert known == sorted(known, reverse=True) and texts[len(known) :] == ["–"] * (len(texts) - len(known))
+    page.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    again = [text for text in table.locator("tbody tr td:nth-child(6)").all_inner_texts() if text != "–"]
+    assert [float(text.replace("∞", "inf")) for text in again] == sorted(known)
+    page.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") is None
+
+
+NASTY = ("=cmd|'/c'!A1", "+1+1", "-2", "-2+3", "@sum", 'a "word", and another', "＝1", "plain")
+
+
+def test_a_table_is_saved_as_the_csv_writer_would(page: Any, poses: Path, tmp_path: Path) -> None:
+    opened(page, poses)
+    table = page.locator("#poses-rates .table:visible")
+    for row, text in zip(table.locator("tbody tr").all(), NASTY, strict=False):
+        row.locator("td").nth(1).evaluate("(cell, text) => { cell.textContent = text }", text)
+    with page.expect_download() as saved:
+        table.locator("button.csv").click()
+    assert saved.value.suggested_filename == "poses-rules-0.2.csv"
+    saved.value.save_as(tmp_path / "saved.csv")
+    heads = ["rule", "in words", *(text.strip() for text in table.locator("th").all_inner_texts()[1:])]
+    rows = [
+        [row.locator(".name").inner_text(), row.locator("small").inner_text(), *row.locator("td").all_inner_texts()[1:]]
+        for row in table.locator("tbody tr").all()
+    ]
+    records = [dict(zip(heads, [cell.replace("\xa0", " ") for cell in row], strict=True)) for row in rows]
+    write_csv(tmp_path / "expected.csv", heads, records)
+    assert (tmp_path / "saved.csv").read_bytes() == (tmp_path / "expected.csv").read_bytes()
+
+
+def test_wide_tables_scroll_in_their_own_box_and_say_so(page: Any, several: Path) -> None:
+    page.set_viewport_size({"width": 400, "height": 800})
+    opened(page, several)
+    table = page.locator("#comparison-poses-differences .table:visible").first
+    assert table.locator(".hint").is_visible() and table.locator(".scroll").get_attribute("tabindex") == "0"
+    page.set_viewport_size({"width": 1400, "height": 900})
+    page.wait_for_function("!document.querySelector('#comparison-poses-differences .table.over')")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1400

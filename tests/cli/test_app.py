@@ -43,7 +43,7 @@ def test_help_shows_groups_and_exit_codes(typed: Type) -> None:
     assert text.code == 0
     for group in ("Run", "Look", "Check", "List"):
         assert f"─ {group} ─" in text.stdout
-    assert "Predict what is missing in a run folder, judge it, and show what broke." in text.words
+    assert "Predict what is missing in a run folder, judge it, and show which rules are violated." in text.words
     shown = re.findall(r"^│ (\w+) {2,}\S", text.stdout.split("─ Tasks ─")[0].split("─ Run ─")[1], re.MULTILINE)
     assert len(shown) == 12 and "preview" not in shown
     assert "More commands, each with a --help of its own: preview, select, slices," in text.words

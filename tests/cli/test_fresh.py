@@ -130,7 +130,7 @@ def test_some_failures_say_their_share_and_what_was_not_judged(again: Again, tmp
     assert lines[:3] == [
         "1 of 8 predictions failed (12 %):",
         "  1 time: RuntimeError: cold (fresh_model.py:7)",
-        "1 of 4 pairs was not judged (25 %): a prediction failed of 1.",
+        "1 of 4 pairs was not judged (25 %): 1 because a prediction failed.",
     ]
     assert ended.stdout.count("RuntimeError: cold") == 1, "it is told once"
 

@@ -247,7 +247,7 @@ FAULTS = {
         xywh,
         "*",
         "error",
-        words=r"failed \(error\): .*a box has x1 < x0",
+        words=r"failed \(error\) \(.+\): .*a box has x1 < x0",
         check="add x to the width and y to the height",
     ),
     "y before x": Fault(y_before_x, "shift(*", None, words=r"shift\(.*x and y exchanged", check=r"look like \(y, x\)"),
@@ -287,7 +287,7 @@ FAULTS = {
     ),
     "boxes drawn to the middle": Fault(drawn_to_the_middle, "shift(*", None, words=r"shift\(.*drawn to the middle"),
     "boxes 20 % too large when small": Fault(
-        too_large_when_small, "resolution(*", None, words=r"resolution\(0.7\): by up to 0\.\d+ .*boxes that grow"
+        too_large_when_small, "resolution(*", None, words=r"resolution\(0.7\) \(.+\): by up to 0\.\d+ .*boxes that grow"
     ),
     "misses at the border": Fault(
         misses_at_the_border, "pad(*", "invented", words=r"pad\(.*found in the follow-up alone .*misses at the border"
@@ -371,7 +371,7 @@ FAULTS = {
         "identity*",
         "lost",
         deterministic=False,
-        words="identity: .*chance",
+        words=r"identity \(.+\): .*chance",
         check="the same image was answered differently",
     ),
 }

@@ -64,10 +64,12 @@ FORECAST_FAULTS: Mapping[str, Seeded] = {
     "one future in five turns left": Seeded(
         seeded.left_preferred,
         "mirror(h) => wvc",
-        words=r"mirror\(h\): by up to 1\.\d+ .*a bias or a preference to one side",
+        words=r"mirror\(h\) \(.+\): by up to 1\.\d+ .*a bias or a preference to one side",
     ),
     "bends to the left in the mirror too": Seeded(
-        seeded.turn_not_mirrored, "mirror(h) => wvc", words=r"mirror\(h\): by up to 1\.\d+ .*left taken for right"
+        seeded.turn_not_mirrored,
+        "mirror(h) => wvc",
+        words=r"mirror\(h\) \(.+\): by up to 1\.\d+ .*left taken for right",
     ),
     "the seed is ignored": Seeded(
         seeded.seed_ignored,
@@ -110,7 +112,7 @@ FORECAST_FAULTS: Mapping[str, Seeded] = {
     "everybody goes right": Seeded(
         seeded.to_the_right,
         _EVERY_WAY,
-        words=r"rotate90\(1\): by up to .*one direction of the frame unlike others",
+        words=r"rotate90\(1\) \(.+\): by up to .*one direction of the frame unlike others",
         check="the past is not looked at",
     ),
     "the map is read transposed": Seeded(
@@ -162,7 +164,9 @@ FORECAST_FAULTS: Mapping[str, Seeded] = {
         words=r"tests of shift\(.*100 % of 10 tests .*leaning on the middle",
     ),
     "eight directions": Seeded(
-        seeded.eight_ways, "rotation(22.5) => wvc", words=r"rotation\(22.5\): by up to .*snap to those of the grid"
+        seeded.eight_ways,
+        "rotation(22.5) => wvc",
+        words=r"rotation\(22.5\) \(.+\): by up to .*snap to those of the grid",
     ),
     "not numbers": Seeded(
         seeded.not_numbers,
@@ -231,19 +235,19 @@ FAULTS = {
         Walker(spread_to_the_left=0.2),
         LEFTWARDS,
         LEFTWARDS,
-        words=r"mirror\(h\): by up to 1\d\.\d multiples of the system's own distance",
+        words=r"mirror\(h\) \(.+\): by up to 1\d\.\d multiples of the system's own distance",
     ),
     "turned by the wrong sign": Fault(
         Walker(turns_portrait_wrongly=True),
         STANDING,
         STANDING,
-        words=r"rotate90\(1\): by up to 4\d\d multiples of the system's own distance",
+        words=r"rotate90\(1\) \(.+\): by up to 4\d\d multiples of the system's own distance",
     ),
     "the map is mirrored without the history": Fault(
         Walker(mirrors_map_only=True),
         LEFTWARDS,
         LEFTWARDS,
-        words=r"mirror\(h\): by up to 1\d(\.\d)? multiples of the system's own distance",
+        words=r"mirror\(h\) \(.+\): by up to 1\d(\.\d)? multiples of the system's own distance",
     ),
     "the probability map is half a pixel off": Fault(
         Walker(shift=0.5), (), ALL, words=r"rotate90\(2\) => hvc: by up to 0\.\d+ of the largest Hellinger distance"

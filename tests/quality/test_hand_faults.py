@@ -158,7 +158,7 @@ FAULTS = {
         annotated=False,
     ),
     "left hand labelled right": Fault(
-        always_right_handed, ("mirror(h)",), annotated=False, words=r"mirror\(h\): .*left and right, x and y"
+        always_right_handed, ("mirror(h)",), annotated=False, words=r"mirror\(h\) \(.+\): .*left and right, x and y"
     ),
     "mirror not followed": Fault(
         lambda v: v.answer(v.source if v.follow_up == "mirror(h)" else v.points),
@@ -184,7 +184,7 @@ FAULTS = {
         spoilt(of_a_square),
         (SHIFT, CROP, PAD),
         annotated=False,
-        words=r"resolution\(0.5\): by up to .*answers in a fixed size",
+        words=r"resolution\(0.5\) \(.+\): by up to .*answers in a fixed size",
     ),
     "(y, x)": Fault(spoilt(lambda v, p: p[..., ::-1]), ("mirror(h)",), {"misread": "(y, x)"}, silent=("unseeing",)),
     "fingers from the tip": Fault(

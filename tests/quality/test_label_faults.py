@@ -96,7 +96,7 @@ def fault(make: Callable[[], Answer], *caught: str, words: str, **more: object) 
 SHIFT, CROP, PAD, NARROW = "shift(0.1, y=0.1)", "crop(0.9)", "pad(0.15)", "stretch(1, 0.8)"
 FAULTS = {
     "the way it looks is the class": fault(
-        spot_is_the_class, "mirror(h)", words=r"mirror\(h\): another class comes first .*which way things look"
+        spot_is_the_class, "mirror(h)", words=r"mirror\(h\) \(.+\): another class comes first .*which way things look"
     ),
     "another class off the middle": fault(
         wrong_if(lambda pixels: p.middle(pixels)[0] > 0.575),
@@ -139,7 +139,7 @@ FAULTS = {
         unsure_in_the_dark,
         "gamma(1.5)",
         kind=None,
-        words=r"gamma\(1.5\): by up to 0.6 \(share of the score .*dark images",
+        words=r"gamma\(1.5\) \(.+\): by up to 0.6 \(share of the score .*dark images",
     ),
     "silent in the light": fault(
         silent_in_the_light, "gamma(0.5)", kind="lost", words="no class is named any more .*bright images"
@@ -148,7 +148,7 @@ FAULTS = {
         only_with_spots,
         "blur(1)",
         kind="invented",
-        words=r"blur\(1\): a class is named where none was",
+        words=r"blur\(1\) \(.+\): a class is named where none was",
         check="have the same answer, an evenly grey one among them",
     ),
     "answers with the image before": fault(
@@ -158,7 +158,7 @@ FAULTS = {
         rolling_dice,
         "identity",
         exactly=False,
-        words="identity: another class comes first .*chance",
+        words=r"identity \(.+\): another class comes first .*chance",
         check="the same image was answered differently",
     ),
     "always the same": fault(

@@ -116,7 +116,7 @@ def test_json_report_and_viewer_name_them_too(tmp_path: Path) -> None:
     run = run_of(ankles_reflected, tmp_path, cases=20)
     sentence = (
         "left_ankle and right_ankle stray beyond the threshold in 100 % of the judged pairs under mirror(h), although "
-        "none of them violates it."
+        "none of these pairs violates the rule as a whole."
     )
     printed = json.loads(CliRunner().invoke(app, ["show", str(run.folder), "--json"]).stdout)["straying"]
     assert [(row["part"], row["whole"]) for row in printed] == [("left_ankle", 0.0), ("right_ankle", 0.0)]

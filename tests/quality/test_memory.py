@@ -101,7 +101,7 @@ def shakes_boxes() -> Answer:
     return answer
 
 
-REMEMBERS = "It remembers: where its two answers to the unchanged input differ, they lean towards its answers"
+REMEMBERS = "It remembers: .* answers to the same unchanged input differ, they lean towards its answers"
 FAULTS: dict[str, tuple[Callable[[], Answer], str, int]] = {
     "smooths landmarks over images": (smooths, RULES, 8),
     "looks at every third image": (skips, RULES, 10),

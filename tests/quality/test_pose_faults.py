@@ -57,7 +57,7 @@ FAULTS = {
         ("mirror(h)",),
         "exchanged",
         spared=others("mirror(h)"),
-        words=r"mirror\(h\): left and right change places",
+        words=r"mirror\(h\) \(.+\): left and right change places",
         check="in mirrored images landmarks keep their side",
     ),
     "exchanges them for any flip": Fault(
@@ -65,7 +65,7 @@ FAULTS = {
         ("mirror(both)",),
         "exchanged",
         spared=others("mirror(both)"),
-        words=r"mirror\(both\): left and right change places .*named by the image",
+        words=r"mirror\(both\) \(.+\): left and right change places .*named by the image",
     ),
     "names them by the picture": Fault(
         f.names_by_the_picture,
@@ -86,7 +86,7 @@ FAULTS = {
         ("mirror(h)",),
         "exchanged",
         spared=others("mirror(h)"),
-        words=r"mirror\(h\): left and right change places",
+        words=r"mirror\(h\) \(.+\): left and right change places",
         check="in mirrored images landmarks keep their side",
     ),
     "ankles are not exchanged": Fault(
@@ -113,7 +113,7 @@ FAULTS = {
         f.x_and_y_exchanged,
         ("mirror(h)", "stretch(1.25, 1)", "mirror(both)"),
         spared=PHOTOMETRIC,
-        words=r"mirror\(h\): by up to 1\.\d+ body lengths",
+        words=r"mirror\(h\) \(.+\): by up to 1\.\d+ body lengths",
         check=r"look like \(y, x\)",
     ),
     "answers in its own size": Fault(
@@ -127,13 +127,13 @@ FAULTS = {
         f.on_a_grid_of_pixels,
         ("resolution(0.2)",),
         spared=PHOTOMETRIC,
-        words=r"resolution\(0.2\): by up to .*coarse grids",
+        words=r"resolution\(0.2\) \(.+\): by up to .*coarse grids",
     ),
     "wrong when small": Fault(
         f.wrong_when_small,
         ("resolution(0.2)",),
         spared=others("resolution(0.2)"),
-        words=r"resolution\(0.2\): by up to .*small people",
+        words=r"resolution\(0.2\) \(.+\): by up to .*small people",
     ),
     "leans on the middle": Fault(
         f.leans_on_the_middle, (SHIFT,), spared=PHOTOMETRIC, words="by up to .*lean on the middle of the frame"
@@ -163,7 +163,7 @@ FAULTS = {
         f.always_in_the_same_place,
         ("mirror(both)", "rotation(25)", SHIFT, LEFT_RIGHT, "resolution(0.2)"),
         spared=PHOTOMETRIC,
-        words=r"9 rules|mirror\(both\): by up to 1\.\d+",
+        words=r"9 rules|mirror\(both\) \(.+\): by up to 1\.\d+",
         check="stays at the same coordinates",
     ),
     "the mean pose of the frame": Fault(
@@ -187,19 +187,19 @@ FAULTS = {
         words="found in the source alone .*people who lean",
     ),
     "drifts with the light": Fault(
-        f.drifts_with_the_light, BRIGHT, spared=SPATIAL, words=r"gamma\(0.3\): by up to .*bright images"
+        f.drifts_with_the_light, BRIGHT, spared=SPATIAL, words=r"gamma\(0.3\) \(.+\): by up to .*bright images"
     ),
     "drawn along a streak": Fault(
-        f.drawn_along_a_streak, BLUR, spared=SPATIAL, words=r"motion\(11, 0\): by up to .*blur"
+        f.drawn_along_a_streak, BLUR, spared=SPATIAL, words=r"motion\(11, 0\) \(.+\): by up to .*blur"
     ),
     "in one place along a streak": Fault(
-        f.in_one_place_along_a_streak, BLUR, spared=SPATIAL, words=r"motion\(11, 90\): by up to .*blur"
+        f.in_one_place_along_a_streak, BLUR, spared=SPATIAL, words=r"motion\(11, 90\) \(.+\): by up to .*blur"
     ),
     "in one place but along a streak": Fault(
         f.in_one_place_except_along_a_streak,
         BLUR,
         spared=SPATIAL,
-        words=r"motion\(11, 0\): by up to .*blur",
+        words=r"motion\(11, 0\) \(.+\): by up to .*blur",
         check="all landmarks of a subject lie in one place",
     ),
     # the stripes are upright, and outlive blur along them
@@ -311,7 +311,7 @@ FAULTS = {
         BRIGHT,
         None,
         spared=others(*BRIGHT),
-        words=r"gamma\(0.3\): by up to 1\.\d+ body lengths",
+        words=r"gamma\(0.3\) \(.+\): by up to 1\.\d+ body lengths",
     ),
 }
 

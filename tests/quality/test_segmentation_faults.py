@@ -185,7 +185,7 @@ FAULTS = {
         CROP,
         worst=("blue",),
         kind="lost",
-        words=r"crop\(0.8\): a class of the source has no cell .*",
+        words=r"crop\(0.8\) \(.+\): a class of the source has no cell .*",
     ),
     "no blue between margins": fault(
         without("blue", p.margins),
@@ -234,10 +234,16 @@ FAULTS = {
         words="a class of the source has no cell .*flat images",
     ),
     "thin out of focus": fault(
-        of(thin_out_of_focus), "blur(1)", worst=("red", "blue"), words=r"blur\(1\): by up to 0\.\d+ \(.*fine texture"
+        of(thin_out_of_focus),
+        "blur(1)",
+        worst=("red", "blue"),
+        words=r"blur\(1\) \(.+\): by up to 0\.\d+ \(.*fine texture",
     ),
     "red grains in noise": fault(
-        of(scattered_by_noise), "noise(8)", worst=("red",), words=r"noise\(8\): by up to 0\.\d+ \(.*noise scatters"
+        of(scattered_by_noise),
+        "noise(8)",
+        worst=("red",),
+        words=r"noise\(8\) \(.+\): by up to 0\.\d+ \(.*noise scatters",
     ),
     "no red when compressed": fault(
         without("red", p.blocky),
@@ -247,13 +253,17 @@ FAULTS = {
         words="a class of the source has no cell .*compression",
     ),
     "answers with the image before": fault(
-        lagging, "identity", exactly=False, words="identity: .*a memory of the image before", check="it remembers"
+        lagging,
+        "identity",
+        exactly=False,
+        words=r"identity \(.+\): .*a memory of the image before",
+        check="it remembers",
     ),
     "answers by chance": fault(
         by_chance,
         "identity",
         exactly=False,
-        words="identity: .*chance",
+        words=r"identity \(.+\): .*chance",
         check="the same image was answered differently",
     ),
     "ground everywhere": fault(

@@ -81,14 +81,14 @@ FAULTS = {
     "poses of low scores": Fault(
         weak_poses(0.31),
         "poses",
-        "No score reaches 0.5, from which on something counts; the highest was 0.31. If scores of this system are that "
-        "low, judge with confidence=0.16 and margin=0.062.",
+        "No score reaches the confidence of 0.5, from which on something counts as found; the highest is 0.31. If the "
+        "scores of this system are that low, judge again with confidence=0.16 and margin=0.062.",
         question="scores",
         checked="no score reaches 0.5",
     ),
-    "poses with logits": Fault(weak_poses(-1.5), "poses", "the highest was -1.5. They look like logits"),
+    "poses with logits": Fault(weak_poses(-1.5), "poses", "the highest is -1.5. They look like logits"),
     "boxes of low scores": Fault(
-        weak_boxes(0.02), "detections", "the highest was 0.02", question="scores", checked="no score reaches 0.5"
+        weak_boxes(0.02), "detections", "the highest is 0.02", question="scores", checked="no score reaches 0.5"
     ),
     "nobody, judged as published": Fault(
         lambda pixels: Poses.from_array(np.empty(0), skeleton=_BONES),

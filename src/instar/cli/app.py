@@ -64,9 +64,12 @@ class Commands(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The epilog names what is in `MORE`. It is hidden here alone: what is hidden is not completed by a shell."""
-        for command in self.commands.values():
-            command.hidden = getattr(command, "rich_help_panel", None) == MORE
+        more = [command for command in self.commands.values() if getattr(command, "rich_help_panel", None) == MORE]
+        for command in more:
+            command.hidden = True
         super().format_help(ctx, formatter)
+        for command in more:
+            command.hidden = False
 
     def invoke(self, ctx: Any) -> object:
         with warnings.catch_warnings():
@@ -150,7 +153,7 @@ app = typer.Typer(
     "answer is known, and measure how far the system's answers stray.",
     epilog=f"More commands, each with a --help of its own: {', '.join([*COMMANDS[MORE], 'models'])}.\n\n"
     "Exit codes: 0 done; 1 found what the command was asked to fail on; 2 wrong use; "
-    "3 nothing can be told of a run: no input was answered, no pair judged, or every answer is the same; 130 stopped.",
+    "3 the run says nothing: no input was answered, no pair was judged, or every answer is the same; 130 stopped.",
 )
 for group, commands in COMMANDS.items():
     for name, command in commands.items():

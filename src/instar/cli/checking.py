@@ -29,9 +29,9 @@ def check(
 ) -> None:
     """Check whether the adapter of a system is right, and say what to change.
 
-    It looks for the usual mistakes: what coordinates mean (pixels, order, margins, offsets), memory and chance, zeros
-    for what was not found, objects found twice, classes counted from elsewhere, logits, RGB or BGR, left and right,
-    batches, maps that are turned, seeds and pasts that are ignored. If there is a problem, the exit code is 1.
+    It looks for the usual mistakes in coordinates (unit, order, margins, offsets), classes, scores, channels (RGB or
+    BGR), left and right, batches and class maps. It also finds answers by chance or from memory, zeros for what was not
+    found, objects found twice, and seeds and pasts that are ignored. If there is a problem, the exit code is 1.
 
     Examples:
 
@@ -107,7 +107,7 @@ def numerics(
             "-i",
             metavar="RANGE",
             help="What goes in: 0..255 for every input, or images=0..255 for one. "
-            "A tensor inside the graph may be named too; its range is believed.",
+            "A tensor inside the graph may be named too; its range is taken as given.",
         ),
     ],
     dims: Annotated[

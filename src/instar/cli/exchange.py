@@ -162,7 +162,7 @@ def import_outputs(
     """Make a run of recorded outputs: what a service, another program or a person answered.
 
     A table has the columns case, follow_up (`source`, or a transformation), draw and repeat, and those of the output.
-    Every other column is an attribute of the case. Tables can be added later. docs/recorded.md says it all.
+    Every other column is an attribute of the case. Tables can be added later. docs/recorded.md explains every column.
 
     Examples:
 

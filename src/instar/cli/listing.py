@@ -68,7 +68,7 @@ def suites(
     name: Annotated[str | None, typer.Argument(metavar="[SUITE]", help="List the rules of this suite.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List the suites, or the rules of one: what each is for, or what it does where the suite does not say.
+    """List the suites, or the rules of one suite and what each rule is for.
 
     Examples:
 

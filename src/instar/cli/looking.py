@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
@@ -13,6 +14,7 @@ from instar.cli.printing import new_console, print_json, print_unloaded
 
 if TYPE_CHECKING:
     from instar.api import Run
+    from instar.report.panels import TaskTables
 
 By = Literal["case", "target"]
 Level = Annotated[
@@ -22,7 +24,7 @@ Level = Annotated[
         metavar="P",
         min=0,
         max=1,
-        help="Count relations that are statistical tests as violated where their p is at most this, "
+        help="Count a relation that is a statistical test as violated where its p is at most this, "
         "whatever the severity.",
     ),
 ]
@@ -31,6 +33,28 @@ Group = Annotated[
     str | None, typer.Option(metavar="GROUP", help="Count only the landmarks of one group: body, left_hand …")
 ]
 OneRule = Annotated[str | None, typer.Option(metavar="RULE", help="Look at this rule only.")]
+Figure = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER",
+        help="Make one figure or table of the task's paper of these runs, by its number there: 7, II … "
+        "An unknown number lists those that there are.",
+    ),
+]
+FigureRules = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="RULES",
+        help="The rules that the figure is about: a set that its paper names (such as sub; all is every rule), a "
+        "suite, or rules joined by +. Give it again for another set.",
+    ),
+]
+FigureFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", "-o", metavar="FILE", help="Write the figure: .svg, .png or .html; or its numbers: .csv or .json."
+    ),
+]
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="One or more run folders.")]
 
 
@@ -129,12 +153,16 @@ def tables(
         float, typer.Option("--p", metavar="P", min=0, max=1, help="The level of significance of statistical tests.")
     ] = 0.05,
     judging: Judging = "default",
+    figure: Figure = None,
+    rules: FigureRules = None,
+    threshold: Threshold = None,
+    out: FigureFile = None,
     as_json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
 ) -> None:
-    """Print the tables of the task that a run belongs to, as its paper has them.
+    """Print the tables of the task that a run belongs to, as its paper has them; or make one of its figures.
 
-    Some tasks put several runs side by side.
+    Some tasks put several runs side by side. --rules, --threshold and --out belong to --figure.
 
     Examples:
 
@@ -143,18 +171,38 @@ def tables(
         instar tables runs/first runs/second
 
         instar tables runs/first --p 0.01 --markdown > tables.md
+
+        instar tables runs/first --figure 7 --rules sub --out figure7.svg
+
+        instar tables runs/first --figure 4 --rules all --rules "greyscale + mirror(h)"
     """
     from instar.api import open_run
     from instar.report.listings import show_task_tables
-    from instar.report.panels import tables_of
+    from instar.report.panels import Choice, paper_figure, tables_of
 
-    by_panel = tables_of([open_run(folder) for folder in runs], judging, p)
+    if figure is None:
+        for name, value in {"--rules": rules, "--threshold": threshold, "--out": out}.items():
+            if value is not None:
+                raise typer.BadParameter("it belongs to --figure, which was not given", param_hint=name)
+    opened = [open_run(folder) for folder in runs]
+    if figure is None:
+        by_panel = tables_of(opened, judging, p)
+    else:
+        by_panel = {figure: paper_figure(opened, figure, Choice(tuple(rules or ()), threshold, judging, p))}
     if as_json:
         frames = {panel: task.frames for panel, task in by_panel.items()}
         print_json({panel: {name: one.to_dicts() for name, one in some.items()} for panel, some in frames.items()})
     else:
         for task in by_panel.values():
             show_task_tables(new_console(), task, markdown=markdown)
+    if out is not None and figure is not None:
+        _write_figure(by_panel[figure], out)
+
+
+def _write_figure(made: TaskTables, out: Path) -> None:
+    from instar.report.paper_figures import write_figure
+
+    print(f"The figure is in {write_figure(made, out)}", file=sys.stderr)
 
 
 def report(

@@ -40,10 +40,13 @@ Out = Annotated[
 Workers = Annotated[
     int | None,
     typer.Option(
-        metavar="N", min=0, help="How many processes predict: one per core by default; 0 predicts in this process."
+        metavar="N",
+        min=0,
+        help="How many processes predict, each with its own copy of the model: one per core by default, 1 for a model "
+        "on a GPU; 0 predicts in this process.",
     ),
 ]
-Timeout = Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How long one prediction may take.")]
+Timeout = Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How many seconds one prediction may take.")]
 Retry = Annotated[
     str | None, typer.Option(metavar="failed", help="`--retry failed` predicts again what failed before.")
 ]
@@ -77,10 +80,11 @@ def run(
     threshold: SummaryThreshold = None,
     as_json: Json = False,
 ) -> None:
-    """Predict what is missing in a run folder, judge it, and show what broke.
+    """Predict what is missing in a run folder, judge it, and show which rules are violated.
 
     The same command again continues where it stopped, or says that nothing is left to do. Ctrl-C loses nothing.
-    If nothing can be told (nothing answered, judged or found, or always one answer), the exit code is 3.
+    If the run says nothing about the system (no input answered, no pair judged, nothing found, or the same answer to
+    every input), the exit code is 3.
 
     Examples:
 

@@ -252,7 +252,7 @@ def printed(chart: Chart, *, width: int = 760) -> Spec:
     """A chart that stands for itself, on white and at the threshold where the page starts: for papers."""
     spec = {
         **chart.spec,
-        "width": width if chart.spec["width"] == "container" else chart.spec["width"],
+        **({"width": width} if chart.spec.get("width") == "container" else {}),
         "config": config(FILE_FONT),
         "autosize": "pad",
         "padding": 12,

@@ -11,12 +11,14 @@ from instar.analysis import Run, remembered
 from instar.analysis.rejections import LEVEL
 from instar.engine import DEFAULT
 from instar.engine.progress import FAILURES
+from instar.report.limits import limit_words
 from instar.report.panels import remarks_on
 from instar.report.sentences import (
     Finding,
     answers_words,
     class_words,
     memory_words,
+    named,
     noise_words,
     over_cases_text,
     rate_words,
@@ -58,7 +60,7 @@ def findings(
         *violated_rules(run, rates, judging),
         *(Finding(words, True) for words in straying_words(run.straying_parts(threshold, judging=judging), names)),
         *(Finding(words, True) for words in class_words(run.straying_classes(threshold, judging=judging), names)),
-        *_rejections(run, names, p or LEVEL, judging),
+        *_rejections(run, p or LEVEL, judging),
         *_over_cases(run, judging),
         *_noise(run, rates, judging),
         *remarks_on(run, judging),
@@ -79,12 +81,11 @@ def _whole(
     whole = run.any_rule(threshold, p=p, judging=judging, group=group)
     if not whole["judged"]:
         return
-    units = run.units(judging)
-    unit = "; ".join(units.values() if len(units) == 1 else (f"{unit} ({name})" for name, unit in units.items()))
+    limits = limit_words(run, threshold=threshold, p=p, judging=judging)
     one_sided = rates.filter(pl.col("rule").is_in(run.changing_rules()) & pl.col("worst").is_infinite()).height
     yield Finding(
-        f"{violating(whole)} at least one rule ({rate_words(whole)}). Severity is in {unit}."
-        + (f" ∞: {ONE_SIDED}." if one_sided else ""),
+        f"{violating(whole)} at least one rule ({rate_words(whole)}). A rule is {limits}."
+        + (f" A severity of ∞ means: {ONE_SIDED}." if one_sided else ""),
         bool(whole["violated"]),
     )
 
@@ -107,16 +108,22 @@ def violated_rules(run: Run, rates: pl.DataFrame, judging: str = DEFAULT) -> Ite
         yield Finding(f"{count_of(len(rest), 'more rule')} {verb} violated: {listed(rest)}.", True)
 
 
-def _rejections(run: Run, names: Mapping[str, str], level: float, judging: str) -> Iterator[Finding]:
+def _rejections(run: Run, level: float, judging: str) -> Iterator[Finding]:
     """What the tests say together, and which rules' reject more often than chance explains."""
     tests = run.tests(level, judging=judging)
     yield from rejection_findings(tests, level)
-    purposes = _purposes(run)
+    purposes, names = _purposes(run), _named_rules(run)
     sure = tests.filter(
         pl.col("rule").is_not_null() & (pl.col("p_corrected") <= level) & (pl.col("family") != "identity")
     )
     for row in sure.sort("share", descending=True, maintain_order=True).head(SHOWN_RULES).iter_rows(named=True):
         yield Finding(rejected_rule_words(row, names[row["rule"]], purposes[row["rule"]]), True)
+
+
+def _named_rules(run: Run) -> Mapping[str, str]:
+    """Each rule by its name and in words."""
+    rows = run.rules().select("rule", "name", "words").iter_rows()
+    return {rule: named(name, words) for rule, name, words in rows}
 
 
 def _purposes(run: Run) -> Mapping[str, str]:
@@ -129,12 +136,12 @@ def _purposes(run: Run) -> Mapping[str, str]:
 
 
 def _over_cases(run: Run, judging: str) -> Iterator[Finding]:
-    limits = run.thresholds()
+    limits, names = run.thresholds(), _named_rules(run)
     for row in run.over_cases(judging).filter(pl.col("severity").is_not_null()).iter_rows(named=True):
         violated = row["severity"] > 0 and row["severity"] >= limits[row["rule"]]
         measured = over_cases_text(row)
         yield Finding(
-            f"Over all cases {row['rule']} is {'violated' if violated else 'kept'}: severity "
+            f"Over all cases, the rule {names[row['rule']]} is {'violated' if violated else 'kept'}: severity "
             f"{severity_text(row['severity'])}{f', {measured}' if measured else ''}.",
             violated,
         )
@@ -146,8 +153,7 @@ def _noise(run: Run, rates: pl.DataFrame, judging: str) -> Iterator[Finding]:
     limits = rates.join(run.rules().select("rule", "relation"), on="rule")
     for row in noise.filter(pl.col("noisy") > 0).iter_rows(named=True):
         low = limits.filter((pl.col("relation") == row["relation"]) & (pl.col("threshold") <= row["floor"])).height
-        of_relation = f" This is of {row['relation']}." if noise.height > 1 else ""
-        below = " The threshold is not above the system's own noise." if low else ""
-        yield Finding(f"{noise_words(row)}{of_relation}{below}")
+        below = " The threshold is not above this noise, so that the rates say little about the rules." if low else ""
+        yield Finding(f"{noise_words(row, row['relation'] if noise.height > 1 else None)}{below}")
     if memory := run.cached(("memory", judging), lambda: remembered(run, judging)):
         yield Finding(memory_words(memory), True)

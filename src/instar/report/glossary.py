@@ -46,17 +46,22 @@ WORDS: Mapping[str, str] = {
     "score": "how sure the system says it is, from 0 to 1",
     "corrected p": "the probability of so large a difference by chance alone; it is made larger because many questions "
     "were asked at once (Holm)",
+    "p": "the probability of so large a difference by chance alone; a small one speaks against chance",
     "effect": "how large a difference is",
     "slice": "the cases that have something in common, such as a brightness above the median",
     "elsewhere": "in all other cases",
     "covers": "a rule covers another one if the cases that violate the other violate it too",
     "rejects": "a statistical test says that the difference is not chance",
     "cannot reject": "tests with so few samples that no result could be called certain",
+    "accuracy": "the share of the answers that are right",
     "precision": "of what was found, the share that is right",
     "recall": "of what there is to find, the share that was found",
     "F1": "the harmonic mean of precision and recall",
     "PCK": "the share of the landmarks that are nearer to the truth than a distance",
     "IoU": "how far two areas overlap: what both cover, divided by what either covers",
+    "ADE": "the mean distance between the forecast path and the path that was walked",
+    "FDE": "the distance between the end of the forecast path and where the walk ended",
+    "Hellinger": "a distance between two distributions: 0 where they are the same, 1 where they have nothing in common",
     "ground truth": "what people annotated as the right answer",
 }
 _FORMS: Mapping[str, str] = {
@@ -71,23 +76,25 @@ _FORMS: Mapping[str, str] = {
     "rejects": r"reject(s|ed)?",
     "95 % interval": r"intervals?",
     "nothing found in either": r"nothing (was )?found",
+    "not applicable": r"not applicable|n/a",
+    "p": r"p(?= [=<≥])|level of p|p is|by the level",
     "kind": r"kinds?",
     "unit": r"units?",
 }
 
 
-def glossary(page: str, own: Mapping[str, str]) -> list[tuple[str, str]]:
+def glossary(page: str, own: Mapping[str, str], heads: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
     """The words that a page uses and what they mean, `own` of them in this page only; alphabetically.
 
-    A meaning uses words as well, and these are explained too.
+    `heads` are explained where they stand over a column. A meaning uses words as well, and these are explained too.
 
     >>> [word for word, _ in glossary("<th>recall</th><i title='suite'></i>", {"lost": "no slice is there"})]
     ['lost', 'recall', 'slice']
     """
     text = html.unescape(re.sub(r"<[^>]*>", " ", page)).replace("\u00a0", " ")
     meanings = {**WORDS, **own}
-    explained = dict(own)
-    unread = [text, *own.values()]
+    explained = {word: meaning for word, meaning in (heads or {}).items() if f">{word}</th>" in page} | dict(own)
+    unread = [text, *explained.values()]
     while unread:
         passage = unread.pop()
         for word, meaning in meanings.items():

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,6 +83,7 @@ class RunPage:
     alone: bool
     thumbs: Mapping[str, str]
     meanings: Mapping[str, str]
+    heads: Mapping[str, str]
     short: str
     facts: Sequence[tuple[str, str]]
     findings: Sequence[Finding]
@@ -239,7 +241,7 @@ def _run_page(
         name,
         alone,
         {f"of-{places[0]}-{number}": address for number, address in enumerate(addresses)},
-        _meanings(run, sections),
+        *_meanings(run, sections),
         _short(run),
         _facts(run, judging),
         findings(run, threshold=threshold, judging=judging),
@@ -263,14 +265,15 @@ def _short(run: Run) -> str:
     return f"{rules} on {cases} of {datasets}, {manifest.created[:10]}"
 
 
-def _meanings(run: Run, sections: Sequence[Section]) -> dict[str, str]:
-    """What the run's relations, and the kinds of violations that it has, mean."""
+def _meanings(run: Run, sections: Sequence[Section]) -> tuple[dict[str, str], dict[str, str]]:
+    """What the run's relations and the kinds of its violations mean; and what all kinds of its relations do."""
     relations = {one.relation.relation.name: one.relation.relation for one in run.bound_rules()}
     meanings = {name: each.help.partition("⚠")[0].strip() for name, each in relations.items() if each.help}
+    kinds = {kind: meaning for each in relations.values() for kind, meaning in each.meanings.items()}
     for section in sections:
         own = relations[section.relation].meanings
         meanings |= {kind: own[kind] for kind in section.kinds if kind in own}
-    return meanings
+    return meanings, kinds
 
 
 def _facts(run: Run, judging: str) -> list[tuple[str, str]]:
@@ -352,11 +355,14 @@ def page(report: Report) -> str:
         f".{name}{{background-image:url({address})}}" for run in report.runs for name, address in run.thumbs.items()
     )
     script = "".join((STATIC / name).read_text("utf-8") for name in SCRIPTS)
-    meanings = {word: meaning for run in reversed(report.runs) for word, meaning in run.meanings.items()}
+    meanings, heads = (
+        {word: meaning for run in reversed(report.runs) for word, meaning in words(run).items()}
+        for words in (attrgetter("meanings"), attrgetter("heads"))
+    )
     # fmt: off
     content = {
-        "report": report, "contents": [], "meanings": meanings, "version": __version__, "styles": styles,
-        "script": script, "library": _library(), "data": script_json(_data(report)),
+        "report": report, "contents": [], "meanings": meanings, "heads": heads, "version": __version__,
+        "styles": styles, "script": script, "library": _library(), "data": script_json(_data(report)),
     }
     # fmt: on
     return _template().render(content).lstrip()

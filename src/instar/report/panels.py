@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
 import polars as pl
 
 from instar.analysis import Run
+from instar.engine import DEFAULT
 from instar.registry import BrokenPlugin, find, names
 from instar.report.chart import Chart
 from instar.report.section import Section
@@ -30,12 +33,43 @@ class PanelContent:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskTables:
-    """What `instar tables` prints of a task: sentences, tables, sentences; and `frames`, the numbers behind them."""
+    """What `instar tables` prints of a task: sentences, tables, sentences; and `frames`, the numbers behind them.
+
+    A figure of a paper has its `chart` too.
+    """
 
     tables: Sequence[Table]
     frames: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     before: Sequence[str] = ()
     after: Sequence[str] = ()
+    chart: Chart | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a figure of a paper is made with: sets of rules as the user spells them, one threshold, the judging, and the
+    level of significance of tests.
+
+    Without rules a figure has those of its paper, without a threshold each rule has its own.
+    """
+
+    rules: Sequence[str] = ()
+    threshold: float | None = None
+    judging: str = DEFAULT
+    p: float = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class PaperFigure:
+    """A figure or a table of a paper, made of one's own run; of several side by side, where it says so.
+
+    `title` says what it shows. `choices` are those of `rules` and `threshold` that it uses of a `Choice`.
+    """
+
+    title: str
+    make: Callable[[Sequence[Run], Choice], TaskTables]
+    several: bool = False
+    choices: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +79,8 @@ class Panel:
     `of_relation` is asked for every relation of a run, with the judging's id; `of_run` once; `of_runs` for every
     relation that several runs share. `tables` makes what `instar tables` prints of runs, with the level of
     significance for tests; `several`: it can put runs side by side. `remarks` are sentences on a run as a whole, which
-    stand among its findings; one that speaks against the system is a `Finding` that says so.
+    stand among its findings; one that speaks against the system is a `Finding` that says so. `figures` are those of the
+    task's paper that can be made of a run, by their numbers there: `7` for a figure, `II` for a table.
     """
 
     of_relation: Callable[[Run, Section, str], PanelContent | None] | None = None
@@ -54,6 +89,7 @@ class Panel:
     tables: Callable[[Sequence[Run], str, float], TaskTables | None] | None = None
     several: bool = False
     remarks: Callable[[Run, str], Sequence[Finding | str]] | None = None
+    figures: Mapping[str, PaperFigure] = field(default_factory=dict)
 
 
 def panels_of(run: Run) -> dict[str, Panel]:
@@ -92,20 +128,19 @@ def remarks_on(run: Run, judging: str) -> list[Finding]:
 
 def panels_of_runs(runs: Sequence[Run], names: Sequence[str], section: Section, judging: str) -> list[PanelContent]:
     """What the panels that all runs name show of one relation of several runs."""
-    return list(
-        filter(None, (panel.of_runs(runs, names, section, judging) for panel in _shared(runs) if panel.of_runs))
-    )
+    contents = [panel.of_runs(runs, names, section, judging) for panel in _of_all(runs).values() if panel.of_runs]
+    return [content for content in contents if content is not None]
 
 
-def _shared(runs: Sequence[Run]) -> Iterator[Panel]:
+def _of_all(runs: Sequence[Run]) -> dict[str, Panel]:
+    """The panels that all runs name."""
     others = [run.panels() for run in runs[1:]]
-    return (panel for name, panel in panels_of(runs[0]).items() if all(name in other for other in others))
+    return {name: panel for name, panel in panels_of(runs[0]).items() if all(name in other for other in others)}
 
 
 def tables_of(runs: Sequence[Run], judging: str, p: float) -> dict[str, TaskTables]:
     """What `instar tables` prints: the tables of every panel that all these runs name, by the panel's name."""
-    shared = set.intersection(*(set(run.panels()) for run in runs))
-    panels = {name: panel for name, panel in panels_of(runs[0]).items() if name in shared and panel.tables}
+    panels = {name: panel for name, panel in _of_all(runs).items() if panel.tables}
     if len(runs) > 1:
         panels = {name: panel for name, panel in panels.items() if panel.several}
         if not panels:
@@ -120,3 +155,30 @@ def tables_of(runs: Sequence[Run], judging: str, p: float) -> dict[str, TaskTabl
             f"{', '.join(runs[0].manifest.suites)}. `instar suites` lists the suites, `instar show` shows any run"
         )
     return tables
+
+
+def figures_of(runs: Sequence[Run]) -> dict[str, PaperFigure]:
+    """The figures of papers that can be made of these runs, by number; by `panel:number` where two papers share one."""
+    figures = [(name, number, one) for name, panel in _of_all(runs).items() for number, one in panel.figures.items()]
+    shared = Counter(number for _, number, _ in figures)
+    return {number if shared[number] == 1 else f"{panel}:{number}": one for panel, number, one in figures}
+
+
+def paper_figure(runs: Sequence[Run], number: str, choice: Choice) -> TaskTables:
+    """A figure or a table of a paper, made of these runs."""
+    figures = figures_of(runs)
+    if number not in figures:
+        in_order = sorted(figures, key=lambda name: int(name) if name.isdigit() else math.inf)
+        there = "; ".join(f"{name}: {figures[name].title}" for name in in_order)
+        suites = ", ".join(dict.fromkeys(suite for run in runs for suite in run.manifest.suites))
+        raise ValueError(
+            f"there is no figure {number!r} of a run of {suites}. "
+            + (f"There are: {there}" if there else "`instar report` with svg as its format draws figures of any run")
+        )
+    figure = figures[number]
+    if len(runs) > 1 and not figure.several:
+        raise ValueError(f"figure {number} is made of one run, and {len(runs)} were given")
+    for name in ("rules", "threshold"):
+        if getattr(choice, name) not in ((), None) and name not in figure.choices:
+            raise ValueError(f"figure {number} ({figure.title}) takes no {name}")
+    return figure.make(runs, choice)

@@ -70,8 +70,9 @@ def headline(section: Section, t: int) -> list[str]:
 
 
 def violating(row: Mapping[str, Any]) -> str:
-    """How many cases violate, up to the verb."""
-    return f"{of_total(row['violated'], row['judged'], 'case')} violate{'s' if row['violated'] == 1 else ''}"
+    """How many cases violate, up to the verb; one case, or none of one, violates."""
+    one = 1 in (row["violated"], row["judged"])
+    return f"{of_total(row['violated'], row['judged'], 'case')} violate{'s' if one else ''}"
 
 
 def rate_words(row: Mapping[str, Any]) -> str:
@@ -79,15 +80,27 @@ def rate_words(row: Mapping[str, Any]) -> str:
 
 
 def rule_words(row: Row, unit: str, meanings: Mapping[str, str], purpose: str | None) -> str:
-    """What is wrong under a violated rule: how often, in which way, and what such a rule is there to show."""
+    """What is wrong under a violated rule: how often, in which ways, and what such a rule is there to show."""
     kinds = [(each["count"], each["kind"], meanings.get(each["kind"])) for each in row["kinds"]]
-    ways = [f"{meaning} ({count:,} {kind})" if meaning else f"{count:,} {kind}" for count, kind, meaning in kinds]
+    ways = [(count, f"{meaning} ({kind})" if meaning else kind) for count, kind, meaning in kinds]
     others = row["violated"] - sum(count for count, _, _ in kinds)
     if others and not math.isinf(row["worst"]):
-        ways.append(f"{f'{others:,} ' if kinds else ''}by up to {measured(row['worst'], unit)}")
+        ways.append((others, f"by up to {measured(row['worst'], unit)}"))
     elif others and kinds:
-        ways.append(f"{others:,} by less")
-    return f"{violating(row)} {row['name']}: {', '.join(ways) or ONE_SIDED}.{_topic(purpose)}"
+        ways.append((others, "found in both images, too far off"))
+    elif others:
+        ways.append((others, ONE_SIDED))
+    texts = [way if len(ways) == 1 else f"in {count_of(count, 'case')} {way}" for count, way in ways]
+    return f"{violating(row)} {named(row['name'], row['words'])}: {', '.join(texts)}.{_topic(purpose)}"
+
+
+def named(name: str, words: str) -> str:
+    """A rule by its name, and in words that say what it does.
+
+    >>> named("motion(11, 100)", "motion blur, 11 pixels, at 100°"), named("dim_lights", "dim lights")
+    ('motion(11, 100) (motion blur, 11 pixels, at 100°)', 'dim_lights')
+    """
+    return f"{name} ({words})" if words and words != name.replace("_", " ") else name
 
 
 def _topic(purpose: str | None) -> str:
@@ -148,14 +161,15 @@ def answers_words(answers: Answers, judged: Judged) -> list[str]:
 def _weak_words(highest: float, confidence: float, *, everywhere: bool) -> str:
     """That no score is high enough to count, and what to do about it."""
     advice = (
-        f"If scores of this system are that low, judge with confidence={highest / 2:.2g} and margin={highest / 5:.2g}"
+        f"If the scores of this system are that low, judge again with confidence={highest / 2:.2g} and "
+        f"margin={highest / 5:.2g}"
         if highest > 0
         else "They look like logits: pass them through a sigmoid"
     )
     place = "" if everywhere else "there "
     return (
-        f"No score {place}reaches {confidence:g}, from which on something counts; the highest was {highest:.2g}. "
-        f"{advice}."
+        f"No score {place}reaches the confidence of {confidence:g}, from which on something counts as found; the "
+        f"highest is {highest:.2g}. {advice}."
     )
 
 
@@ -195,12 +209,12 @@ def _noise(section: Section, t: int) -> list[str]:
     return words
 
 
-def noise_words(noise: Row) -> str:
-    """How far answers to the unchanged input differ, where they do."""
+def noise_words(noise: Row, relation: str | None = None) -> str:
+    """How far answers to the unchanged input differ, where they do; of which relation, where there are several."""
     return (
-        "The system has noise of its own: its answer to the unchanged input differed in "
-        f"{of_total(noise['noisy'], noise['judged'], 'case')}; 95{SPACE}% of the cases stay within a severity of "
-        f"{severity_text(noise['floor'])}."
+        "The system has noise of its own: asked again about the unchanged input, it answered differently in "
+        f"{of_total(noise['noisy'], noise['judged'], 'case')}. In 95{SPACE}% of the cases the two answers differ by a "
+        f"severity of at most {severity_text(noise['floor'])}{f' of {relation}' if relation else ''}."
     )
 
 
@@ -219,7 +233,8 @@ def straying_words(table: pl.DataFrame, names: Mapping[str, str]) -> list[str]:
         words.append(
             f"{listed(_together(part['part'].sort()))} stray{'s' if len(part) == 1 else ''} beyond the threshold in "
             f"{shares} of the judged pairs under {names[part['rule'][0]]}, although "
-            + (f"only {percent(whole)} of them violate it." if whole else "none of them violates it.")
+            + (f"only {percent(whole)} of these pairs violate" if whole else "none of these pairs violates")
+            + " the rule as a whole."
         )
     if len(by_rule) > SHOWN_RULES:
         more = len(by_rule) - SHOWN_RULES
@@ -249,7 +264,7 @@ def class_words(table: pl.DataFrame, names: Mapping[str, str]) -> list[str]:
         under = f" under {names[first['rule']]}" if first["rule"] else ""
         most = f"; most often under {names[others[0]['rule']]}" if others and not first["rule"] else ""
         words.append(
-            f"{first['class']} strays beyond the threshold{kind} in {percent(first['rate'])} of the "
+            f"The class {first['class']} strays beyond the threshold{kind} in {percent(first['rate'])} of the "
             f"{count_of(first['judged'], 'case')} that have it{under}, other classes in {percent(first['others'])} of "
             f"theirs{most}."
         )
@@ -273,29 +288,29 @@ def rejection_findings(tests: pl.DataFrame, level: float = LEVEL) -> list[Findin
     findings = []
     if whole["tests"]:
         surely = bool((tests["p_corrected"] <= level).any())
-        chance = f"{percent(level)} would be chance"
-        findings.append(Finding(f"Statistical tests: {_rejected(whole)}, {chance} ({_corrected(whole)}).", surely))
+        chance = f"{percent(level)} would reject by chance"
+        findings.append(Finding(f"Statistical tests: {_rejected(whole)}; {chance} ({_corrected(whole)}).", surely))
         families = tests.filter(pl.col("rule").is_null() & pl.col("family").is_not_null() & (pl.col("tests") > 0))
         if families.height > 1:
             rows = families.sort("share", descending=True, maintain_order=True).iter_rows(named=True)
             shares = [
                 f"{row['family']} {percent(row['share'])} of {row['tests']:,} ({_corrected(row)})" for row in rows
             ]
-            findings.append(Finding(f"By family they reject: {', '.join(shares)}.", surely))
+            findings.append(Finding(f"By family of rules, so many of the tests reject: {', '.join(shares)}.", surely))
     if whole["powerless"]:
         least = tests.filter(pl.col("powerless") > 0).select(pl.col("p_least").min()).item()
         every = "The tests" if not whole["tests"] else count_of(whole["powerless"], "further test")
         findings.append(
             Finding(
                 f"{every} cannot reject with so few samples: the least p that is possible is {least:.2g}, above the "
-                f"level of {level:g}. It takes more predictions of each input."
+                f"level of {level:g}. A test needs more predictions of each input."
             )
         )
     noisy = tests.filter((pl.col("family") == "identity") & (pl.col("p_corrected") <= level))
     return findings + [
         Finding(
-            f"Where nothing was changed the tests reject too: {_rejected(row)} ({p_words(row['p_corrected'])}). The "
-            "system does not answer the same input from one distribution, so that the tests say little about the "
+            f"The tests reject also where nothing was changed: {_rejected(row)} ({_corrected(row)}). The system does "
+            "not draw its answers to the same input from one distribution, so that the tests say little about the "
             "rules.",
             True,
         )
@@ -303,13 +318,16 @@ def rejection_findings(tests: pl.DataFrame, level: float = LEVEL) -> list[Findin
     ]
 
 
-def rejected_rule_words(row: Row, name: str, purpose: str | None) -> str:
+def rejected_rule_words(row: Row, rule: str, purpose: str | None) -> str:
     """That a rule's tests reject more often than chance explains, and what such a rule is there to show."""
-    return f"The tests of {name} were {_rejected(row)} ({_corrected(row)}).{_topic(purpose)}"
+    return (
+        f"The tests of {rule} reject more often than chance explains: {_rejected(row)} ({_corrected(row)})."
+        f"{_topic(purpose)}"
+    )
 
 
 def _rejected(row: Row) -> str:
-    return f"rejected in {percent(row['share'])} of {count_of(row['tests'], 'test')}"
+    return f"{percent(row['share'])} of {count_of(row['tests'], 'test')} reject{'s' if row['tests'] == 1 else ''}"
 
 
 def _corrected(row: Row) -> str:
@@ -320,10 +338,10 @@ def memory_words(memory: Memory) -> str:
     """That a system answers from memory, and what follows from it."""
     p = p_text(memory.p) if memory.p < 0.001 else f"= {p_text(memory.p)}"
     return (
-        "It remembers: where its two answers to the unchanged input differ, they lean towards its answers to the "
-        "inputs that it was asked about just before them "
-        f"({of_total(memory.leaning, memory.cases, 'case')}, p {p}). What it says of one input depends on others, and "
-        "so do all rates here: make it forget before each input."
+        "It remembers: its answer to one input depends on the inputs that it was asked about before. Where its two "
+        "answers to the same unchanged input differ, they lean towards its answers to the inputs just before them "
+        f"({of_total(memory.leaning, memory.cases, 'case')}, p {p}). All rates here depend on that order: reset the "
+        "system before each input."
     )
 
 

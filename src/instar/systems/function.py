@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeVar, cast, get_args, overload
 
 import numpy as np
 
@@ -108,7 +108,7 @@ def from_function(function: Callable[..., object], name: str) -> System:
             return list(cast("Iterable[object]", function(plain, seeds=list(seeds)) if seeded else function(plain)))
         return [function(one, seed=seed) if seeded else function(one) for one, seed in zip(plain, seeds, strict=True)]
 
-    kind = declared.get("kind") or _annotated(signature.return_annotation) or _probed(predict, name)
+    kind = declared.get("kind") or _annotated(signature.return_annotation, batch) or _probed(predict, name)
     if kind not in output_kinds():
         raise ValueError(f"{name}: {kind!r} is no kind of output; there are {', '.join(output_kinds())}")
     identity = _identity(function, name, declared)
@@ -174,8 +174,13 @@ def _content_hash(path: str, size: int, changed: int) -> str:
     return content_hash(path)
 
 
-def _annotated(annotation: object) -> str | None:
+def _annotated(annotation: object, batch: bool = False) -> str | None:
+    """The kind that a return annotation names; a batch function's is a list of them: `list[Poses]`."""
+    if batch and not isinstance(annotation, str):
+        annotation = next(iter(get_args(annotation)), annotation)
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    if batch:
+        text = text.partition("[")[2].removesuffix("]") or text
     last = text.split(".")[-1]
     for name, kind in output_kinds().items():
         if last in (kind.__name__, *(plain.__name__ for plain in kind.accepts)):

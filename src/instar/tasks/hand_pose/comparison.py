@@ -26,6 +26,7 @@ from instar.tasks.hand_pose.measures import (
     sets_of,
     sums_of,
 )
+from instar.tasks.hand_pose.response import response_frame
 from instar.tasks.hand_pose.sentences import LEAST, LOW, Advice, listed, points_text
 
 T = TypeVar("T")
@@ -80,14 +81,9 @@ def hand_comparison(runs: Mapping[str, HandCounts], *, objects: bool | None = Fa
     * `differences`: for each purpose how far the best run is above each other one;
     * `advice`: which one to prefer for what, and where there is no sure difference; then that of each run.
     """
-    chosen = [chosen_hands(each, objects) for each in runs.values()]
-    shared = _shared(chosen)
-    sums = {
-        name: sums_of(each, 0 if shared else number)
-        for number, (name, each) in enumerate(zip(runs, shared or chosen, strict=True))
-    }
+    sums, paired = _sums(runs, objects)
     blind = [name for name, each in sums.items() if not looks_at_images(each)]
-    differences = _differences(sums, blind, bool(shared))
+    differences = _differences(sums, blind, paired)
     own = [
         Advice(each.ground, f"{name}: {each.says}", each.because)
         for name, of_run in sums.items()
@@ -101,8 +97,24 @@ def hand_comparison(runs: Mapping[str, HandCounts], *, objects: bool | None = Fa
         "measures": _together(measures_frame, sums),
         "groups": _together(groups_frame, sums),
         "differences": pl.DataFrame(differences, schema={**texts, **values, **dict.fromkeys(VALUE, pl.Float64)}),
-        "advice": advice_frame([*_preferred(sums, differences, blind, bool(shared)), *own]),
+        "advice": advice_frame([*_preferred(sums, differences, blind, paired), *own]),
     }
+
+
+def response_comparison(runs: Mapping[str, HandCounts], *, objects: bool | None = False) -> pl.DataFrame:
+    """TC1 of several systems: `response` of each with a column `run`, on the cases that all of them have, if any."""
+    return _together(response_frame, _sums(runs, objects)[0])
+
+
+def _sums(runs: Mapping[str, HandCounts], objects: bool | None) -> tuple[dict[str, Sums], bool]:
+    """The sums of each run over what all were judged on, and whether there is such: else each has its own cases."""
+    chosen = [chosen_hands(each, objects) for each in runs.values()]
+    shared = _shared(chosen)
+    sums = {
+        name: sums_of(each, 0 if shared else number)
+        for number, (name, each) in enumerate(zip(runs, shared or chosen, strict=True))
+    }
+    return sums, bool(shared)
 
 
 def _together(frame: Callable[[T], pl.DataFrame], runs: Mapping[str, T]) -> pl.DataFrame:

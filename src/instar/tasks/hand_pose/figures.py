@@ -81,7 +81,7 @@ def response_curves(table: pl.DataFrame, section: Section) -> Chart | None:
     if table.is_empty():
         return None
     names = {"f1": "F1", "precision": "precision", "recall": "recall"}
-    shown = _with_words(table).select(
+    shown = _with_words(table.filter(pl.col("measure").is_in(list(names)))).select(
         "n", "rate", "low", "high", "interval", "landmark", series=pl.col("measure").replace(names)
     )
     finished = table.filter((pl.col("measure") == "f1") & pl.col("completes").is_not_null()).select("n", "completes")
@@ -114,6 +114,43 @@ def response_curves(table: pl.DataFrame, section: Section) -> Chart | None:
         drawn(270, section.start, layers, data={"name": "response"}),
         {"response": shown, "completed": finished},
         380,
+    )
+
+
+_RESPONSES = {
+    "precision": "precision of landmarks",
+    "recall": "recall of landmarks",
+    "f1": "F1 of landmarks",
+    "hand_precision": "precision of hands",
+    "hand_recall": "recall of hands",
+}
+
+
+def compared_responses(table: pl.DataFrame, names: Sequence[str]) -> Chart:
+    """TC1 of several systems: each measure against the number of covered landmarks, a curve for each system."""
+    measure = pl.col("measure").replace(_RESPONSES)
+    shown = table.select("n", "low", "high", measure, rate="value", series="run")
+    crucial = [0, *table.drop_nulls("completes")["n"].unique().sort()]
+    axis: Spec = {"grid": True, "title": "landmarks covered", "values": crucial, "labelFlush": False}
+    x = _numbers("n", {"domain": [0, max(table["n"])], "nice": False}, axis)
+    colours = dict(zip(names, cycle(_RUNS), strict=False))
+    colour = _colours(list(names), colours.values(), "stroke", labelLimit=400, columns=2)
+    layers = curve_layers(x, share_axis(""), colour, [], size=12)
+    header: Spec = {"title": None, "labelFontSize": 13, "labelColor": "var(--ink)"}
+    facet: Spec = {"field": "measure", "type": "nominal", "sort": list(_RESPONSES.values()), "header": header}
+    return Chart(
+        "hands-responses",
+        "TC1: the response to covering, by system",
+        "With 95 % intervals. Lines mark the landmarks that complete a finger. The cases are those that were judged at "
+        "every level, and that all systems have.",
+        {
+            "facet": facet,
+            "columns": 3,
+            "spec": {"width": 250, "height": 170, "layer": layers},
+            "data": {"name": "responses"},
+        },
+        {"responses": shown},
+        520,
     )
 
 

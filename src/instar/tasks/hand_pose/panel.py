@@ -9,16 +9,18 @@ import polars as pl
 from instar.analysis import Run
 from instar.engine import SOURCE
 from instar.report.compared import run_names
-from instar.report.panels import Panel, PanelContent, Table, TaskTables
+from instar.report.panels import Choice, Panel, PanelContent, PaperFigure, Table, TaskTables
 from instar.report.section import Section
 from instar.report.sentences import Finding, over_cases_text
 from instar.report.words import interval, percent, severity_text
 from instar.store import Row
 from instar.tasks.hand_pose.analysis import hand_advice, hand_comparison, hand_counts, hand_frames
+from instar.tasks.hand_pose.comparison import response_comparison
 from instar.tasks.hand_pose.counts import HandCounts
 from instar.tasks.hand_pose.figures import (
     SERIES,
     bars_by_test_case,
+    compared_responses,
     finger_bars,
     pck_curves,
     purpose_bars,
@@ -26,6 +28,7 @@ from instar.tasks.hand_pose.figures import (
     run_bars,
 )
 from instar.tasks.hand_pose.follow_ups import GROUPS, RESPONSE, accuracy_rules
+from instar.tasks.hand_pose.response import RESPONDING
 from instar.tasks.hand_pose.sentences import HARMLESS
 
 Frames = Mapping[str, pl.DataFrame]
@@ -280,6 +283,43 @@ def _relations(table: pl.DataFrame) -> Table:
     )
 
 
+# --- figures of the paper --------------------------------------------------------------------------
+
+
+def _responses(runs: Sequence[Run], choice: Choice) -> TaskTables:
+    """Figure 4: TC1 of one system or several, in every measure of landmarks and of hands."""
+    counts = {name: hand_counts(run, choice.judging) for name, run in zip(run_names(runs), runs, strict=True)}
+    frame = response_comparison(counts)
+    without = [name for name in counts if name not in set(frame["run"])]
+    if without:
+        raise ValueError(
+            f"{', '.join(without)}: no case was judged at every level of TC1, discs(1) to discs(21); "
+            "the suite hand-pose has these rules"
+        )
+    cells = {
+        key: {row["measure"]: row for row in part.iter_rows(named=True)}
+        for key, part in frame.group_by("n", "run", maintain_order=True)
+    }
+    rows = [
+        [str(n), name, *(_percent(cells[n, name][measure]) for measure in RESPONDING)]
+        for n in frame["n"].unique().sort()
+        for name in counts
+        if (n, name) in cells
+    ]
+    heads = ["covered", "system", *(f"mark {name}" for name in ("P", "R", "F1")), "hand P", "hand R"]
+    judged = frame.unique("run", maintain_order=True).select("run", "cases").iter_rows()
+    cases = ", ".join(f"{name} {number:,}" for name, number in judged)
+    caption = (
+        "TC1 by landmarks covered, in % with 95 % intervals: precision, recall and F1 of landmarks, precision and "
+        f"recall of hands. Cases: {cases}"
+    )
+    chart, before = compared_responses(frame, list(counts)), [_text(list(counts.values()))]
+    return TaskTables([Table(caption, heads, rows)], {"response": frame}, before=before, chart=chart)
+
+
+FIGURES: Mapping[str, PaperFigure] = {
+    "4": PaperFigure("TC1, the response to covering, of one system or several", _responses, several=True)
+}
 PANELS: Mapping[str, Panel] = {
-    "hands": Panel(_of_relation, of_runs=_of_runs, tables=_printed, several=True, remarks=_remarks)
+    "hands": Panel(_of_relation, of_runs=_of_runs, tables=_printed, several=True, remarks=_remarks, figures=FIGURES)
 }

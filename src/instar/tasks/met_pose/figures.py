@@ -26,7 +26,8 @@ from instar.tasks.met_pose.landmarks import Figure
 
 # --- beside classic testing ------------------------------------------------------------------------
 
-_KINDS = {"both": "blue", "metamorphic only": "orange", "classic only": "pink", "neither": "line"}
+KINDS = {"both": "blue", "metamorphic only": "orange", "classic only": "pink", "neither": "line"}
+"""Which testing a case may fail, and in which colour that is drawn."""
 
 
 def classic_bars(table: pl.DataFrame, section: Section) -> Chart:
@@ -34,14 +35,14 @@ def classic_bars(table: pl.DataFrame, section: Section) -> Chart:
     counted = table.select(
         "cases",
         pl.int_range(pl.len(), dtype=pl.Int32).alias("t"),
-        *(pl.col(kind.replace(" ", "_")).alias(kind) for kind in _KINDS),
+        *(pl.col(kind.replace(" ", "_")).alias(kind) for kind in KINDS),
     )
     long = labelled(
-        counted.unpivot(list(_KINDS), index=["t", "cases"], variable_name="kind", value_name="number"), section
+        counted.unpivot(list(KINDS), index=["t", "cases"], variable_name="kind", value_name="number"), section
     ).with_columns(
         rate=pl.col("number") / pl.col("cases"),
         count=pl.format("{}/{}", "number", "cases"),
-        place=pl.col("kind").replace_strict({kind: n for n, kind in enumerate(_KINDS)}, return_dtype=pl.Int32),
+        place=pl.col("kind").replace_strict({kind: n for n, kind in enumerate(KINDS)}, return_dtype=pl.Int32),
     )
     return Chart(
         "classic",
@@ -64,7 +65,7 @@ def _bar_layers(section: Section) -> list[Spec]:
     colour: Spec = {
         "field": "kind",
         "type": "nominal",
-        "scale": {"domain": list(_KINDS), "range": [f"var(--{colour})" for colour in _KINDS.values()]},
+        "scale": {"domain": list(KINDS), "range": [f"var(--{colour})" for colour in KINDS.values()]},
         "legend": {"title": None, "orient": "bottom", "symbolStrokeWidth": 0, "columns": 2},
     }
     tips = tooltip(("kind", "fail"), ("threshold", "threshold"), ("count", "cases"), ("rate", "share"))

@@ -13,8 +13,11 @@ from instar.relations import own_equivariance
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
 from instar.report.words import rate_text, threshold_text
+from instar.tasks.met_pose.beside_truth import left_out, left_out_sentences
 from instar.tasks.met_pose.figures import classic_bars, classic_shares, skeleton, worst_landmarks
+from instar.tasks.met_pose.figures_of_paper import CLASSIC_FIGURES, counted_figures
 from instar.tasks.met_pose.landmarks import landmark_table, typical_pose
+from instar.tasks.met_pose.rule_sets import RuleSet, own_relation
 from instar.tasks.met_pose.suite import PAPER_BINS
 
 ALL_RULES = "all rules"
@@ -84,7 +87,8 @@ def _classic_of_relation(run: Run, section: Section, judging: str) -> PanelConte
         "Beside classic testing",
         "Classic testing compares the source outputs with the ground truth. Precision: of the cases that fail "
         "metamorphic testing, the share that fails classic testing; recall: of the cases that fail classic testing, "
-        "the share that metamorphic testing finds without labels. Both with 95 % intervals.",
+        "the share that metamorphic testing finds without labels. Both with 95 % intervals. "
+        + " ".join(_left_out(run, section.relation, judging)),
         [classic_bars(frame, section), classic_shares(frame, section)],
         [_classic_rows(frame, f"by threshold in {section.unit}, {cases:,} cases")],
     )
@@ -99,7 +103,13 @@ def _classic_tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables |
         "Cases that fail classic testing, which compares with the ground truth, and metamorphic testing, by threshold; "
         "precision and recall of metamorphic failure as a predictor of classic failure"
     )
-    return TaskTables([_classic_rows(frame, caption)], {"classic": frame})
+    after = _left_out(run, own_relation(run), judging)
+    return TaskTables([_classic_rows(frame, caption)], {"classic": frame}, after=after)
+
+
+def _left_out(run: Run, relation: str, judging: str) -> list[str]:
+    """How many cases are compared, and why others are not."""
+    return left_out_sentences(left_out(run, [RuleSet(ALL_RULES, tuple(run.changing_rules(relation)))], judging))
 
 
 def _classic_rows(frame: pl.DataFrame, caption: str) -> Table:
@@ -168,12 +178,16 @@ def _landmark_tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables 
 
 
 def _counts(*, paper: bool) -> Panel:
-    return Panel(of_relation=partial(_counts_of_relation, paper=paper), tables=partial(_count_tables, paper=paper))
+    return Panel(
+        of_relation=partial(_counts_of_relation, paper=paper),
+        tables=partial(_count_tables, paper=paper),
+        figures=counted_figures(paper=paper),
+    )
 
 
 PANELS: Mapping[str, Panel] = {
     "violated-counts": _counts(paper=False),
     "violated-counts@paper": _counts(paper=True),
-    "classic": Panel(of_relation=_classic_of_relation, tables=_classic_tables),
+    "classic": Panel(of_relation=_classic_of_relation, tables=_classic_tables, figures=CLASSIC_FIGURES),
     "landmarks": Panel(of_relation=_landmarks_of_relation, tables=_landmark_tables),
 }

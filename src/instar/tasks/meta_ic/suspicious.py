@@ -19,14 +19,16 @@ from instar.report.marks import marked_pairs
 from instar.report.picture import encoded
 from instar.report.rebuild import CannotDraw, load_pair
 from instar.report.tables import write_csv
+from instar.report.words import count_of
 from instar.tasks.meta_ic.comparison import class_of, vocabulary_of
 from instar.tasks.meta_ic.language import counted, read_caption
 from instar.tasks.meta_ic.relations import RELATIONS
+from instar.tasks.meta_ic.suspicious_marks import MARK, PAIRS, MarkedLine, line_key, read_marks
 
 # fmt: off
 COLUMNS = (
-    "pair", "case", "rule", "inserted", "source", "follow_up", "what", "source_image", "follow_up_image", "corrected",
-    "is_error", "comment",
+    "pair", "case", "rule", "relations", "inserted", "source", "follow_up", "what", "source_image", "follow_up_image",
+    "corrected", MARK, "comment",
 )
 # fmt: on
 """The last two are for the person who looks at it."""
@@ -34,12 +36,13 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Suspicious:
-    """What was written: pairs, images, corrected captions, and why images are missing."""
+    """What was written: pairs, images, corrected captions; why images are missing; how many marks were kept."""
 
     pairs: int
     images: int
     captions: int
     missing: tuple[str, ...]
+    marks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +59,30 @@ class _Export:
         for caption in captions:
             self.annotations.append({"id": len(self.annotations), "image_id": number, "caption": caption})
 
+    def keep_marks(self, file: Path) -> int:
+        """Fill in what people wrote into the file that is there; refuse where a mark would be lost."""
+        if not file.is_file():
+            return 0
+        marks: dict[tuple[str, ...], list[MarkedLine]] = {}
+        for marked in read_marks(file):
+            if marked.is_error is not None or marked.cells.get("comment"):
+                marks.setdefault(marked.key, []).append(marked)
+        kept = 0
+        for line in self.lines:
+            if of_pair := marks.get(line_key(line)):
+                cells = of_pair.pop(0).cells
+                line |= {MARK: cells[MARK], "comment": cells.get("comment", "")}
+                kept += 1
+        lost = sum(map(len, marks.values()))
+        if lost:
+            raise ValueError(
+                f"{file} has {count_of(lost, 'marked pair')} that would not be in it any more, with this run, judging "
+                "and threshold; write to another folder, or move the file away"
+            )
+        return kept
+
     def write(self, folder: Path, description: str) -> None:
-        write_csv(folder / "pairs.csv", COLUMNS, self.lines)
+        write_csv(folder / PAIRS, COLUMNS, self.lines)
         content = {"info": {"description": description}, "images": self.images, "annotations": self.annotations}
         place_file(folder / "captions.json", json.dumps(content, ensure_ascii=False, indent=1).encode())
 
@@ -88,7 +113,8 @@ def export_suspicious(
     """Write the violated pairs: `pairs.csv` for people, images, and `captions.json` in COCO's form to train on.
 
     The corrected caption is the source's with the inserted object added; where the case has captions of people, each of
-    them with it. Images that are there already are left alone, so that the same call again goes on.
+    them with it. Images that are there already are left alone, so that the same call again goes on; marks that people
+    made in `pairs.csv` are kept.
     """
     folder, system = Path(out), run.manifest.system
     if system.kind != "caption":
@@ -120,9 +146,10 @@ def export_suspicious(
                 export.add_training_image(number, files[1], sizes[key], better)
         if on_progress is not None:
             on_progress(number + 1, len(verdicts))
+    marks = export.keep_marks(folder / PAIRS)
     export.write(folder, f"inserted objects with corrected captions, from a run of {system.name}")
     images = 2 * (len(export.lines) - len(export.missing))
-    return Suspicious(len(export.lines), images, len(export.annotations), tuple(export.missing))
+    return Suspicious(len(export.lines), images, len(export.annotations), tuple(export.missing), marks)
 
 
 def _violated_pairs(run: Run, threshold: float | None, judging: str) -> list[Row]:
@@ -133,8 +160,12 @@ def _violated_pairs(run: Run, threshold: float | None, judging: str) -> list[Row
         .filter((pl.col("severity") > 0) & (pl.col("severity") >= limit))
         .with_columns(change=pl.col("rule").map_elements(lambda one: named_rule(one).left, pl.String))
     )
-    worst = violated.sort("severity", descending=True, maintain_order=True)
-    pairs = worst.unique(["case", "change", "target"], keep="first", maintain_order=True)
+    pair = ["case", "change", "target"]
+    by_name = run.rules().select("rule", "relation")
+    relations = pl.col("relation").unique().sort().str.join(", ")
+    broken = violated.join(by_name, on="rule").group_by(pair).agg(relations=relations)
+    worst = violated.join(broken, on=pair, maintain_order="left").sort("severity", descending=True, maintain_order=True)
+    pairs = worst.unique(pair, keep="first", maintain_order=True)
     return list(pairs.iter_rows(named=True))
 
 
@@ -153,6 +184,7 @@ def _line(number: int, verdict: Row, pair: MarkedPair) -> dict[str, object]:
         "pair": number,
         "case": verdict["case"],
         "rule": verdict["rule"],
+        "relations": verdict["relations"],
         "inserted": ", ".join(pair.added),
         "source": _text(pair.source),
         "follow_up": _text(pair.follow_up),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 objects = typer.Typer(
     no_args_is_help=True,
-    help="Of a detector: explain which objects it finds because of themselves, measure and repair it.",
+    help="Detectors: explain which objects are found because of themselves; measure and repair a detector.",
 )
 
 
@@ -79,7 +79,7 @@ Slice = Annotated[
 def evaluate(system: SystemArgument, dataset: DatasetArgument, slice: Slice = None, as_json: Json = False) -> None:
     """Measure a detector as it is on labelled images: mAP, precision, recall, TP, FP, FN and mean IoU.
 
-    Trained on A, how good is it on B? One command for each detector and set.
+    Give one command for each detector and each dataset: how good is a detector trained on A on B?
 
     Examples:
 
@@ -159,7 +159,7 @@ def repair(
     classes: Classes = None,
     trust: Trust = False,
 ) -> None:
-    """Train a detector anew with the follow-ups that exposed it, and compare before and after.
+    """Train a detector anew with the follow-ups that exposed it (mutants), and compare before and after.
 
     RUN is a run of the detector before repair on its training set, with rules of the relation presence (the suite
     object-relevance). If it was stopped, the same command goes on where it was.
