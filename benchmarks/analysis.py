@@ -1,75 +1,46 @@
 """What it costs to ask a run of ten million verdicts everything: seconds per question, and memory at its highest.
 
-    python -m benchmarks.analysis [--cases 81301]
+    python -m benchmarks.analysis [--small] [--write]
 
-It makes a run folder of 123 rules (met-pose) in a temporary place and asks in a process of its own.
+The run folder has verdicts by chance under the 123 rules of `met-pose`; a process of its own asks.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import resource
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import polars as pl
-
-from instar import __version__
+from benchmarks.command import main
+from benchmarks.figures import Figures, Row, measured_apart, peak_megabytes, short
+from benchmarks.runs import run_of_verdicts
 from instar.analysis import open_run
-from instar.store import JudgingInfo, Store
-from instar.suites import suite
-from tests.manifests import manifest_of
-
-PART = 400_000
 
 
-def made(folder: Path, cases: int, seed: int = 0) -> Store:
-    """A run folder with verdicts only: severities of every size, some not applicable, some failed, two targets."""
-    store = Store(folder)
-    rules = [f"{one.id} => poses" for one in suite("met-pose").rules]
-    store.write_manifest(manifest_of(suites=("bench",), rules=tuple(rules)))
-    state = JudgingInfo(__version__, {}, tuple(rules), (), ())
-    store.replace_verdicts("default", _verdicts(rules, cases, np.random.default_rng(seed)), state)
-    return store
+def measure(small: bool = False) -> Figures:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "run"
+        _, cases, rules = run_of_verdicts(folder, 20 if small else 81_301, 123)
+        sizes = {"cases": len(cases), "rules": len(rules), "verdicts": len(cases) * len(rules)}
+        return {**sizes, **(questions(folder) if small else measured_apart(questions, folder))}
 
 
-def _verdicts(rules: list[str], cases: int, rng: np.random.Generator) -> Iterator[pl.DataFrame]:
-    at_once = max(1, PART // len(rules))
-    for start in range(0, cases, at_once):
-        names = [f"folder {n % 97:02}/picture {n:07}.jpg" for n in range(start, min(cases, start + at_once))]
-        count = len(names) * len(rules)
-        severity = np.where(rng.random(count) < 0.02, np.inf, rng.exponential(0.08, count))
-        status = rng.choice(["ok", "not applicable", "error"], count, p=[0.96, 0.03, 0.01])
-        frame = pl.DataFrame(
-            {
-                "case": pl.Series(names).repeat_by(len(rules)).explode(),
-                "target": "0",
-                "rule": rules * len(names),
-                "severity": severity,
-                "kind": pl.Series(["lost" if np.isinf(s) else None for s in severity]),
-                "status": status,
-            }
+def rows(figures: Figures) -> list[Row]:
+    return [
+        Row(
+            f"everything a report asks of {figures['verdicts']:,} verdicts ({figures['rules']} rules × "
+            f"{figures['cases']:,} cases): matrix, rates, curves, coverage, Table II, worst",
+            f"{short(figures['total_seconds'])} s together, {short(figures['seconds']['matrix'])} s of it reading; "
+            f"{short(figures['peak_megabytes'])} MB at its highest",
         )
-        bad = pl.col("status") != "ok"
-        yield frame.with_columns(
-            severity=pl.when(~bad).then("severity"),
-            kind=pl.when(~bad).then("kind"),
-            reason=pl.when(bad).then(pl.lit("as drawn")),
-            compared=pl.lit(33, pl.Int32),
-            worst=pl.lit("left_wrist"),
-        )
+    ]
 
 
-def asked(folder: Path) -> dict[str, Any]:
+def questions(folder: Path) -> Figures:
+    """Seconds of each question, one after the other: the first one reads the verdicts."""
     opened = open_run(folder)
-    questions: dict[str, Callable[[], object]] = {
+    asking: dict[str, Callable[[], object]] = {
         "matrix": opened.severities,
         "rates": lambda: opened.rates(0.2),
         "any_rule": lambda: opened.any_rule(0.2),
@@ -82,31 +53,12 @@ def asked(folder: Path) -> dict[str, Any]:
         "unjudged": opened.unjudged,
     }
     seconds = {}
-    for name, question in questions.items():
-        start = time.perf_counter()
+    for name, question in asking.items():
+        begun = time.perf_counter()
         question()
-        seconds[name] = round(time.perf_counter() - start, 3)
-    verdicts = int((opened.severities().status > 0).sum())
-    return {
-        "verdicts": verdicts,
-        "seconds": seconds,
-        "total_seconds": round(sum(seconds.values()), 2),
-        "peak_gb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2),
-    }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", type=int, default=81_301)
-    parser.add_argument("--ask", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.ask:
-        print(json.dumps(asked(given.ask)))
-        return
-    with tempfile.TemporaryDirectory() as place:
-        made(Path(place) / "run", given.cases)
-        subprocess.run([sys.executable, "-m", "benchmarks.analysis", "--ask", str(Path(place) / "run")], check=True)
+        seconds[name] = time.perf_counter() - begun
+    return {"seconds": seconds, "total_seconds": sum(seconds.values()), "peak_megabytes": peak_megabytes()}
 
 
 if __name__ == "__main__":
-    main()
+    main("analysis")

@@ -1,43 +1,66 @@
 """What one mutation of an image with objects costs: erased, noise on them, noise around them, by box and by mask.
 
-    python benchmarks/mutation.py [--repeats 200]
+    python -m benchmarks.mutation [--small] [--write]
 
-Prints the median and the 95th percentile of every kind, on an image of 640×480 with 8 objects, in processor time: a
-mutation waits for nothing, and what else runs on the machine does not count. The last line is one JSON object, with
-the median by the clock as well.
+Median and 95th percentile of every kind, on an image of 640×480 with 8 objects, in processor time: a mutation waits for
+nothing, and what else runs on the machine does not count. The median by the clock is beside it.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 
 import cv2
 import numpy as np
 
+from benchmarks.command import main
+from benchmarks.figures import Figures, Row, short, size_words
 from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.transforms import transformation
+from instar.warp import Size
 
-SIZE, OBJECTS = (640, 480), 8
-MUTATIONS = (
-    "erase(0.9)",
-    "erase(0.9, by=mask)",
-    "object_noise(0.9, 16)",
-    "object_noise(0.9, 16, by=mask)",
-    "background_noise(16)",
-    "background_noise(16, by=mask)",
-)
+OBJECTS = 8
+MUTATIONS = {
+    "erase(0.9)": "erased",
+    "erase(0.9, by=mask)": "erased by mask",
+    "object_noise(0.9, 16)": "noise on the objects",
+    "object_noise(0.9, 16, by=mask)": "noise on them by mask",
+    "background_noise(16)": "noise around them",
+    "background_noise(16, by=mask)": "noise around them by mask",
+}
 WARM_UP = 10
-TARGET = 5.0
-"""Milliseconds that each may take."""
 
 
-def scene() -> tuple[Image, Detections]:
-    """A picture with objects all over it, from a twentieth to a half of its sides, each with an ellipse as its mask."""
+def measure(small: bool = False) -> Figures:
+    cv2.setNumThreads(1)  # as in a worker
+    size, repeats = ((160, 120), 2) if small else ((640, 480), 200)
+    image, objects = _scene(size)
+    return {
+        "width": size[0],
+        "height": size[1],
+        "objects": OBJECTS,
+        "repeats": repeats,
+        "mutations": {text: _mutation(text, image, objects, repeats) for text in MUTATIONS},
+    }
+
+
+def rows(figures: Figures) -> list[Row]:
+    costs = {words: figures["mutations"][text] for text, words in MUTATIONS.items()}
+    slowest = max(cost["p95_ms"] for cost in costs.values())
+    medians = ", ".join(f"{words} {short(cost['median_ms'])} ms" for words, cost in costs.items())
+    return [
+        Row(
+            f"one mutation of a {size_words(figures)} image with {figures['objects']} objects",
+            f"processor time, medians of {figures['repeats']}: {medians}; 95 % of each within {short(slowest)} ms",
+        )
+    ]
+
+
+def _scene(size: Size) -> tuple[Image, Detections]:
+    """An image with objects all over it, from a twentieth to a half of its sides, each with an ellipse as its mask."""
     rng = np.random.default_rng(0)
-    width, height = SIZE
+    width, height = size
     boxes, masks = [], np.zeros((OBJECTS, height, width), np.uint8)
     for mask, share in zip(masks, np.linspace(0.05, 0.5, OBJECTS), strict=True):
         wide, high = share * width, share * height
@@ -49,48 +72,20 @@ def scene() -> tuple[Image, Detections]:
     return Image(pixels), Detections.from_xyxy(boxes, ["thing"] * OBJECTS, masks=masks.astype(bool))
 
 
-def measured(repeats: int) -> dict[str, dict[str, float]]:
-    image, objects = scene()
-    found = {}
-    for text in MUTATIONS:
-        change = transformation(text)
-        taken = []
-        for seed in range(repeats + WARM_UP):
-            begun = time.thread_time(), time.perf_counter()
-            change(image, needs={"objects": objects}, seed=seed)
-            taken.append((time.thread_time() - begun[0], time.perf_counter() - begun[1]))
-        busy, clock = 1000 * np.array(taken[WARM_UP:]).T
-        found[text] = {
-            "median_ms": round(float(np.median(busy)), 3),
-            "p95_ms": round(float(np.quantile(busy, 0.95)), 3),
-            "clock_median_ms": round(float(np.median(clock)), 3),
-        }
-    return found
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=200)
-    repeats = parser.parse_args().repeats
-    cv2.setNumThreads(1)  # as in a worker
-    found = measured(repeats)
-    for text, took in found.items():
-        print(f"{text:<34}{took['median_ms']:8.2f} ms, 95 % within {took['p95_ms']:.2f} ms")
-    met = all(took["median_ms"] <= TARGET for took in found.values())
-    print(
-        json.dumps(
-            {
-                "benchmark": "mutation",
-                "size": list(SIZE),
-                "objects": OBJECTS,
-                "repeats": repeats,
-                "target_ms": TARGET,
-                "met": met,
-                "mutations": found,
-            }
-        )
-    )
+def _mutation(text: str, image: Image, objects: Detections, repeats: int) -> Figures:
+    change = transformation(text)
+    times = []
+    for seed in range(repeats + WARM_UP):
+        begun = time.thread_time(), time.perf_counter()
+        change(image, needs={"objects": objects}, seed=seed)
+        times.append((time.thread_time() - begun[0], time.perf_counter() - begun[1]))
+    busy, clock = 1000 * np.array(times[WARM_UP:]).T
+    return {
+        "median_ms": float(np.median(busy)),
+        "p95_ms": float(np.quantile(busy, 0.95)),
+        "clock_median_ms": float(np.median(clock)),
+    }
 
 
 if __name__ == "__main__":
-    main()
+    main("mutation")

@@ -1,29 +1,27 @@
 """What transformations cost at 720×480, and whether the way each is done beats the obvious one.
 
-    python benchmarks/transforms.py [--repeats 15]
-
-Prints two tables and, as its last line, one JSON object of milliseconds.
+python -m benchmarks.transforms [--small] [--write]
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
 from collections.abc import Callable
 from functools import partial
 
 import cv2
 import numpy as np
 
+from benchmarks.command import main
+from benchmarks.figures import Figures, Row, best_seconds, short, size_words
 from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.outputs.poses import Poses
 from instar.outputs.zones import Zones
 from instar.suites import suite
 from instar.transforms import transformation
+from instar.warp import Size
 
-SIZE = (720, 480)
+SUITE = "met-pose"
 OTHERS = (
     "noise(8)",
     "object_noise(0.5, 16)",
@@ -42,46 +40,63 @@ OTHERS = (
 )
 
 
-def milliseconds(work: Callable[[], object], repeats: int) -> float:
-    """The best of several runs: the least disturbed."""
-    work()
-    best = float("inf")
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        best = min(best, time.perf_counter() - start)
-    return round(best * 1000, 3)
+def measure(small: bool = False) -> Figures:
+    cv2.setNumThreads(1)  # as in a worker
+    size, repeats = ((180, 120), 1) if small else ((720, 480), 15)
+    image, needs = _image(size), _needs(size)
+    rules = [rule.transformations[0].id for rule in suite(SUITE).rules]
+    milliseconds = {
+        text: 1000 * best_seconds(partial(transformation(text), image, needs=needs, seed=1), repeats)
+        for text in dict.fromkeys([*rules, *OTHERS])
+    }
+    return {
+        "width": size[0],
+        "height": size[1],
+        "rules": len(rules),
+        "rules_together_ms": sum(milliseconds[text] for text in rules),
+        "ms": milliseconds,
+        "ways_ms": {
+            group: {way: 1000 * best_seconds(work, repeats) for way, work in ways.items()}
+            for group, ways in _ways(image).items()
+        },
+    }
 
 
-def picture() -> Image:
-    rough = np.random.default_rng(0).integers(0, 256, (SIZE[1], SIZE[0], 3), dtype=np.uint8)
+def rows(figures: Figures) -> list[Row]:
+    ways = "; ".join(
+        f"{group}: {', '.join(f'{way} {short(cost)} ms' for way, cost in costs.items())}"
+        for group, costs in figures["ways_ms"].items()
+    )
+    return [
+        Row(
+            f"transformations at {size_words(figures)}",
+            f"all {figures['rules']} rules of `{SUITE}` together {short(figures['rules_together_ms'], 3)} ms an image",
+        ),
+        Row(f"ways to do the same at {size_words(figures)}, the way taken first", ways),
+    ]
+
+
+def _image(size: Size) -> Image:
+    rough = np.random.default_rng(0).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
     smooth = cv2.GaussianBlur(rough, (0, 0), 3)
     return Image(np.asarray(cv2.normalize(smooth, np.empty_like(rough), 0, 255, cv2.NORM_MINMAX), np.uint8))
 
 
-def needs() -> dict[str, object]:
+def _needs(size: Size) -> dict[str, object]:
+    """All that a transformation may need besides the image: zones, a hand's landmarks, objects."""
     coarse = np.random.default_rng(1).integers(0, 4, (8, 12), dtype=np.uint8)
-    labels = np.asarray(cv2.resize(coarse, SIZE, interpolation=cv2.INTER_NEAREST), np.uint8)
-    spots = np.random.default_rng(2).uniform(20, 450, (21, 2))
+    labels = np.asarray(cv2.resize(coarse, size, interpolation=cv2.INTER_NEAREST), np.uint8)
+    spots = np.random.default_rng(2).uniform(0.05, 0.95, (21, 2)) * size
+    boxes = np.array([[0.05, 0.1, 0.4, 0.8], [0.45, 0.2, 0.9, 0.6]]) * [*size, *size]
     return {
         "zones": Zones(labels, {"background": (0,), "hair": (1,), "skin": (2,), "clothes": (3,)}),
-        "truth": Poses.from_array(spots, skeleton="hand-21"),
-        "objects": Detections.from_xyxy([[40, 60, 260, 400], [300, 100, 640, 300]], ["dog", "cat"]),
+        "landmarks": Poses.from_array(spots, skeleton="hand-21"),
+        "objects": Detections.from_xyxy(boxes, ["dog", "cat"]),
     }
 
 
-def transformations(image: Image, repeats: int) -> dict[str, float]:
-    given = needs()
-    ids = [one.transformations[0].id for one in suite("met-pose").rules]
-    measured = {}
-    for text in dict.fromkeys([*ids, *OTHERS]):
-        work = partial(transformation(text), image, needs=given, seed=1)
-        measured[text] = milliseconds(work, repeats)
-    return measured
-
-
-def alternatives(image: Image, repeats: int) -> dict[str, dict[str, float]]:
-    """The way taken comes first in each group."""
+def _ways(image: Image) -> dict[str, dict[str, Callable[[], object]]]:
+    """Ways to do the same, in groups; the way taken comes first in each."""
     pixels = image.pixels
     mask = np.where(pixels[..., 0] > 128, np.uint8(255), np.uint8(0))
     changed = 255 - pixels
@@ -116,7 +131,7 @@ def alternatives(image: Image, repeats: int) -> dict[str, dict[str, float]]:
         out = np.empty_like(pixels)
         out[:] = (0, 0, 255)
 
-    groups: dict[str, dict[str, Callable[[], object]]] = {
+    return {
         "noise": {
             "table of 65,536 quantiles": applied("noise(8)"),
             "numpy standard_normal": numpy_noise,
@@ -139,37 +154,7 @@ def alternatives(image: Image, repeats: int) -> dict[str, dict[str, float]]:
             "cv2.convertScaleAbs (takes |v|)": lambda: cv2.convertScaleAbs(pixels, alpha=0.8, beta=20),
         },
     }
-    return {group: {way: milliseconds(work, repeats) for way, work in ways.items()} for group, ways in groups.items()}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--repeats", type=int, default=15)
-    repeats = parser.parse_args().repeats
-    cv2.setNumThreads(1)
-    image = picture()
-    times = transformations(image, repeats)
-    ways = alternatives(image, repeats)
-    for text, cost in times.items():
-        print(f"{text:<60}{cost:9.3f} ms")
-    for group, measured in ways.items():
-        print(f"\n{group}")
-        for way, cost in measured.items():
-            print(f"  {way:<58}{cost:9.3f} ms")
-    table = [times[one.transformations[0].id] for one in suite("met-pose").rules]
-    print(
-        json.dumps(
-            {
-                "size": list(SIZE),
-                "met_pose_ms": round(sum(table), 1),
-                "met_pose_mean_ms": round(sum(table) / len(table), 3),
-                "ms": times,
-                "ways_ms": ways,
-            },
-            ensure_ascii=False,
-        )
-    )
 
 
 if __name__ == "__main__":
-    main()
+    main("transforms")

@@ -1,35 +1,26 @@
 """How long the viewer takes over a large run: to start, for its first page, and for every filter.
 
-    python -m benchmarks.viewer [--cases 10000] [--rules 100]
+    python -m benchmarks.viewer [--small] [--write]
 
-The last line is one JSON object. Times are whole answers of the application, in seconds; no network lies between.
+Times are whole answers of the application, in seconds; no network lies between.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import resource
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
-import numpy as np
-import polars as pl
-from starlette.testclient import TestClient
-
-import instar
-from instar.engine import bound_rules
-from instar.skeleton import skeleton
-from instar.store import DatasetInfo, JudgingInfo, Store
-from instar.suites import suite
+from benchmarks.command import main
+from benchmarks.figures import Absent, Figures, Row, peak_megabytes, short
+from benchmarks.runs import run_of_verdicts
 from instar.viewer import application
-from tests.manifests import manifest_of
 
 PORT = 8000
-PART = 400_000
+PATIENCE = 60
+"""Seconds after which a viewer that has still not read its run never will."""
 FILTERS = (
     "status=all",
     "status=kept",
@@ -55,146 +46,64 @@ FILTERS = (
 )
 
 
-def made(folder: Path, cases: int, rules: int) -> tuple[Store, list[str], int]:
-    """A run folder as the engine and the judge leave it, with verdicts by chance and hardly any predictions."""
-    rng = np.random.default_rng(0)
-    names = [one.id for one in bound_rules(suite("met-pose").rules, "poses")][:rules]
-    store = Store(folder)
-    header = instar.Poses.from_array(np.zeros((1, 33, 2)), skeleton=skeleton("mediapipe-pose-33")).header()
-    store.write_manifest(
-        manifest_of(output=header, datasets=(DatasetInfo("bench", ""),), suites=("bench",), rules=tuple(names))
-    )
-    ids = [f"{number:06d}.jpg" for number in range(cases)]
-    places = ("street", "park", "room", "shop")
-    store.append_cases(
-        [
-            {
-                "case": name,
-                "status": "ok",
-                "width": 640,
-                "height": 480,
-                "hash": name,
-                "attributes": json.dumps({"place": places[number % 4]}),
-                "properties": dict(
-                    zip(("brightness", "contrast", "sharpness", "saturation"), rng.uniform(0, 1, 4), strict=True)
-                ),
-            }
-            for number, name in enumerate(ids)
-        ],
-        None,
-    )
-    store.append_predictions(
-        [
-            {
-                "case": ids[0],
-                "follow_up": "source",
-                "draw": 0,
-                "repeat": 0,
-                "status": "ok",
-                "width": 640,
-                "height": 480,
-                "points": np.zeros(66, np.float32),
-                "visibility": np.ones(33, np.float32),
-                "scores": np.ones(1, np.float32),
-            }
-        ],
-        "poses",
-    )
-    total = cases * len(names)
-
-    def parts() -> Iterator[pl.DataFrame]:
-        for start in range(0, total, PART):
-            place = np.arange(start, min(total, start + PART))
-            severity = rng.lognormal(-2.5, 1.2, len(place))
-            chance = rng.uniform(0, 1, len(place))
-            severity[chance < 0.05] = 0.0
-            severity[chance > 0.96] = np.inf
-            bare = (chance > 0.05) & (chance < 0.07)
-            failed = bare & (chance > 0.065)
-            yield pl.DataFrame(
-                {
-                    "case": pl.Series(ids).gather(place // len(names)),
-                    "target": pl.Series(np.where(bare, "whole", "0/body")),
-                    "rule": pl.Series(names).gather(place % len(names)),
-                    "severity": pl.Series(severity).set(pl.Series(bare), None),
-                    "kind": pl.Series(
-                        np.where(np.isinf(severity), np.where(chance > 0.98, "lost", "invented"), ""), dtype=pl.String
-                    ).replace("", None),
-                    "reason": pl.Series(
-                        np.where(failed, "too bright for me", np.where(bare, "no hair in this image", "")),
-                        dtype=pl.String,
-                    ).replace("", None),
-                    "status": pl.Series(np.where(failed, "error", np.where(bare, "not applicable", "ok"))),
-                }
-            )
-
-    state = JudgingInfo(instar.__version__, {}, tuple(names), store.state("predictions"), store.state("cases"))
-    store.replace_verdicts("default", parts(), state)
-    return store, names, total
+def measure(small: bool = False) -> Figures:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "run"
+        _, cases, rules = run_of_verdicts(folder, *((20, 20) if small else (10_000, 100)))
+        sizes = {"cases": len(cases), "rules": len(rules), "verdicts": len(cases) * len(rules)}
+        answers = _answers(folder, cases[len(cases) // 2], rules[7])
+    return {**sizes, "filters": len(FILTERS), **answers, "peak_megabytes": peak_megabytes()}
 
 
-def measured(folder: Path, rule: str) -> dict[str, float]:
+def rows(figures: Figures) -> list[Row]:
+    return [
+        Row(
+            f"the viewer on {figures['verdicts']:,} verdicts ({figures['rules']} rules × {figures['cases']:,} cases)",
+            f"read in {short(figures['start_s'])} s in the background; then the first page in "
+            f"{short(figures['first_page_s'])} s, {figures['filters']} filters in "
+            f"{short(figures['filter_median_s'])} s in the median and {short(figures['filter_worst_s'])} s at worst",
+        )
+    ]
+
+
+def _answers(folder: Path, case: str, rule: str) -> Figures:
+    """Seconds of answers; the first of the filters come while the chart library still warms up."""
+    try:
+        from starlette.testclient import TestClient
+    except (ImportError, RuntimeError):
+        raise Absent("httpx, to ask the viewer without a network (pip install httpx)") from None
     begun = time.perf_counter()
     app = application([folder], port=PORT)
     with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
 
-        def asked(address: str) -> float:
+        def seconds(address: str) -> float:
             at = time.perf_counter()
             answer = client.get(address)
             assert answer.status_code == 200, answer.text
             return time.perf_counter() - at
 
-        first = asked(f"/gallery?run={folder.name}")
-        while "data-waiting" in client.get(f"/gallery?run={folder.name}").text:
+        run = client.get("/gallery").url.params["run"]  # what the viewer itself calls it in addresses
+        gallery = f"/gallery?run={quote(run)}"
+        first = seconds(gallery)
+        while "data-waiting" in (page := client.get(gallery).text):
+            if time.perf_counter() - begun > PATIENCE:
+                raise RuntimeError(f"the viewer shows nothing after {PATIENCE} s; its page is\n{page}")
             time.sleep(0.01)
         start = time.perf_counter() - begun
-        again = asked(f"/gallery?run={folder.name}")
-        spent = {f: asked(f"/gallery?run={folder.name}&" + f.format(rule=rule)) for f in FILTERS}
-        for name, seconds in sorted(spent.items(), key=lambda item: -item[1])[:5]:
-            print(f"{1000 * seconds:7.1f} ms  {name}")
-        others = {
-            name: asked(address)
-            for name, address in (
-                ("overview", "/"),
-                ("rule", f"/rule?run={folder.name}&rule={rule}"),
-                ("case", f"/case?run={folder.name}&case=000123.jpg"),
-                ("compare", f"/compare?a={folder.name}&b={folder.name}"),
-            )
-        }
+        first_page = seconds(gallery)
+        filters = [seconds(f"{gallery}&{each.format(rule=quote(rule))}") for each in FILTERS]
         return {
             "first_answer_s": first,
             "start_s": start,
-            "first_page_s": again,
-            "filter_median_s": statistics.median(spent.values()),
-            "filter_worst_s": max(spent.values()),
-            **{f"{name}_s": seconds for name, seconds in others.items()},
+            "first_page_s": first_page,
+            "filter_median_s": statistics.median(filters),
+            "filter_worst_s": max(filters),
+            "overview_s": seconds("/"),
+            "rule_s": seconds(f"/rule?run={quote(run)}&rule={quote(rule)}"),
+            "case_s": seconds(f"/case?run={quote(run)}&case={quote(case)}"),
+            "compare_s": seconds(f"/compare?a={quote(run)}&b={quote(run)}"),
         }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=int, default=10_000)
-    parser.add_argument("--rules", type=int, default=100)
-    asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        _, names, total = made(Path(folder), asked.cases, asked.rules)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        found = measured(Path(folder), names[7])
-    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(
-        json.dumps(
-            {
-                "benchmark": "viewer",
-                "verdicts": total,
-                "rules": len(names),
-                "filters": len(FILTERS),
-                **{name: round(value, 3) for name, value in found.items()},
-                "memory_peak_mb": round(held / 1024),
-                "memory_peak_before_mb": round(before / 1024),
-            }
-        )
-    )
-
-
 if __name__ == "__main__":
-    main()
+    main("viewer")

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from instar.secrets import without_secrets
 from instar.spelling import MOST_DIGITS, nearest
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -125,6 +126,7 @@ def depth(value: object) -> int:
 
 
 def short(value: object) -> str:
-    """A value as a message quotes it; what no file could hold is escaped."""
-    text = json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace").decode()
+    """A value as a message quotes it, without secrets; what no file could hold is escaped."""
+    written = json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace").decode()
+    text = without_secrets(written)
     return text if len(text) <= 80 else f"{text[:80]}…"

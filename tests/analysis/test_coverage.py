@@ -53,6 +53,12 @@ def test_only_cases_judged_under_both_count() -> None:
     assert found["apart", "r"][0] == 1.0
 
 
+def test_a_rule_that_fires_only_where_another_was_not_judged_is_not_covered_by_it() -> None:
+    frame = table({"r": [1.0, 0.0, 0.0], "quiet": [None, 0.0, 0.0]})
+    shares = pairs(coverage(frame, {"r": 0.2, "quiet": 0.2}))
+    assert shares["r", "quiet"] == (None, 0, 0), "a rule that fires nowhere covers nothing"
+
+
 def test_targets_count_by_case_and_thresholds_by_rule() -> None:
     frame = verdicts(
         [

@@ -39,7 +39,7 @@ def test_answers_become_a_run(typed: Type, exported: Path, tmp_path: Path) -> No
     shown = typed(*command, "--out", tmp_path / "run", "--suite", RULES)
     assert shown.code == 0, shown.stderr
     assert "Imported 6 outputs of 2 cases in " in shown.stdout
-    assert "mirror(h) => verbatim 0/2" in shown.words
+    assert "mirror(h) => verbatim mirrored left to right: the caption must stay word for word 0/2" in shown.words
     again = json.loads(typed(*command, "--out", tmp_path / "other", "--suite", RULES, "--json").stdout)
     assert (again["fresh"], again["statuses"]) == (6, {"ok": 6})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ MODEL = "import numpy as np\nfrom instar import Poses\nfrom fresh_help import sh
 ANSWER = "    return Poses.from_array(np.linspace(0, shift, 34).reshape(1, 17, 2) + image.mean(), skeleton='coco-17')\n"
 
 Again = Callable[..., Typed]
+OWN_MODULES = ("fresh_model", "fresh_help", "fresh_rules", "fresh_steps", "fresh_zones")
 
 
 @pytest.fixture
@@ -28,13 +30,13 @@ def again(typed: Type, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "fresh_model.py").write_text(MODEL + ANSWER)
     (tmp_path / "fresh_help.py").write_text("shift = 20\n")
 
-    def run(*flags: object) -> Typed:
-        for name in ("fresh_model", "fresh_help"):
+    def run(*flags: object, rule: str = "gamma(2)") -> Typed:
+        for name in OWN_MODULES:
             sys.modules.pop(name, None)
-        return typed("run", "fresh_model:predict", "gamma(2)", photos, "--out", "run", "--workers", 0, *flags)
+        return typed("run", "fresh_model:predict", rule, photos, "--out", "run", "--workers", 0, *flags)
 
     yield run
-    for name in ("fresh_model", "fresh_help"):
+    for name in OWN_MODULES:
         sys.modules.pop(name, None)
 
 
@@ -128,7 +130,7 @@ def test_some_failures_say_their_share_and_what_was_not_judged(again: Again, tmp
     assert lines[:3] == [
         "1 of 8 predictions failed (12 %):",
         "  1 time: RuntimeError: cold (fresh_model.py:7)",
-        "1 of 4 pairs was not judged (25 %): a prediction failed of 1.",
+        "1 of 4 pairs was not judged (25 %): 1 because a prediction failed.",
     ]
     assert ended.stdout.count("RuntimeError: cold") == 1, "it is told once"
 
@@ -168,3 +170,64 @@ def test_a_function_of_this_session_says_what_that_means(
         instar.run(of_cell("two"), "gamma(2)", photos, out=tmp_path / "run")
     with pytest.raises(ValueError, match="put a function into a module, or give workers=0"):
         instar.run(of_cell("one"), "gamma(2)", photos, out=tmp_path / "run", workers=2)
+
+
+BRIGHTER = """
+import numpy as np
+from instar.transforms import TransformationFamily
+from fresh_steps import shift
+def bright(pixels):
+    return np.clip(pixels.astype(int) + shift, 0, 255).astype(np.uint8)
+FAMILY = TransformationFamily("bright", "user", "photometric", bright)
+"""
+
+
+@pytest.mark.parametrize(
+    "rule", ["fresh_rules:bright", "gamma(2) | fresh_rules:FAMILY", "filtered(fresh_rules:bright, skin)"]
+)
+def test_a_changed_transformation_of_ones_own_is_named(again: Again, tmp_path: Path, rule: str) -> None:
+    """Its follow-ups are others now: yesterday's answers to them are not today's."""
+    (tmp_path / "fresh_rules.py").write_text(BRIGHTER)
+    (tmp_path / "fresh_steps.py").write_text("shift = 20\n")
+    first = again(rule=rule)
+    assert "The code behind your own rules is identified by fresh_rules.py and fresh_steps.py." in first.stderr
+    assert again(rule=rule).code == first.code, "nothing changed"
+    (tmp_path / "fresh_steps.py").write_text("shift = 1_000\n")
+    for flags in ((), ("--plan",)):
+        refused = again(*flags, rule=rule)
+        assert refused.code == 2
+        changed = "run was made with another version of the code behind its rules: fresh_steps.py changed. Follow-ups"
+        assert changed in refused.words
+    assert (
+        "start over (--fresh), which moves the earlier run aside, give another folder (--out)" in again(rule=rule).words
+    )
+    assert again("--fresh", rule=rule).code == first.code
+
+
+def test_an_earlier_runs_rules_are_taken_as_they_are(again: Again, tmp_path: Path) -> None:
+    """Earlier versions did not note the code behind rules."""
+    (tmp_path / "fresh_rules.py").write_text(BRIGHTER)
+    (tmp_path / "fresh_steps.py").write_text("shift = 20\n")
+    again(rule="fresh_rules:bright")
+    store = instar.open_run(tmp_path / "run").store
+    store.write_manifest(replace(store.manifest(), code={}))
+    (tmp_path / "fresh_rules.py").write_text(BRIGHTER.replace("255", "250"))
+    assert again(rule="fresh_rules:bright").code == 0
+
+
+ZONES = """
+import numpy as np
+from instar import Zones
+def zones(image) -> Zones:
+    return Zones(np.zeros(image.shape[:2], np.uint8), ("skin",))
+"""
+
+
+def test_a_changed_provider_of_zones_is_named(again: Again, tmp_path: Path) -> None:
+    (tmp_path / "fresh_zones.py").write_text(ZONES)
+    assert again("--zones", "fresh_zones:zones").code == 0
+    (tmp_path / "fresh_zones.py").write_text(ZONES + "# another\n")
+    refused = again("--zones", "fresh_zones:zones")
+    assert refused.code == 2
+    changed = "has its zones from another version of fresh_zones:zones: fresh_zones.py changed; start over (--fresh)"
+    assert changed in refused.words

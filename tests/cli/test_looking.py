@@ -14,7 +14,7 @@ import uvicorn
 import instar
 from instar.image import read_image
 from instar.report import panels
-from instar.report.panels import Panel, Table, TaskTables
+from instar.report.panels import Choice, Panel, PaperFigure, Table, TaskTables
 from tests.cli.conftest import Type
 from tests.toys import write_scenes
 
@@ -101,6 +101,32 @@ def test_tables_of_several_runs_where_the_task_has_them(
     assert "2 runs were given, and they have no tables that are put side by side; give one run" in refused.stderr
     apples["apples"] = Panel(tables=_panel, several=True)
     assert "run 3 poses 3" in typed("tables", done, poses).words
+
+
+def _basket(runs: Sequence[instar.Run], choice: Choice) -> TaskTables:
+    return TaskTables([Table(f"Judged by {choice.judging}, p {choice.p:g}", ["apples"], [["3"]])])
+
+
+def test_figures_are_those_of_the_panels_that_all_runs_name(
+    typed: Type, done: Path, poses: Path, apples: dict[str, Panel]
+) -> None:
+    """A plug-in lists its own; where two papers have a figure of one number, the panel's name tells them apart."""
+    apples["apples"] = Panel(figures={"3": PaperFigure("apples in a basket", _basket, several=True)})
+    assert typed("tables", done, poses, "--figure", 3, "--p", 0.01).words == "Judged by default, p 0.01 apples 3"
+    apples["pears"] = Panel(figures={"3": PaperFigure("pears", _basket)})
+    refused = typed("tables", done, "--figure", 3)
+    assert refused.code == 2
+    assert "There are: apples:3: apples in a basket; pears:3: pears" in " ".join(refused.stderr.split())
+    assert typed("tables", done, "--figure", "pears:3").code == 0
+    refused = typed("tables", done, poses, "--figure", "pears:3")
+    assert "figure pears:3 is made of one run, and 2 were given" in refused.stderr
+
+
+def test_a_run_without_figures_says_what_to_do(typed: Type, done: Path) -> None:
+    refused = typed("tables", done, "--figure", 3)
+    assert (refused.code, refused.stdout) == (2, "")
+    assert "there is no figure '3' of a run of mirror(h) + gamma(2)" in refused.stderr
+    assert "`instar report` with svg as its format draws figures of any run" in refused.stderr
 
 
 def test_a_run_without_tables_says_what_to_do(typed: Type, done: Path) -> None:

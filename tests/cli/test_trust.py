@@ -63,6 +63,7 @@ ARGUMENTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("captions", "words"): ("a dog",),
     ("captions", "labels"): ("RUN",),
     ("captions", "suspicious"): ("RUN", "--out", "OUT"),
+    ("captions", "precision"): ("RUN",),
     ("pool", "make"): ("PHOTOS", "--out", "OUT/pool"),
     ("objects", "explain"): ("RUN", "000.png", "--out", "OUT/why.png"),
     ("objects", "evaluate"): ("tests.toys:rectangles", "PHOTOS"),

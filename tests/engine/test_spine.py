@@ -298,7 +298,7 @@ def test_a_run_of_another_system_seed_or_provider_refuses_politely(photos: Path,
     rules = suite("colour_wheel(90, red)")
     zones = "tests.engine.zones:painted"  # named each time: no folder has code loaded
     run("tests.toys:steady", rules, photos, out, zones=zones)
-    with pytest.raises(Conflict, match=r"is a run of tests\.toys:steady, not of tests\.toys:shaky; give another f"):
+    with pytest.raises(Conflict, match=r"is a run of tests\.toys:steady, not of tests\.toys:shaky; start over"):
         run("tests.toys:shaky", rules, photos, out, zones=zones)
     with pytest.raises(Conflict, match="seed 0, not 7"):
         run("tests.toys:steady", rules, photos, out, seed=7, zones=zones)

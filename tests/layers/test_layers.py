@@ -16,7 +16,7 @@ from tests.missing import absent
 SOURCE = Path(instar.__file__).parent
 LAYERS = [
     {"__init__"},
-    {"files", "own", "reading", "spelling", "task"},
+    {"files", "own", "reading", "secrets", "spelling", "task"},
     {"registry"},
     {"json_values", "shapes", "warp"},
     {"headers"},

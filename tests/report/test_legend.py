@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import instar
 from instar.image import Image
 from instar.outputs.poses import Poses
-from instar.relations import Relation, relations
-from instar.report.picture import Annotated, legend, panel_picture
+from instar.relations import Relation, relations, rule
+from instar.report.picture import Annotated, legend, panel_picture, write_png
+from instar.report.rebuild import run_legend
 from instar.report.words import measured, severity_words, threshold_text
 from instar.shapes import Shape
 from instar.skeleton import skeleton
+from instar.suites import Suite
+from tests.toys import rectangles, steady, write_scenes
 
 GREY = Image(np.full((80, 80, 3), 128, np.uint8))
 BOX = [Shape("boxes", np.array([[10.0, 10, 40, 40]]))]
 HEAT = Shape("heat", np.array([[0.0, 0, 9, 9]]), heat=np.ones((3, 3), np.float32))
+SIDES = ["left: blue, round", "right: orange, square"]
 PATH = [Shape("lines", np.array([[1.0, 1, 9, 9]])), HEAT]
 
 
@@ -81,3 +88,16 @@ def test_infinity_is_said_in_words_with_its_kind() -> None:
         "∞, exchanged: left and right change places"
     )
     assert threshold_text(float("inf"), "body lengths") == "∞ (found in only one of the two images)"
+
+
+def test_the_legend_of_a_run_fits_what_its_pages_draw(tmp_path: Path) -> None:
+    """Pages that drew dots of their own said nothing of left and right."""
+    images = write_scenes(tmp_path / "images", 1)
+    poses = instar.run(steady, Suite("s", (rule("mirror(h)"),)), images, out=tmp_path / "poses", workers=0)
+    boxes = instar.run(rectangles, Suite("s", (rule("gamma(2)"),)), images, out=tmp_path / "boxes", workers=0)
+    assert [entry.words for entry in run_legend(poses)] == ["answer", "expected of the follow-up", *SIDES]
+    assert [entry.words for entry in run_legend(poses, alone=True)] == ["answer", *SIDES]
+    assert [entry.words for entry in run_legend(boxes, alone=True)] == ["answer to the source"]
+    assert run_legend(boxes)[0].address.startswith("data:image/png;base64,")
+    write_png(images / "000.png", GREY)
+    assert run_legend(poses) == [], "nothing can be drawn on an image that changed"

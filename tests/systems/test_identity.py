@@ -137,6 +137,17 @@ def test_what_decides_no_answer_is_not_watched(write: Write) -> None:
     assert "other files it reads are not watched: name them in @declare(weights=…)" in loaded.identity.words("x")
 
 
+def test_what_else_was_imported_of_a_package_is_not_part_of_its_functions(write: Write) -> None:
+    """A notebook that has imported more of a package than a worker has would refuse to go on with the worker's run."""
+    write("own_pkg/__init__.py", "")
+    write("own_pkg/other.py", "")
+    write("own_pkg/model.py", HEAD + "import own_pkg\nword = 'one'\n" + SAY)
+    alone = anew("own_pkg.model:say")
+    importlib.import_module("own_pkg.other")
+    assert system("own_pkg.model:say").fingerprint == alone.fingerprint
+    assert "own_pkg/other.py" not in alone.identity.parts
+
+
 def test_the_same_code_in_another_folder_is_the_same_system(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,7 +210,12 @@ def test_weights_are_of_the_current_directory_also_for_a_module_elsewhere(write:
 
 def test_large_weights_are_read_once_in_a_process(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    monkeypatch.setattr(function, "content_hash", lambda path: read.append(path) or "5c33")
+
+    def content_hash(path: str) -> str:
+        read.append(path)
+        return "5c33"
+
+    monkeypatch.setattr(function, "content_hash", content_hash)
     path = write("w.bin", "1")
     write("own_model.py", declared("'w.bin'"))
     anew(), anew()
@@ -339,16 +355,16 @@ def test_values_of_a_closure_count_also_where_the_module_has_a_file(write: Write
 
 
 class Model:
-    def __call__(self, image) -> Caption: ...  # type: ignore[no-untyped-def]
-    def answer(self, image) -> Caption: ...  # type: ignore[no-untyped-def]
+    def __call__(self, image) -> Caption: ...  # type: ignore[no-untyped-def, empty-body]
+    def answer(self, image) -> Caption: ...  # type: ignore[no-untyped-def, empty-body]
 
     @classmethod
-    def shared(cls, image) -> Caption: ...  # type: ignore[no-untyped-def]
+    def shared(cls, image) -> Caption: ...  # type: ignore[no-untyped-def, empty-body]
 
 
 def test_only_what_another_process_imports_by_its_name_is_sent_there() -> None:
     """A bound method has the name of a function that lacks its object; a partial has none."""
-    sendable = {
+    sendable: dict[str, tuple[Callable[..., object], bool]] = {
         "a function": (plain, True),
         "a class's method": (Model.shared, True),
         "a bound method": (Model().answer, False),
@@ -361,4 +377,4 @@ def test_only_what_another_process_imports_by_its_name_is_sent_there() -> None:
     }
 
 
-def plain(image) -> Caption: ...  # type: ignore[no-untyped-def]
+def plain(image) -> Caption: ...  # type: ignore[no-untyped-def, empty-body]

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import instar
-from instar.systems.secrets import Secrets, without_secrets
+from instar.json_values import short
+from instar.outputs.arrays import floats
+from instar.secrets import Secrets, without_secrets
 from tests.toys import write_scenes
 
 SECRET = "sk-Live/abc+12345=x"
@@ -65,6 +67,17 @@ def test_what_a_system_says_when_it_fails_is_stored_without_the_secrets_of_the_e
     run = instar.run("tests.systems.test_secrets:leaking", "mirror(h)", photos, out=tmp_path / "run", workers=0)
     messages = run.predictions()["message"].drop_nulls().to_list()
     assert messages and all("${CAPTION_API_KEY}, or ${CAPTION_API_KEY}" in message for message in messages)
+
+
+@pytest.mark.parametrize("place", range(40, 90, 7))
+def test_no_half_of_a_secret_is_left_where_a_quotation_is_cut(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong answer of a function is quoted at its beginning; half of a secret is not recognised any more."""
+    monkeypatch.setenv("CAPTION_API_KEY", SECRET)
+    answer = "x" * place + SECRET
+    with pytest.raises(ValueError, match="scores are numbers") as caught:
+        floats([answer], "scores")
+    quotation, _, _ = str(caught.value).partition("(could not")  # numpy's own words are scrubbed as a whole, later
+    assert SECRET[:6] not in quotation and SECRET[:6] not in short(answer)
 
 
 def test_short_or_ordinary_values_of_the_environment_are_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ def coverage(verdicts: Verdicts, thresholds: Mapping[str, float]) -> pl.DataFram
 
     One row per ordered pair of rules, in the order of `thresholds`. `violated` counts the cases that violate
     `of`, `both` those that violate `by`, too, among the cases judged under both. A rule that never fires is
-    covered by all. `covered` is null where a rule fires but no case was judged under both.
+    covered by all. `covered` is null where a rule fires, but in no case that was judged under both.
 
     MET-POSE prints this number as SubRate(of, by), which its text describes the other way round.
     """
@@ -24,9 +24,9 @@ def coverage(verdicts: Verdicts, thresholds: Mapping[str, float]) -> pl.DataFram
     rules = list(matrix.rules)
     hit = matrix.violated(thresholds).astype(np.float32)  # whole numbers below 2²⁴ cases
     judged = (~np.isnan(matrix.severity)).astype(np.float32)
-    both, fired, shared = (counts.astype(np.float64) for counts in (hit @ hit.T, hit @ judged.T, judged @ judged.T))
+    both, fired = (counts.astype(np.float64) for counts in (hit @ hit.T, hit @ judged.T))
     covered = np.where(fired > 0, both / np.maximum(fired, 1), 1.0)
-    covered[(shared == 0) & (hit.sum(1) > 0)[:, None]] = np.nan
+    covered[(fired == 0) & (hit.sum(1) > 0)[:, None]] = np.nan
     table = pl.DataFrame(
         {
             "of": pl.Series([rule for rule in rules for _ in rules], dtype=pl.String),

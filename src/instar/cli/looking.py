@@ -33,6 +33,28 @@ Group = Annotated[
     str | None, typer.Option(metavar="GROUP", help="Count only the landmarks of one group: body, left_hand …")
 ]
 OneRule = Annotated[str | None, typer.Option(metavar="RULE", help="Look at this rule only.")]
+Figure = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER",
+        help="Make one figure or table of the task's paper of these runs, by its number there: 7, II … "
+        "An unknown number lists those that there are.",
+    ),
+]
+FigureRules = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="RULES",
+        help="The rules that the figure is about: a set that its paper names (such as sub; all is every rule), a "
+        "suite, or rules joined by +. Give it again for another set.",
+    ),
+]
+FigureFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", "-o", metavar="FILE", help="Write the figure: .svg, .png or .html; or its numbers: .csv or .json."
+    ),
+]
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="One or more run folders.")]
 
 
@@ -131,29 +153,10 @@ def tables(
         float, typer.Option("--p", metavar="P", min=0, max=1, help="The level of significance of statistical tests.")
     ] = 0.05,
     judging: Judging = "default",
-    figure: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER",
-            help="Make one figure or table of the task's paper of these runs, by its number there: 7, II … "
-            "An unknown number lists those that there are.",
-        ),
-    ] = None,
-    rules: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="RULES",
-            help="The rules that the figure is about: a set that its paper names (such as sub; all is every rule), a "
-            "suite, or rules joined by +. Give it again for another set.",
-        ),
-    ] = None,
+    figure: Figure = None,
+    rules: FigureRules = None,
     threshold: Threshold = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="Write the figure: .svg, .png or .html; or its numbers: .csv or .json."
-        ),
-    ] = None,
+    out: FigureFile = None,
     as_json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
 ) -> None:
@@ -185,7 +188,7 @@ def tables(
     if figure is None:
         by_panel = tables_of(opened, judging, p)
     else:
-        by_panel = {figure: paper_figure(opened, figure, Choice(tuple(rules or ()), threshold, judging))}
+        by_panel = {figure: paper_figure(opened, figure, Choice(tuple(rules or ()), threshold, judging, p))}
     if as_json:
         frames = {panel: task.frames for panel, task in by_panel.items()}
         print_json({panel: {name: one.to_dicts() for name, one in some.items()} for panel, some in frames.items()})

@@ -9,7 +9,7 @@ from typing import Literal
 from instar.case import Input
 from instar.engine.needs import Need
 from instar.own import failed_at, place_of
-from instar.systems.secrets import without_secrets
+from instar.secrets import without_secrets
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed
 
 MOST_LETTERS = 500

@@ -90,6 +90,7 @@ def grown(
     return replace(
         manifest,
         providers={**info.providers, **manifest.providers},
+        code={**manifest.code, **info.code},
         rules=_united(manifest.rules, (rule.id for rule in rules)),
         suites=_united(manifest.suites, (suite.name,)),
         thresholds={**manifest.thresholds, **suite.thresholds},
@@ -135,12 +136,23 @@ def _refuse_other(folder: Path, manifest: Manifest, info: WorkerInfo, suite: Sui
         raise Conflict(f"{folder} is a run of {old.name}, not of {new.name}; {go_on}.")
     if seed is not None and seed != manifest.seed:
         raise Conflict(f"{folder} was made with seed {manifest.seed}, not {seed}; {go_on}.")
+    changed = [name for name, digest in info.code.items() if manifest.code.get(name, digest) != digest]
+    if changed:
+        raise Conflict(
+            f"{folder} was made with another version of the code behind its rules: "
+            f"{difference(*({name: code[name] for name in changed} for code in (manifest.code, info.code)))}. "
+            f"Follow-ups of two versions do not belong in one run; {go_on}."
+        )
     for need, who in info.providers.items():
         before = manifest.providers.get(need)
-        if before is not None and before.fingerprint != who.fingerprint:
-            other = who.name if before.name != who.name else f"what is there now (fingerprint {who.fingerprint})"
-            earlier = before.name if before.name != who.name else f"{before.name} (fingerprint {before.fingerprint})"
-            raise Conflict(f"{folder} has its {need} from {earlier}, not from {other}; {go_on}.")
+        if before is None or before.fingerprint == who.fingerprint:
+            continue
+        if before.name != who.name:
+            raise Conflict(f"{folder} has its {need} from {before.name}, not from {who.name}; {go_on}.")
+        raise Conflict(
+            f"{folder} has its {need} from another version of {who.name}: {difference(before.parts, who.parts)}; "
+            f"{go_on}."
+        )
     if dict(suite.options) != manifest.options and suite.options:
         raise Conflict(
             f"{folder} is judged with {manifest.options or 'the defaults'}, suite {suite.name} "

@@ -18,11 +18,13 @@ from instar.transforms import NotApplicable
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The first message: spelled, so that it can be sent anywhere."""
+    """The first message: spelled, so that it can be sent anywhere. `code` names the functions and families of the
+    user's own that make follow-ups."""
 
     system: str | System
     providers: Mapping[str, str]
     path: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +59,15 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """The system and the providers that a worker loaded, the hashes of the files that they are made of, and what the
-    system's fingerprint covers."""
+    """The system and the providers that a worker loaded, the hashes of the files that they are made of, what the
+    system's fingerprint covers, and the hashes of the user's own modules behind the rules."""
 
     system: SystemInfo
     providers: Mapping[str, ProviderInfo]
     batch: int = 1
     files: Mapping[str, str] = field(default_factory=dict)
     identity: Identity = field(default_factory=Identity)
+    code: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from instar.outputs.detections import Detections
 from instar.outputs.zones import Zones
 from instar.pool import Pool, read_pool
 from instar.registry import NotLoaded
+from instar.secrets import without_secrets
 from instar.systems import System, system, systems
-from instar.systems.secrets import without_secrets
 from instar.transforms import NotApplicable
 
 Need = Output | Pool
@@ -65,6 +65,11 @@ class Provider:
     name: str
     fingerprint: str
     source: System | Pool | Literal["masks", "boxes"]
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """What determines what it provides, by name, as far as that is known."""
+        return dict(self.source.identity.parts) if isinstance(self.source, System) else {}
 
 
 def provider(need: str, name: str) -> Provider:

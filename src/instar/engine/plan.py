@@ -66,6 +66,12 @@ def bound_rules(rules: Iterable[Rule | str], output: str) -> tuple[BoundRule, ..
     return tuple(bound.values())
 
 
+def own_code(rules: Iterable[Rule | str]) -> tuple[str, ...]:
+    """The functions and families of the user's own, by name, that make follow-ups of these rules."""
+    named = (named_rule(one) if isinstance(one, str) else one for one in rules)
+    return tuple(sorted(frozenset().union(*(change.own_code for one in named for change in one.transformations))))
+
+
 def unloaded_code(rules: Iterable[Rule]) -> list[str]:
     """The functions, by name, that make follow-ups of these rules and were not loaded: only a file names them."""
     names = (one.unloaded for rule in rules for one in rule.transformations)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -18,13 +18,14 @@ from instar.engine.keeper import Keeper
 from instar.engine.manifest import grown, grown_manifest
 from instar.engine.messages import CaseTask, InputRead, InputUnreadable, NeedProvided, Rows, Setup
 from instar.engine.order import Order
-from instar.engine.plan import bound_rules, committed, make_plan, refuse_unloaded
+from instar.engine.plan import bound_rules, committed, make_plan, own_code, refuse_unloaded
 from instar.engine.progress import Outcome, Progress
 from instar.engine.worker import Worker
+from instar.relations import Rule
 from instar.store import Store, SystemInfo
 from instar.store.aside import move_aside
 from instar.suites import Suite
-from instar.systems import System, system_name
+from instar.systems import Identity, System, system_name
 
 MANY_PARTS = 16
 
@@ -50,13 +51,12 @@ def predict(
     `providers` names who provides zones, objects and the pool. `workers=0` works in this process. With `fresh`, a run
     that is in the folder is moved aside as soon as the system is loaded. `say` is given what to know at the start.
     """
-    setup = Setup(system if isinstance(system, System) else system_name(system), dict(providers or {}))
     workers = default_workers() if workers is None else workers
     with ExitStack() as stack:
         locks = stack.enter_context(ExitStack())
         locks.enter_context(store.lock())
-        if not fresh:
-            _refuse_code(store)
+        stored_rules = () if fresh else _stored_rules(store)
+        setup = _setup(system, providers, [*stored_rules, *suite.rules])
         processes = [start(setup) for _ in range(workers)]
         for process in processes:
             stack.callback(process.kill)
@@ -65,6 +65,8 @@ def predict(
         _refuse_inputs(info.system, dataset)
         rules = bound_rules(suite.rules, info.system.kind)
         say(info.identity.words(info.system.name))
+        if info.code:
+            say(Identity(info.code).words("The code behind your own rules"))
         if fresh and store.exists:
             say(move_aside(store))
             locks.close()
@@ -126,9 +128,9 @@ def estimate(
     samples: int = 3,
 ) -> Estimate:
     """Count what is to do and time a few cases, spread over the dataset, in one worker."""
-    setup = Setup(system if isinstance(system, System) else system_name(system), dict(providers or {}))
+    stored_rules = _stored_rules(store)
+    setup = _setup(system, providers, [*stored_rules, *suite.rules])
     workers = default_workers() if workers is None else workers
-    _refuse_code(store)
     with ExitStack() as stack:
         first = start(setup)
         stack.callback(first.kill)
@@ -137,7 +139,6 @@ def estimate(
         before = store.manifest() if store.exists else None
         if before is not None:
             grown(before, info, suite, (), dataset, None, limit, folder=store.folder)  # which refuses another version
-        stored_rules = before.rules if before is not None else ()
         rules = bound_rules([*stored_rules, *suite.rules], info.system.kind)
         plan = make_plan(rules, seed=0, deterministic=info.system.deterministic)
         stored = committed(store, plan) if store.exists else None
@@ -198,11 +199,19 @@ def _forget_failed(store: Store) -> None:
     store.merge("needs", keep=pl.col("status") == "ok")
 
 
-def _refuse_code(store: Store) -> None:
-    """Workers load whatever makes a follow-up, so that a run folder may not ask for more than the user did."""
-    if store.exists:
-        manifest = store.manifest()
-        refuse_unloaded(store.folder, bound_rules(manifest.rules, manifest.system.kind))
+def _setup(system: str | System, providers: Mapping[str, str] | None, rules: Sequence[Rule | str]) -> Setup:
+    name = system if isinstance(system, System) else system_name(system)
+    return Setup(name, dict(providers or {}), code=own_code(rules))
+
+
+def _stored_rules(store: Store) -> tuple[str, ...]:
+    """The rules of a run folder. Workers load whatever makes a follow-up, so that it may not ask for more code than
+    the user did."""
+    if not store.exists:
+        return ()
+    manifest = store.manifest()
+    refuse_unloaded(store.folder, bound_rules(manifest.rules, manifest.system.kind))
+    return manifest.rules
 
 
 def _refuse_inputs(system: SystemInfo, dataset: Dataset) -> None:

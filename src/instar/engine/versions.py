@@ -41,8 +41,8 @@ def refuse_changed(name: str, before: Mapping[str, str], now: Mapping[str, str])
     for path, digest in now.items():
         if before.get(path, digest) != digest:
             raise Changed(
-                f"{path} changed while the run was under way: a worker that was started later loaded {name} with "
-                "another content of it than the first one"
+                f"{path} changed while the run was under way: a worker that was started later loaded {name} or its "
+                "rules with another content of it than the first one"
             )
 
 

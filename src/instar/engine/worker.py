@@ -41,8 +41,10 @@ from instar.engine.plan import SOURCE, Key
 from instar.outputs import Output
 from instar.own import BrokenModule
 from instar.pool import Pool
+from instar.registry import loaded_object
 from instar.store import KEY, ProviderInfo, Row, SystemInfo
 from instar.systems import AnotherVersion, System, imports_noted, system
+from instar.systems.modules import own_modules
 from instar.systems.sources import LOADED
 from instar.systems.system import end_copy
 from instar.transforms import Change, NotApplicable, Transformation, draw_seed, transformation
@@ -102,8 +104,11 @@ class Worker:
         try:
             self.system = system(setup.system).tested()
             self.providers: dict[str, Provider] = {need: provider(need, name) for need, name in setup.providers.items()}
+            for name in setup.code:
+                loaded_object(name)
         finally:
             end_copy(owner)
+        self._code, _ = own_modules(name.partition(":")[0] for name in setup.code)
         self._parsed: dict[str, Transformation] = {}
         self._pack = Packer()
 
@@ -114,10 +119,11 @@ class Worker:
             SystemInfo(
                 it.name, it.kind, it.fingerprint, it.deterministic, it.seedable, it.takes, dict(it.identity.parts)
             ),
-            {need: ProviderInfo(p.name, p.fingerprint) for need, p in self.providers.items()},
+            {need: ProviderInfo(p.name, p.fingerprint, p.parts) for need, p in self.providers.items()},
             it.batch,
             dict(LOADED),
             it.identity,
+            self._code,
         )
 
     def close(self) -> None:

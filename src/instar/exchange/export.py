@@ -140,7 +140,7 @@ def _grown(
         need: stored_provider(need, who.name) for need, who in manifest.providers.items() if need in needs - set(names)
     }
     providers = {need: provider(need, name) for need, name in {**before, **names}.items() if need in needs}
-    infos = {need: ProviderInfo(who.name, who.fingerprint) for need, who in providers.items()}
+    infos = {need: ProviderInfo(who.name, who.fingerprint, who.parts) for need, who in providers.items()}
     for need, who in infos.items():
         _refuse_other(folder, need, manifest.providers.get(need, who), who)
     return replace(

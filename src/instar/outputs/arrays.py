@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from instar.secrets import without_secrets
+
 
 def floats(values: object, what: str) -> npt.NDArray[np.float32]:
     """A copy that nobody can write to (a system may use its own array again); the error names what was given.
@@ -17,7 +19,7 @@ def floats(values: object, what: str) -> npt.NDArray[np.float32]:
     try:
         array = np.array(values, np.float32)
     except (TypeError, ValueError) as error:
-        shown = repr(values)
+        shown = without_secrets(repr(values))
         raise ValueError(f"{what} are numbers, got {shown[:60]}{'…' * (len(shown) > 60)} ({error})") from None
     array.setflags(write=False)
     return array

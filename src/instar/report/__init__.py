@@ -3,7 +3,7 @@
 from instar.report.drawing import draw_shapes
 from instar.report.export import write_report
 from instar.report.findings import findings
-from instar.report.panels import Panel, PanelContent, TaskTables
+from instar.report.panels import Choice, Panel, PanelContent, PaperFigure, TaskTables
 from instar.report.picture import Annotated, contact_sheet, pair_picture, write_png
 from instar.report.rebuild import draw_pairs, load_pair, load_source
 from instar.report.run_tables import run_table
@@ -13,8 +13,8 @@ from instar.report.terminal import show_outcome, show_run, show_selection, show_
 
 # fmt: off
 __all__ = [
-    "Annotated", "Finding", "Panel", "PanelContent", "Table", "TaskTables", "contact_sheet", "draw_pairs",
-    "draw_shapes", "findings", "load_pair", "load_source", "pair_picture", "run_table", "show_outcome", "show_run",
-    "show_selection", "show_slices", "show_tables", "write_png", "write_report",
+    "Annotated", "Choice", "Finding", "Panel", "PanelContent", "PaperFigure", "Table", "TaskTables", "contact_sheet",
+    "draw_pairs", "draw_shapes", "findings", "load_pair", "load_source", "pair_picture", "run_table", "show_outcome",
+    "show_run", "show_selection", "show_slices", "show_tables", "write_png", "write_report",
 ]
 # fmt: on

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from instar.analysis import Run
 from instar.engine import DEFAULT
 from instar.relations import MarkedPair
 from instar.report.marks import marked_pairs
-from instar.report.picture import Annotated, encoded, panel_picture
+from instar.report.picture import Annotated, data_address, panel_picture
 from instar.report.rebuild import CannotDraw, load_pair, load_source
 from instar.report.section import Section
 from instar.report.targets import target_names
@@ -28,8 +27,8 @@ class PairShown:
     """A verdict with its pictures, as data addresses, or `why` they cannot be drawn.
 
     `target` is what it is about, by name; `last` is the place in the relation's grid of the highest threshold that it
-    violates, −1 where there is none; `draws` says whether answers are drawn, `expects` whether the follow-up shows what
-    was expected; `answers` are answers in words, `marked` the same with their words marked.
+    violates, −1 where there is none; `draws` says whether answers are drawn; `answers` are answers in words, `marked`
+    the same with their words marked.
     """
 
     verdict: Row
@@ -40,7 +39,6 @@ class PairShown:
     follow_up: str = ""
     notes: tuple[str, str] = ("", "")
     draws: bool = False
-    expects: bool = False
     answers: tuple[str, ...] = ()
     why: str = ""
     marked: MarkedPair | None = None
@@ -90,7 +88,6 @@ def _drawn(run: Run, plain: PairShown, judging: str, dataset: Path | None) -> Pa
         follow_up=_address(pair.follow_up, "follow-up"),
         notes=(_size(pair.source), _size(pair.follow_up)),
         draws=bool(pair.source.actual or pair.follow_up.actual),
-        expects=bool(pair.follow_up.expected),
         answers=pair.answers,
     )
 
@@ -116,5 +113,4 @@ def _size(panel: Annotated) -> str:
 
 
 def _address(panel: Annotated, side: Literal["source", "follow-up"]) -> str:
-    picture = panel_picture(panel, side=side, wide=WIDE, high=WIDE)
-    return "data:image/webp;base64," + base64.b64encode(encoded(picture, "webp", 80)).decode("ascii")
+    return data_address(panel_picture(panel, side=side, wide=WIDE, high=WIDE), "webp")

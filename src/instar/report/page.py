@@ -28,15 +28,17 @@ from instar.report.gallery import Example, PairShown, examples, pairs_shown
 from instar.report.glossary import glossary
 from instar.report.marks import roles_of
 from instar.report.panels import PanelContent, panels_of_relation, panels_of_run, panels_of_runs
+from instar.report.picture import LegendEntry
+from instar.report.rebuild import run_legend
 from instar.report.section import Section, make_section
 from instar.report.sentences import Finding, headline, over_cases_text, rate_words, slice_words, violating
 from instar.report.tables import FORMULA, NUMBER
 from instar.report.thumbnails import thumbnails
 from instar.report.words import (
-    ONE_SIDED,
     count_of,
     interval,
     kinds_text,
+    measured,
     of_total,
     p_text,
     percent,
@@ -68,6 +70,7 @@ class RelationPage:
     charts: Sequence[Chart]
     panels: Sequence[PanelContent]
     pairs: Sequence[PairShown]
+    legend: Sequence[LegendEntry]
     thumbs: Mapping[str, str]
 
 
@@ -89,6 +92,7 @@ class RunPage:
     over_cases: Sequence[Row]
     unjudged: pl.DataFrame
     examples: Sequence[Example]
+    legend: Sequence[LegendEntry]
     commands: Sequence[str]
     versions: str
 
@@ -217,6 +221,7 @@ def _run_page(
             charts(section),
             panels_of_relation(run, section, judging),
             pairs[section.relation],
+            run_legend(run, relation=section.relation, judging=judging, dataset=dataset) if images else [],
             {shown: thumbs[rule] for rule, shown in section.names.items() if rule in thumbs},
         )
         for place, section in zip(places[1], sections, strict=True)
@@ -245,6 +250,7 @@ def _run_page(
         over,
         unjudged,
         examples(run, unjudged, EXAMPLES if images else 0, judging=judging, dataset=dataset),
+        run_legend(run, alone=True, judging=judging, dataset=dataset) if images and unjudged.height else [],
         _commands(run, judging),
         ", ".join(f"{name} {version}" for name, version in manifest.packages.items()),
     )
@@ -333,10 +339,10 @@ def _template() -> Template:
     environment.filters["tight"] = _tight
     # fmt: off
     environment.globals.update(
-        percent=percent, interval=interval, severity_text=severity_text, headline=headline,
+        percent=percent, interval=interval, measured=measured, severity_text=severity_text, headline=headline,
         over_cases_text=over_cases_text, roles_of=roles_of, slice_words=slice_words, points=points, p_text=p_text,
         level=LEVEL, count_of=count_of, kinds_text=kinds_text, scores_text=scores_text, of_total=of_total,
-        one_sided=ONE_SIDED, slug=slug, violating=violating, rate_words=rate_words, glossary=glossary,
+        slug=slug, violating=violating, rate_words=rate_words, glossary=glossary,
     )
     # fmt: on
     return environment.get_template("report.html")

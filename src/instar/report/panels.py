@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +47,8 @@ class TaskTables:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a figure of a paper is made with: sets of rules as the user spells them, one threshold, the judging.
+    """What a figure of a paper is made with: sets of rules as the user spells them, one threshold, the judging, and the
+    level of significance of tests.
 
     Without rules a figure has those of its paper, without a threshold each rule has its own.
     """
@@ -54,13 +56,14 @@ class Choice:
     rules: Sequence[str] = ()
     threshold: float | None = None
     judging: str = DEFAULT
+    p: float = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class PaperFigure:
     """A figure or a table of a paper, made of one's own run; of several side by side, where it says so.
 
-    `title` says what it shows. `choices` are the fields of a `Choice` that it uses besides the judging.
+    `title` says what it shows. `choices` are those of `rules` and `threshold` that it uses of a `Choice`.
     """
 
     title: str
@@ -165,7 +168,7 @@ def paper_figure(runs: Sequence[Run], number: str, choice: Choice) -> TaskTables
     """A figure or a table of a paper, made of these runs."""
     figures = figures_of(runs)
     if number not in figures:
-        in_order = sorted(figures, key=lambda name: (not name.isdigit(), len(name), name))
+        in_order = sorted(figures, key=lambda name: int(name) if name.isdigit() else math.inf)
         there = "; ".join(f"{name}: {figures[name].title}" for name in in_order)
         suites = ", ".join(dict.fromkeys(suite for run in runs for suite in run.manifest.suites))
         raise ValueError(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
@@ -151,17 +152,24 @@ class LegendEntry:
     swatch: Image
     words: str
 
+    @property
+    def address(self) -> str:
+        """The small picture as an address that a page holds in itself."""
+        return data_address(self.swatch, "png")
 
-def legend(source: Annotated, follow_up: Annotated) -> list[LegendEntry]:
-    """What is drawn on a pair, in the order in which a legend has it; nothing where nothing is drawn.
+
+def legend(source: Annotated, follow_up: Annotated | None) -> list[LegendEntry]:
+    """What is drawn on a pair, or on a source alone, in the order in which a legend has it; nothing where nothing is.
 
     A side that has nothing to show says so.
     """
+    alone = follow_up is None
+    follow_up = follow_up or Annotated(source.image, (), ())
     drawn = [*source.actual, *follow_up.actual, *follow_up.expected]
     if not any(map(_shown, drawn)):
         return []
     if any(shape.side is not None for shape in drawn):
-        entries = _sided(source, follow_up)
+        entries = _sided({"source": source} if alone else {"source": source, "follow-up": follow_up})
     else:
         form = next(
             (form for form in _SAMPLES if any(shape.form == form and _shown(shape) for shape in drawn)), "lines"
@@ -175,7 +183,7 @@ def legend(source: Annotated, follow_up: Annotated) -> list[LegendEntry]:
             LegendEntry(
                 _swatch(_SAMPLES[form], style, colour), words if any(map(_shown, shapes)) else f"{words}: nothing"
             )
-            for words, style, colour, shapes in answers
+            for words, style, colour, shapes in answers[: 1 if alone else None]
             if shapes or style == "filled"
         ]
     named = {shape.text: shape for shape in follow_up.own if shape.text and shape.form != "text"}
@@ -184,12 +192,11 @@ def legend(source: Annotated, follow_up: Annotated) -> list[LegendEntry]:
     return entries
 
 
-def _sided(source: Annotated, follow_up: Annotated) -> list[LegendEntry]:
+def _sided(panels: Mapping[str, Annotated]) -> list[LegendEntry]:
     """The legend of skeletons, where colours are sides and both answers look alike."""
-    sides = {"source": source.actual, "follow-up": follow_up.actual}
-    silent = [f"none to the {name}" for name, shapes in sides.items() if not any(map(_shown, shapes))]
+    silent = [f"none to the {name}" for name, panel in panels.items() if not any(map(_shown, panel.actual))]
     entries = [LegendEntry(_swatch((*_LEFT, *_RIGHT), "filled", None), ", ".join(["answer", *silent]))]
-    if follow_up.expected:
+    if any(panel.expected for panel in panels.values()):
         entries.append(LegendEntry(_swatch((*_LEFT, *_RIGHT), "hollow", None), "expected of the follow-up"))
     entries.append(LegendEntry(_swatch(_LEFT, "filled", None), "left: blue, round"))
     entries.append(LegendEntry(_swatch(_RIGHT, "filled", None), "right: orange, square"))
@@ -241,6 +248,11 @@ def encoded(image: Image, kind: Literal["jpeg", "png", "webp"] = "jpeg", quality
     if not ok:
         raise ValueError(f"OpenCV could not encode a picture of {image.size[0]}×{image.size[1]} as {kind}")
     return bytes(data.tobytes())
+
+
+def data_address(image: Image, kind: Literal["png", "webp"]) -> str:
+    """A picture as an address that a page holds in itself."""
+    return f"data:image/{kind};base64,{b64encode(encoded(image, kind, 80)).decode('ascii')}"
 
 
 def write_png(path: str | Path, image: Image) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -34,7 +34,6 @@ CannotDraw = (Unreadable, NotApplicable, LookupError)
 
 _LOOKED_AT = 20
 """Cases whose answers are looked at for something to draw."""
-_BLANK = Image(np.full((8, 8, 3), 128, np.uint8))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,24 +109,27 @@ def load_changes(
     return _annotated(source, []), made
 
 
-def run_legend(run: Run, *, judging: str = DEFAULT) -> list[LegendEntry]:
-    """What is drawn on the pairs of a run, for a page that shows many: nothing for a system that answers in words.
+def run_legend(
+    run: Run,
+    *,
+    relation: str | None = None,
+    alone: bool = False,
+    judging: str = DEFAULT,
+    dataset: str | Path | None = None,
+) -> list[LegendEntry]:
+    """What is drawn on the pairs of a run or of one of its relations, or on its sources `alone`, for a page that shows
+    many: nothing for a system that answers in words.
 
-    Taken from the first answers of which there is something to see.
+    Taken from the first case of which there is something to see.
     """
-    manifest = run.manifest
-    rows = run.store.predictions(
-        where=pl.col("case").is_in(run.cases()["case"].head(_LOOKED_AT).implode())
-        & (pl.col("follow_up") == SOURCE)
-        & (pl.col("repeat") == 0)
-        & (pl.col("status") == "ok")
-    )
-    expects = any(one.relation.relation.mapping for one in run.bound_rules())
-    for row in rows.iter_rows(named=True):
-        answer = _output(run.store, manifest, row).shapes()
-        panel = Annotated(_BLANK, (), answer, answer if expects else ())
-        if entries := legend(panel, panel):
-            return entries
+    relations = {one.relation.relation.name: one.relation.relation for one in run.bound_rules()}
+    expects = not alone and any(one.mapping for name, one in relations.items() if relation in (None, name))
+    for case in run.cases()["case"].head(_LOOKED_AT):
+        with suppress(*CannotDraw):
+            source = load_source(run, case, judging=judging, dataset=dataset)
+            panel = replace(source, expected=source.actual if expects else ())
+            if entries := legend(panel, None if alone else panel):
+                return entries
     return []
 
 

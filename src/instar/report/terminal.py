@@ -101,11 +101,11 @@ def _failures(console: Console, outcome: Outcome) -> None:
 def _not_judged(console: Console, judged: Judged) -> None:
     rest = judged["pairs"] - judged["judged"]
     whys = {
-        "nothing was found in either input of": judged["nothing_found"],
-        "a rule does not apply to": judged["not_applicable"],
-        "a prediction failed of": judged["failed"],
+        "because nothing was found in either input": judged["nothing_found"],
+        "because the rule does not apply": judged["not_applicable"],
+        "because a prediction failed": judged["failed"],
     }
-    reasons = [f"{words} {count:,}" for words, count in whys.items() if count]
+    reasons = [f"{count:,} {words}" for words, count in whys.items() if count]
     console.print(
         f"{of_total(rest, judged['pairs'], 'pair')} {'was' if rest == 1 else 'were'} not judged "
         f"({percent(rest / judged['pairs'])}): {', '.join(reasons)}.",

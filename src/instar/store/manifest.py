@@ -58,10 +58,11 @@ class SystemInfo:
 
 @dataclass(frozen=True, slots=True)
 class ProviderInfo:
-    """Who provides a need, and what determines what it provides."""
+    """Who provides a need, and what determines what it provides: `parts` by name, as of a system."""
 
     name: str
     fingerprint: str
+    parts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,8 @@ class Manifest:
     `options` are the judging options of the run's suites, `panels` what they ask a report to show, `titles` what their
     papers call the rules. `planned` is how many predictions the run will have in the end, 0 where that is not known;
     a case that cannot be read counts with all that it would have had. `max_pixels` is how many pixels an input could
-    have; None where a version made the run that did not note it.
+    have; None where a version made the run that did not note it. `code` has the hashes of the user's own modules
+    behind the rules, by file.
     """
 
     instar: str
@@ -142,6 +144,7 @@ class Manifest:
     recorded: RecordedInfo | None = None
     planned: int = 0
     max_pixels: int | None = None
+    code: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def header(self) -> Header:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, ClassVar
 
-from instar.systems.secrets import without_secrets
+from instar.secrets import without_secrets
 
 _MOST_BYTES = 256 << 20
 """The longest line that is read: a program that never ends its line must not fill the memory."""

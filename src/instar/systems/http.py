@@ -27,11 +27,11 @@ import cv2
 from instar.image import Image
 from instar.json_values import whole_number
 from instar.outputs import Output, json_columns, output_kind
+from instar.secrets import Secrets, without_secrets
 from instar.spelling import Parameter
 from instar.systems.http_connection import opener
 from instar.systems.http_template import FILE, PLACEHOLDER, Template, headers_and_secrets, read_template, strings
 from instar.systems.identity import Identity
-from instar.systems.secrets import Secrets, without_secrets
 from instar.systems.system import System, SystemFamily
 from instar.warp import Size
 

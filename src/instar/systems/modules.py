@@ -139,12 +139,16 @@ def _absolute(name: str, package: str) -> str | None:
 
 
 def _held_modules(module: ModuleType | None) -> Iterator[str]:
-    """The modules that a module holds, and those of the functions, classes and objects that it holds."""
+    """The modules that a module holds, and those of the functions, classes and objects that it holds.
+
+    A package holds whatever of it anybody has imported, which is another matter in every process: that is left out.
+    """
     if module is None or module.__name__ == "__main__":  # whose names are of many things
         return
     for value in list(vars(module).values()):
         if type(value) is ModuleType:
-            yield value.__name__
+            if not value.__name__.startswith(f"{module.__name__}."):
+                yield value.__name__
         else:
             owner = value.__module__ if isinstance(value, FunctionType | type) else type(value).__module__
             if isinstance(owner, str):

@@ -17,10 +17,10 @@ from pathlib import Path
 from instar.case import Input
 from instar.json_values import as_bool, as_object, as_text, one_of, short, whole_number
 from instar.outputs import Output, output_kind, output_kinds
+from instar.secrets import environment_secrets
 from instar.spelling import Parameter
 from instar.systems.child import Child, Crashed, TimedOut, quoted
 from instar.systems.identity import Identity
-from instar.systems.secrets import environment_secrets
 from instar.systems.system import AnotherVersion, System, SystemFamily, fingerprint_of
 from instar.systems.weights import Files
 

@@ -181,6 +181,12 @@ class Transformation:
         return frozenset(own.union(*(one.unloaded for step in self.steps for one in step.inner)))
 
     @property
+    def own_code(self) -> frozenset[str]:
+        """The functions and families of the user's own that make it, as `package.module:object`."""
+        own = {step.family.name for step in self.steps if ":" in step.family.name}
+        return frozenset(own.union(*(one.own_code for step in self.steps for one in step.inner)))
+
+    @property
     def words(self) -> str:
         """What it does to an input, in a few words.
 

@@ -254,6 +254,7 @@ _ENVIRONMENT.globals.update(
     zip=zip,
     count_of=words.count_of,
     of_total=words.of_total,
+    measured=words.measured,
     threshold_text=words.threshold_text,
     one_sided=words.ONE_SIDED,
 )

@@ -85,6 +85,7 @@ def header(viewer: Viewer, path: str, query: Mapping[str, str], context: Mapping
             "compare": address("/compare", {"a": first, "b": second, **shared}),
         },
         "runs": viewer.names(),
+        "legend": lambda: there[0].legend(viewer.runs[0].dataset) if there else [],
         "pulse": pulse(viewer),
     }
 

@@ -6,6 +6,7 @@ import hashlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from threading import RLock
 
 import numpy as np
@@ -17,6 +18,8 @@ from instar.analysis.severities import Numbers, shown_status
 from instar.engine import DEFAULT, bound_rules, judge
 from instar.relations import BoundRule, Rule
 from instar.report.findings import findings
+from instar.report.picture import LegendEntry
+from instar.report.rebuild import run_legend
 from instar.report.sentences import Finding
 from instar.report.words import severity_text
 from instar.store import Manifest, Row, Store
@@ -125,6 +128,7 @@ class Index:
     _groups: dict[str, Group] = field(default_factory=dict)
     _matrices: dict[str, Severities] = field(default_factory=dict)
     _findings: dict[float | None, list[Finding]] = field(default_factory=dict)
+    _legends: dict[str, list[LegendEntry]] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock)
 
     def group(self, name: str = "") -> Group:
@@ -190,6 +194,13 @@ class Index:
                     sentences = [Finding(f"The findings cannot be listed: {type(error).__name__}: {error}", True)]
                 self._findings[threshold] = sentences
             return self._findings[threshold]
+
+    def legend(self, dataset: str | Path | None = None) -> list[LegendEntry]:
+        """What is drawn on the pictures of its pairs."""
+        with self._lock:
+            if str(dataset) not in self._legends:
+                self._legends[str(dataset)] = run_legend(self.run, judging=self.judging, dataset=dataset)
+            return self._legends[str(dataset)]
 
     def noise(self) -> pl.DataFrame:
         identity = {rule.relation: rule.id for rule in self.rules if rule.family == "identity"}

@@ -19,7 +19,7 @@ from instar.cli import main
 from instar.report import write_report
 from instar.report.chart import printed
 from instar.report.page import Report, make_report, page
-from instar.report.panels import PanelContent, TaskTables
+from instar.report.panels import Choice, PanelContent, TaskTables
 from instar.report.section import Section
 from instar.suites import suites
 from instar.tasks.hand_pose.analysis import hand_frames
@@ -210,7 +210,7 @@ def test_tables_in_the_terminal(fearful: instar.Run, other: instar.Run, command:
     status, said, _ = command("tables", fearful.folder)
     assert status == 0 and "…" not in said, "nothing is cut off"
     flat = " ".join(said.split())
-    assert "Baseline of all hands" in flat and "TC13 diagonal motion blur" in flat and "crucial points" in flat
+    assert "Baseline of all hands" in flat and "TC13" in flat and "crucial points" in flat, "long titles may be folded"
     assert "* It loses dark hands" in flat
     status, said, _ = command("tables", fearful.folder, other.folder, "--markdown")
     assert status == 0
@@ -275,3 +275,40 @@ def test_tables_of_runs_that_are_not_all_of_hands(tmp_path: Path, fearful: insta
     for runs in ((plain, fearful), (fearful, plain)):
         status, _, errors = command("tables", *(run.folder for run in runs))
         assert status == 2 and errors
+
+
+# --- figures of the paper
+
+
+def test_tc1_of_several_systems_is_one_figure(
+    fearful: instar.Run, other: instar.Run, tmp_path: Path, command: Typed
+) -> None:
+    """Figure 4, with precision and recall of hands: the same numbers as those of each run alone."""
+    made = PANELS["hands"].figures["4"].make([fearful, other], Choice())
+    frame = made.frames["response"]
+    names = frame["run"].unique(maintain_order=True).to_list()
+    assert [name.rpartition(":")[2] for name in names] == ["afraid_of_the_dark", "seeing"]
+    assert set(frame["measure"]) == {"precision", "recall", "f1", "hand_precision", "hand_recall"}
+    for name, run in zip(names, (fearful, other), strict=True):
+        of_run = hand_frames(run)["response"]
+        assert frame.filter(run=name).drop("run").equals(of_run)
+    assert made.chart is not None and made.chart.tables["responses"]["measure"].n_unique() == 5
+    assert len(made.tables[0].rows) == 2 * 22, "the source and every level, of each system"
+    module("vl_convert")
+    out = tmp_path / "tc1.svg"
+    status, printed_text, notes = command("tables", fearful.folder, other.folder, "--figure", 4, "--out", out)
+    assert status == 0 and "precision and recall of hands" in " ".join(printed_text.split()), notes
+    assert f"The figure is in {out}" in notes
+    drawn = out.read_text("utf-8")
+    assert "recall of hands" in drawn and "seeing" in drawn
+
+
+def test_the_curves_of_a_report_have_no_measures_of_hands(report: Report) -> None:
+    figures = {chart.name: chart for chart in panel_of(report).charts}
+    assert set(figures["hands-response"].tables["response"]["series"]) == {"F1", "precision", "recall"}
+
+
+def test_a_run_without_levels_has_no_response(tmp_path: Path) -> None:
+    few = ran(seeing, tmp_path / "few", ["gamma(5)"])
+    with pytest.raises(ValueError, match=r"no case was judged at every level of TC1, discs\(1\) to discs\(21\)"):
+        PANELS["hands"].figures["4"].make([few], Choice())

@@ -111,6 +111,95 @@ def test_no_table_for_spreadsheets_holds_a_formula(tmp_path: Path) -> None:
             assert f"'{formula}" in {row["case"] for row in csv.DictReader(file)}
 
 
+def mark(file: Path, marks: dict[str, str], delimiter: str = ",") -> list[dict[str, str]]:
+    """Fill in what a person thinks of the pairs of some cases, and save the file as a spreadsheet does."""
+    with file.open(encoding="utf-8-sig", newline="") as opened:
+        rows = list(csv.DictReader(opened))
+    for row in rows:
+        row["is_error"] = marks.get(row["case"], "")
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        writer = csv.DictWriter(opened, list(rows[0]), delimiter=delimiter)
+        writer.writeheader()
+        writer.writerows(rows)
+    return rows
+
+
+def refused(app: typer.Typer, *arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert isinstance(result.exception, ValueError), result.output
+    return str(result.exception)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_precision_of_marked_pairs(run: instar.Run, tmp_path: Path, delimiter: str) -> None:
+    """By relation and change, also where a spreadsheet saved the file with another sign between its cells."""
+    out = tmp_path / "out"
+    printed(captions, "suspicious", run.folder, "--out", out)
+    rows = mark(out / "pairs.csv", {"a": "TRUE", "c": "no"}, delimiter)
+    assert {row["case"]: row["relations"] for row in rows} == {"a": "objects", "c": "objects"}
+    table = json.loads(printed(captions, "precision", out, "--json"))
+    assert table[0] == {
+        **{"by": "all", "name": "all", "pairs": 2, "marked": 2, "errors": 1, "precision": 0.5},
+        "low": pytest.approx(0.0945, abs=1e-4),
+        "high": pytest.approx(0.9055, abs=1e-4),
+    }
+    assert {(row["by"], row["pairs"], row["errors"]) for row in table[1:]} >= {("relation", 2, 1)}
+    text = unwrapped(printed(captions, "precision", out / "pairs.csv"))
+    assert "all 2 2 1 50.0 % (9–91)" in text.replace("\xa0", " ")
+    assert "the marked ones are of 2 images" in text and "are marked." not in text
+
+
+def test_pairs_that_nobody_marked_are_not_counted(run: instar.Run, tmp_path: Path) -> None:
+    """The first of a file are the worst: they do not speak for the others."""
+    out = tmp_path / "out"
+    printed(captions, "suspicious", run.folder, "--out", out)
+    assert "2 pairs, and none is marked: write true or false" in refused(captions, "precision", out)
+    with (out / "pairs.csv").open(encoding="utf-8-sig", newline="") as file:
+        first = next(csv.DictReader(file))["case"]
+    mark(out / "pairs.csv", {first: "1"})
+    text = unwrapped(printed(captions, "precision", out))
+    assert "1 of 2 pairs is marked." in text and "they do not speak for the others" in text
+
+
+def test_bad_marks_are_told_with_their_lines(run: instar.Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    printed(captions, "suspicious", run.folder, "--out", out)
+    mark(out / "pairs.csv", {"a": "maybe", "c": "yes"})
+    told = refused(captions, "precision", out)
+    assert "1 mark in is_error that cannot be read: line " in told and "'maybe'. Allowed are true, yes or 1" in told
+    (out / "pairs.csv").write_text("something,else\n1,2\n", "utf-8")
+    assert "has no column pair, case, rule, is_error" in refused(captions, "precision", out)
+
+
+def test_a_folder_without_pairs_says_what_writes_them(run: instar.Run) -> None:
+    assert "there is no" in refused(captions, "precision", run.folder)
+    assert "`instar captions suspicious` writes" in refused(captions, "precision", run.folder / "nowhere.csv")
+
+
+def test_a_pair_counts_once(run: instar.Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    printed(captions, "suspicious", run.folder, "--out", out)
+    file = out / "pairs.csv"
+    mark(file, {"a": "yes", "c": "yes"})
+    lines = file.read_text("utf-8").splitlines(keepends=True)
+    file.write_text("".join([*lines, lines[1]]), "utf-8")
+    assert "in line 2 and in line 4; a pair counts once" in refused(captions, "precision", out)
+
+
+def test_marks_are_kept_when_the_pairs_are_written_again(run: instar.Run, tmp_path: Path) -> None:
+    """An hour of marking is not lost by a command that was given twice, nor by another threshold."""
+    out = tmp_path / "out"
+    printed(captions, "suspicious", run.folder, "--out", out)
+    mark(out / "pairs.csv", {"a": "yes", "c": "no"})
+    text = printed(captions, "suspicious", run.folder, "--out", out)
+    assert "keeps what was written into 2 pairs" in unwrapped(text)
+    assert json.loads(printed(captions, "precision", out, "--json"))[0]["errors"] == 1
+    before = (out / "pairs.csv").read_bytes()
+    told = refused(captions, "suspicious", run.folder, "--out", out, "--threshold", 99)
+    assert "has 2 marked pairs that would not be in it any more" in told
+    assert (out / "pairs.csv").read_bytes() == before
+
+
 @pytest.fixture
 def instances(tmp_path: Path) -> Path:
     """One image with a whole disc, and one that the border cuts off."""

@@ -33,6 +33,7 @@ from instar.tasks.traj_test.analysis import (
     trajectory_tables,
 )
 from tests.analysis.frames import SCHEMA
+from tests.missing import module
 from tests.perfect.walker import Walker, dataset, system
 from tests.toys import write_scenes
 
@@ -367,6 +368,19 @@ def test_the_level_can_be_chosen(finished: instar.Run, command: Command) -> None
     status, _, errors = command("tables", finished.folder, "--p", "0")
     assert status == 2
     assert "p is above 0 and below 1" in errors
+
+
+def test_figures_of_the_paper_by_number(finished: instar.Run, command: Command, tmp_path: Path) -> None:
+    """Figure 5 is drawn, and its numbers are those of the tables; Tables 3 and 4 stand for themselves."""
+    module("vl_convert")
+    status, printed, _ = command("tables", finished.folder, "--figure", 5, "--json", "--out", tmp_path / "5.svg")
+    assert status == 0
+    assert json.loads(printed) == {"5": {"agreement": trajectory_tables(finished)["agreement"].to_dicts()}}
+    assert "mean FDE" in (tmp_path / "5.svg").read_text("utf-8")
+    _, printed, _ = command("tables", finished.folder, "--figure", "table-3", "--p", "0.001", "--markdown")
+    assert "| rotate90(1) | 4 | 1 | p ≥ 0.012 |" in printed and "obstacle" not in printed
+    _, printed, _ = command("tables", finished.folder, "--figure", "table-4", "--markdown")
+    assert "| obstacle, avoid |" in printed and "rotate90" not in printed
 
 
 def test_show_counts_by_test_where_asked(finished: instar.Run, command: Command) -> None:

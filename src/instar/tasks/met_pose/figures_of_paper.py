@@ -8,10 +8,12 @@ from functools import partial
 import polars as pl
 
 from instar.analysis import Run, coverage, has_comparable_truth, violated_counts
+from instar.outputs.poses import Poses
 from instar.report.chart import Chart, Spec, curve_layers, share_axis
 from instar.report.limits import limit_words
 from instar.report.panels import Choice, PaperFigure, Table, TaskTables
 from instar.report.words import count_of, percent, rate_text, threshold_text
+from instar.skeleton import Skeleton
 from instar.tasks.met_pose.beside_truth import classic_by_sets, left_out, left_out_sentences
 from instar.tasks.met_pose.figures import KINDS
 from instar.tasks.met_pose.rule_sets import ALL, NAMED, RuleSet, chosen_sets, own_relation
@@ -22,6 +24,8 @@ _READABLE = 30
 """So many rules are a matrix whose cells have room for their numbers."""
 _SMALL, _LARGE = 12, 26
 """Pixels of a cell."""
+_HANDS = "hands"
+"""The landmark group of Figure 5."""
 
 
 def _threshold_axis(unit: str) -> Spec:
@@ -45,7 +49,7 @@ def _curves(runs: Sequence[Run], choice: Choice, *, usual: Sequence[str], hands:
     (run,) = runs
     relation, judging = own_relation(run), choice.judging
     if hands:
-        judging = run.judge(**{**run.judging(judging).options, "landmarks": "hands"})
+        judging = _judged_by_hands(run, judging)
     sets, notes = chosen_sets(run, choice.rules, usual)
     by_name = {each.name: each.rules for each in sets}
     frame = run.curves(relation, sets=by_name, judging=judging).rename({"group": "set"})
@@ -59,6 +63,19 @@ def _curves(runs: Sequence[Run], choice: Choice, *, usual: Sequence[str], hands:
     what = "Cases that violate at least one rule" + (", by the landmarks of hands" if hands else "")
     table = Table(f"{what}, by threshold in {unit}, with 95 % intervals", ["threshold", *heads], rows)
     return TaskTables([table], {"curves": frame}, after=notes, chart=_curve_chart(frame, list(by_name), unit, what))
+
+
+def _judged_by_hands(run: Run, judging: str) -> str:
+    """The same judging by the landmarks of hands; its verdicts are made where they are not there."""
+    header = run.manifest.output or {}
+    if header.get("kind") != Poses.kind:
+        raise ValueError(f"{run.folder} has no poses, whose hands could be judged")
+    bones = Skeleton.from_dict(header["skeleton"])
+    if _HANDS not in {*bones.groups, *(part.name for part in bones.parts)}:
+        raise ValueError(
+            f"the skeleton {bones.name} of {run.folder} has no landmark group {_HANDS}; figure 4 shows its own"
+        )
+    return run.judge(**{**run.judging(judging).options, "landmarks": _HANDS})
 
 
 def _curve_chart(frame: pl.DataFrame, names: Sequence[str], unit: str, what: str) -> Chart:

@@ -10,7 +10,7 @@ from instar.registry import names
 from instar.relations import named_rule, own_equivariance
 from instar.report.words import count_of
 from instar.spelling import unknown
-from instar.suites import suite, suite_pieces
+from instar.suites import named_suite, suite_pieces
 from instar.tasks.met_pose.suite import PAPER_TABLE, TABLE, listed
 from instar.transforms import families
 
@@ -46,8 +46,8 @@ def chosen_sets(run: Run, texts: Sequence[str], usual: Sequence[str]) -> tuple[l
         rules, whole = _rules(run, text)
         twin = next((each.name for each in sets if set(each.rules) == set(rules)), None)
         if rules and twin and not texts:
-            part = f"{len(rules)} of the {whole} rules of {text}" if len(rules) < whole else f"the rules of {text}"
-            notes.append(f"In this run {part} are the same as {twin}.")
+            part = f", with {len(rules)} of its {whole}," if len(rules) < whole else ""
+            notes.append(f"In this run {text}{part} has the same rules as {twin}.")
         elif rules:
             sets.append(RuleSet(_shown(text, len(rules), whole), tuple(rules)))
         elif texts:
@@ -84,7 +84,7 @@ def _piece(run: Run, piece: str) -> tuple[list[str], int]:
         meant = _there(changing, NAMED[piece])
         return meant, _WHOLE.get(piece, len(NAMED[piece]))
     if piece in names("suites"):
-        spelled = [one.id for one in suite(piece).rules if one.left != "identity"]
+        spelled = [one.id for one in named_suite(piece).rules if one.left != "identity"]
         return _there(changing, spelled), len(spelled)
     if not set(piece) & set("()|=:[") and piece not in families():
         raise unknown("set of rules", piece, [ALL, *NAMED, *names("suites"), *families()])

@@ -59,6 +59,8 @@ def line_key(cells: Mapping[str, object]) -> tuple[str, ...]:
 def read_marks(path: Path) -> list[MarkedLine]:
     """The lines of a file of pairs, or of the one in a folder. A mark that is none is told with its line."""
     file = path / PAIRS if path.is_dir() else path
+    if not file.is_file():
+        raise ValueError(f"there is no {file}: `instar captions suspicious` writes suspicious pairs into a folder")
     text = file.read_bytes().decode("utf-8-sig", "replace")
     rows = _rows(text)
     needed = [name for name in ("pair", "case", "rule", MARK) if not rows or name not in rows[0]]

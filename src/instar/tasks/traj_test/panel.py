@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from instar.analysis import Run
-from instar.report.panels import Panel, PanelContent, Table, TaskTables
+from instar.report.panels import Choice, Panel, PanelContent, PaperFigure, Table, TaskTables
 from instar.report.words import interval, percent
 from instar.store import Row
 from instar.tasks.traj_test.analysis import trajectory_tables
+from instar.tasks.traj_test.figures import agreement_curves
 from instar.tasks.traj_test.plausible import ONE_ANSWER
 
 _MEASURES = {"best_ade": "best ADE", "best_fde": "best FDE", "mean_ade": "mean ADE", "mean_fde": "mean FDE"}
@@ -133,4 +134,27 @@ def _remarks(run: Run, judging: str) -> list[str]:
     ]
 
 
-PANELS: Mapping[str, Panel] = {"trajtest": Panel(of_run=_of_run, tables=_tables, remarks=_remarks)}
+def _preserving_table(runs: Sequence[Run], choice: Choice) -> TaskTables:
+    frame = trajectory_tables(runs[0], p=choice.p, judging=choice.judging)["preserving"]
+    return TaskTables([_preserving(frame, choice.p)], {"preserving": frame})
+
+
+def _map_table(runs: Sequence[Run], choice: Choice) -> TaskTables:
+    frame = trajectory_tables(runs[0], p=choice.p, judging=choice.judging)["map"]
+    return TaskTables([_map(frame)], {"map": frame})
+
+
+def _agreement_figure(runs: Sequence[Run], choice: Choice) -> TaskTables:
+    frames = trajectory_tables(runs[0], p=choice.p, judging=choice.judging)
+    if "agreement" not in frames:
+        raise ValueError(f"{runs[0].folder} has no ground truth, and so no displacements that wvc could agree with")
+    frame = frames["agreement"]
+    return TaskTables([_agreement(frame)], {"agreement": frame}, chart=agreement_curves(frame, _MEASURES))
+
+
+FIGURES: Mapping[str, PaperFigure] = {
+    "5": PaperFigure("how well wvc agrees with displacements from the truth", _agreement_figure),
+    "table-3": PaperFigure("changes that move everything alike", _preserving_table),
+    "table-4": PaperFigure("changes of the map", _map_table),
+}
+PANELS: Mapping[str, Panel] = {"trajtest": Panel(of_run=_of_run, tables=_tables, remarks=_remarks, figures=FIGURES)}
