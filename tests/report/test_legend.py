@@ -11,8 +11,9 @@ import instar
 from instar.image import Image
 from instar.outputs.poses import Poses
 from instar.relations import Relation, relations, rule
+from instar.report.lettering import Pixels
 from instar.report.picture import Annotated, legend, panel_picture, write_png
-from instar.report.rebuild import run_legend
+from instar.report.rebuild import load_pair, run_legend
 from instar.report.words import measured, severity_words, threshold_text
 from instar.shapes import Shape
 from instar.skeleton import skeleton
@@ -23,6 +24,7 @@ GREY = Image(np.full((80, 80, 3), 128, np.uint8))
 BOX = [Shape("boxes", np.array([[10.0, 10, 40, 40]]))]
 HEAT = Shape("heat", np.array([[0.0, 0, 9, 9]]), heat=np.ones((3, 3), np.float32))
 SIDES = ["left: blue, round", "right: orange, square"]
+COUPLE = np.random.default_rng(1).uniform(10, 70, (2, 17, 2)).astype(np.float32)
 PATH = [Shape("lines", np.array([[1.0, 1, 9, 9]])), HEAT]
 
 
@@ -101,3 +103,21 @@ def test_the_legend_of_a_run_fits_what_its_pages_draw(tmp_path: Path) -> None:
     assert run_legend(boxes)[0].address.startswith("data:image/png;base64,")
     write_png(images / "000.png", GREY)
     assert run_legend(poses) == [], "nothing can be drawn on an image that changed"
+
+
+def couple(pixels: Pixels) -> Poses:
+    return Poses.from_array(COUPLE, skeleton="coco-17", scores=[0.9, 0.6])
+
+
+def test_one_of_several_is_named_where_it_is(tmp_path: Path) -> None:
+    """Nobody can tell who "person 2" is from a list of numbers."""
+    images = write_scenes(tmp_path / "images", 1)
+    run = instar.run(couple, Suite("s", (rule("mirror(h)"),)), images, out=tmp_path / "run", workers=0)
+    verdict = {"case": "000.png", "rule": "mirror(h) => poses", "target": "1", "severity": 1.0}
+    pair = load_pair(run, verdict)
+    (on_source,), (on_follow_up,) = pair.source.names, pair.follow_up.names
+    (left, _), (right, foot) = COUPLE[1].min(0), COUPLE[1].max(0)
+    assert on_source.text == on_follow_up.text == "person 2"
+    assert on_source.xy[0] == pytest.approx([left, foot])
+    assert on_follow_up.xy[0] == pytest.approx([pair.source.image.size[0] - right, foot]), "where it is expected"
+    assert load_pair(run, {**verdict, "target": "whole"}).source.names == ()

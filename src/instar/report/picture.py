@@ -56,13 +56,15 @@ _HIGH, _WIDE, _TIMES = 640, 760, 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Annotated:
-    """One side of a pair: the image, what belongs to the input itself, and the actual and the expected answer."""
+    """One side of a pair: the image, what belongs to the input itself, and the actual and the expected answer; `names`
+    of what a verdict is about are written over all else, below their places."""
 
     image: Image
     own: Sequence[Shape]
     actual: Sequence[Shape]
     expected: Sequence[Shape] = ()
     note: str = ""
+    names: Sequence[Shape] = ()
 
 
 def pair_picture(source: Annotated, follow_up: Annotated, *, title: str, lines: Sequence[str] = ()) -> Image:
@@ -122,6 +124,7 @@ def _drawn(panel: Annotated, scale: float, colour: Colour) -> Pixels:
         draw(canvas, [s for s in panel.expected if (s.form == "text") == words], warp, "hollow", WHITE)
         draw(canvas, [s for s in panel.actual if (s.form == "text") == words], warp, "filled", colour)
     draw(canvas, panel.own, warp, "filled", None)
+    draw(canvas, panel.names, warp, "hollow", None)
     return canvas
 
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from instar.analysis import Run
@@ -153,20 +154,39 @@ def load_pair(run: Run, verdict: Row, *, judging: str = DEFAULT, dataset: str | 
     follow_up, change = _follow_up(run, case, source, changed, draw, first)
     options = stored_judging(store, judging).of(relation)
     confidence = _confidence(options)
+    (name,) = target_names(run, pl.DataFrame([{key: verdict[key] for key in _KEY}]), judging=judging)
+    marks = [] if relation.own_needs else first.marks()
     first, second = first.confident(confidence), second.confident(confidence)
     expected = first.warped(change.warp).shapes(target) if relation.mapping else []
+    panels = [_annotated(source, first.shapes(target)), _annotated(follow_up, second.shapes(target), expected)]
+    number = (target or "").partition("/")[0]
+    if len(first.marks()) > 1 and number.isdecimal() and int(number) < len(marks):
+        places = marks[int(number)].places
+        panels[0] = _with_name(panels[0], name, places)
+        panels[1] = _with_name(panels[1], name, change.warp.points(places)) if relation.mapping else panels[1]
     return Pair(
-        _annotated(source, first.shapes(target)),
-        _annotated(follow_up, second.shapes(target), expected),
+        *panels,
         f"{judged.left}: {judged.words}",
-        _facts(run, verdict, relation, relation.unit_under(options), judging),
+        _facts(verdict, name, relation, relation.unit_under(options)),
         tuple(f"{side}: {text}" for side, text in (("source", first.says()), ("follow-up", second.says())) if text),
     )
 
 
-def _facts(run: Run, verdict: Row, relation: Relation, unit: str, judging: str) -> str:
+_NAMED = (240, 228, 66)
+"""The colour of a target's name: that of no answer."""
+
+
+def _with_name(panel: Annotated, name: str, places: npt.NDArray[np.float64]) -> Annotated:
+    """With the name of one of several written below it; a map of which a part is shown has none."""
+    present = places[np.isfinite(places).all(1)]
+    if panel.own or not len(present):
+        return panel
+    foot = np.array([[present[:, 0].min(), present[:, 1].max()]])
+    return replace(panel, names=[Shape("text", foot, name, _NAMED)])
+
+
+def _facts(verdict: Row, name: str, relation: Relation, unit: str) -> str:
     """What a verdict is about and what it says."""
-    (name,) = target_names(run, pl.DataFrame([{key: verdict[key] for key in _KEY}]), judging=judging)
     kind, severity, worst = verdict.get("kind"), verdict["severity"], verdict.get("worst")
     words = "" if severity is None else severity_words(severity, unit, kind, relation.meanings.get(kind or ""))
     parts = (
