@@ -114,10 +114,15 @@ def _number(name: str, part: pl.DataFrame) -> list[Row]:
     if min(fails.sum(), (~fails).sum()) < LEAST or len(np.unique(values)) < 2:
         return []
     middle = np.median(values)
-    inside, value = values > middle, f"above {middle:.3g}"
+    inside, value = values > middle, f"above {_short(middle)}"
     if not inside.any():  # most cases have the highest value there is
-        inside, value = values == middle, f"from {middle:.3g} up"
+        inside, value = values == middle, f"from {_short(middle)} up"
     return [_row(name, value, inside, fails, rank_test(values[~fails], values[fails]))]
+
+
+def _short(number: float) -> str:
+    """Three digits, and no power of ten: `0.331`, `273,280`."""
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
 
 
 def _slice(name: str, value: str, inside: Flags, fails: Flags) -> list[Row]:

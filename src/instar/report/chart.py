@@ -153,7 +153,7 @@ def share_axis(title: str) -> Spec:
 
 def threshold_title(section: Section) -> list[str]:
     """What an axis of thresholds is measured in, in lines that fit under a figure."""
-    return textwrap.wrap(f"threshold in {section.unit}", 46)
+    return textwrap.wrap(f"threshold in {section.unit}", 34)
 
 
 def curve_layers(

@@ -30,6 +30,7 @@ from instar.report.sentences import (
     violating,
 )
 from instar.report.words import ONE_SIDED, count_of, listed, severity_text
+from instar.store import Row
 from instar.suites import KEPT, named_suite
 
 SHOWN_RULES = 5
@@ -136,15 +137,31 @@ def _purposes(run: Run) -> Mapping[str, str]:
 
 
 def _over_cases(run: Run, judging: str) -> Iterator[Finding]:
+    """What is violated over all cases, worst first; of many rules how many more are, since the table has all."""
     limits, names = run.thresholds(), _named_rules(run)
-    for row in run.over_cases(judging).filter(pl.col("severity").is_not_null()).iter_rows(named=True):
-        violated = row["severity"] > 0 and row["severity"] >= limits[row["rule"]]
+    known = run.over_cases(judging).filter(pl.col("severity").is_not_null())
+    ranked = known.sort("severity", descending=True, maintain_order=True)
+    for row in ranked.head(SHOWN_RULES).iter_rows(named=True):
+        violated = _is_violated(row, limits)
         measured = over_cases_text(row)
         yield Finding(
             f"Over all cases, the rule {names[row['rule']]} is {'violated' if violated else 'kept'}: severity "
             f"{severity_text(row['severity'])}{f', {measured}' if measured else ''}.",
             violated,
         )
+    rest = list(ranked[SHOWN_RULES:].iter_rows(named=True))
+    more = [names[row["rule"]] for row in rest if _is_violated(row, limits)]
+    kept = [names[row["rule"]] for row in rest if not _is_violated(row, limits)]
+    for rules, state in ((more, "violated"), (kept, "kept")):
+        if rules:
+            verb = "is" if len(rules) == 1 else "are"
+            yield Finding(
+                f"Over all cases, {count_of(len(rules), 'more rule')} {verb} {state}: {listed(rules)}.", rules is more
+            )
+
+
+def _is_violated(row: Row, limits: Mapping[str, float]) -> bool:
+    return bool(row["severity"] > 0 and row["severity"] >= limits[row["rule"]])
 
 
 def _noise(run: Run, rates: pl.DataFrame, judging: str) -> Iterator[Finding]:

@@ -46,12 +46,13 @@ class PairShown:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Example:
-    """A case that could not be judged: its picture, or `why` that cannot be drawn."""
+    """A case that could not be judged: its picture, or `why` that cannot be drawn; `draws` as of pairs."""
 
     case: str
     reason: str
     picture: str
     why: str
+    draws: bool = False
 
 
 def pairs_shown(
@@ -101,10 +102,10 @@ def examples(
     for row in rows.iter_rows(named=True):
         try:
             source = load_source(run, row["case"], judging=judging, dataset=dataset)
-            picture, why = _address(source, "source"), ""
+            picture, why, draws = _address(source, "source"), "", bool(source.actual)
         except CannotDraw as error:
-            picture, why = "", str(error)
-        shown.append(Example(row["case"], row["reason"] or row["status"], picture, why))
+            picture, why, draws = "", str(error), False
+        shown.append(Example(row["case"], row["reason"] or row["status"], picture, why, draws))
     return shown
 
 

@@ -62,6 +62,17 @@ WORDS: Mapping[str, str] = {
     "ADE": "the mean distance between the forecast path and the path that was walked",
     "FDE": "the distance between the end of the forecast path and where the walk ended",
     "Hellinger": "a distance between two distributions: 0 where they are the same, 1 where they have nothing in common",
+    "confirmed": "the answer changed as the change of the input demands, by more than chance explains",
+    "unclear": "the answer did not change enough to tell whether it went the right way",
+    "median fall": "how much of the class's score half of the pairs lose at most",
+    "test case": "one kind of damage to the images of hands: what is covered, too dark, too bright or blurred",
+    "baseline": "what is measured on the unchanged images",
+    "hand P": "precision of whole hands",
+    "hand R": "recall of whole hands",
+    "hand F1": "F1 of whole hands",
+    "mark P": "precision of landmarks",
+    "mark R": "recall of landmarks",
+    "mark F1": "F1 of landmarks",
     "ground truth": "what people annotated as the right answer",
 }
 _FORMS: Mapping[str, str] = {

@@ -28,6 +28,8 @@ _CELL: Spec = {"axis": {"title": None, "ticks": False, "domain": False, "grid": 
 _CELL_NAMES: Spec = {"axis": {**_CELL["axis"], **NAME_LABELS}}
 
 
+_LONGEST = 230
+"""Pixels of the longest name over a column: zones of a filtered rule stand at its end."""
 BELOW_NOISE: Spec = {
     "type": "text",
     "align": "left",
@@ -163,7 +165,7 @@ def covered(section: Section) -> Chart:
         "field": "by", "type": "nominal", "sort": {"field": "across", "op": "min"},
         "scale": {"range": [0, {"expr": "max(40, width - 52)"}]},
         "axis": {
-            **_CELL["axis"], "labelAngle": -90, "labelLimit": 150, "orient": "top", "labelBaseline": "middle",
+            **_CELL["axis"], "labelAngle": -90, "labelLimit": _LONGEST, "orient": "top", "labelBaseline": "middle",
             "labelExpr": f"containerSize()[0] < {max(NARROW, 13 * size + 200)} ? '' : datum.label",
         },
     }
@@ -197,7 +199,7 @@ def covered(section: Section) -> Chart:
         "Columns are in the order of the rows. A dark row is covered by others; a dark column covers them.",
         drawn(ROW * size, section.start, layers, data={"name": "coverage"}, transform=[{"filter": "datum.t === t"}]),
         {"coverage": table},
-        ROW * size + 170,
+        ROW * size + _LONGEST + 20,
     )
 
 

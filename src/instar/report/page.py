@@ -227,14 +227,6 @@ def _run_page(
         for place, section in zip(places[1], sections, strict=True)
     ]
     unjudged = run.unjudged(judging)
-    units = run.units(judging)
-    limits = run.thresholds()
-    relations = dict(run.rules().select("rule", "relation").iter_rows())
-    over = [
-        {**row, "unit": units[relations[row["rule"]]], "threshold": limits[row["rule"]]}
-        for row in run.over_cases(judging).iter_rows(named=True)
-        if row["rule"] in relations
-    ]
     manifest = run.manifest
     return RunPage(
         places[0],
@@ -247,7 +239,7 @@ def _run_page(
         findings(run, threshold=threshold, judging=judging),
         parts,
         panels_of_run(run, judging),
-        over,
+        _over_cases(run, judging),
         unjudged,
         examples(run, unjudged, EXAMPLES if images else 0, judging=judging, dataset=dataset),
         run_legend(run, alone=True, judging=judging, dataset=dataset) if images and unjudged.height else [],
@@ -256,11 +248,28 @@ def _run_page(
     )
 
 
+def _over_cases(run: Run, judging: str) -> list[Row]:
+    """The verdicts over many cases, with their units, thresholds and what was measured."""
+    units, limits = run.units(judging), run.thresholds()
+    relations = dict(run.rules().select("rule", "relation").iter_rows())
+    return [
+        {
+            **row,
+            "unit": units[relations[row["rule"]]],
+            "threshold": limits[row["rule"]],
+            "measured": over_cases_text(row),
+        }
+        for row in run.over_cases(judging).iter_rows(named=True)
+        if row["rule"] in relations
+    ]
+
+
 def _short(run: Run) -> str:
     """What was tested, in a line."""
     manifest = run.manifest
     names = [source.name for source in manifest.datasets]
-    datasets = names[0] if len(names) == 1 and len(names[0]) < 60 else count_of(len(names), "dataset")
+    alone = re.sub(r'[^"(]*/', "", names[0]) if len(names) == 1 else ""
+    datasets = alone if 0 < len(alone) < 60 else count_of(len(names), "dataset")
     rules, cases = count_of(len(manifest.rules), "rule"), count_of(run.cases().height, "case")
     return f"{rules} on {cases} of {datasets}, {manifest.created[:10]}"
 
@@ -340,7 +349,7 @@ def _template() -> Template:
     # fmt: off
     environment.globals.update(
         percent=percent, interval=interval, measured=measured, severity_text=severity_text, headline=headline,
-        over_cases_text=over_cases_text, roles_of=roles_of, slice_words=slice_words, points=points, p_text=p_text,
+        roles_of=roles_of, slice_words=slice_words, points=points, p_text=p_text,
         level=LEVEL, count_of=count_of, kinds_text=kinds_text, scores_text=scores_text, of_total=of_total,
         slug=slug, violating=violating, rate_words=rate_words, glossary=glossary,
     )

@@ -176,7 +176,8 @@ def _weak_words(highest: float, confidence: float, *, everywhere: bool) -> str:
 def _kinds(table: pl.DataFrame) -> list[str]:
     kinds = [{"kind": name, "count": count} for name, count in kind_counts(table).items()]
     hits = int(table["violated"].sum())
-    return [f"Of the {count_of(hits, 'violation')}, by kind: {kinds_text(kinds)}."] if kinds else []
+    some = "The violation" if hits == 1 else f"Of the {count_of(hits, 'violation')}"
+    return [f"{some}, by kind: {kinds_text(kinds)}."] if kinds else []
 
 
 def _gaps(judged: Judged) -> list[str]:

@@ -62,7 +62,7 @@
     const violated = ofRule.filter((pair) => Number(pair.dataset.last) >= t);
     const shown = whole.has(gallery.id) ? violated : violated.slice(0, SHOWN);
     for (const pair of gallery.querySelectorAll(".pair")) pair.hidden = !shown.includes(pair);
-    gallery.querySelector(".shown").textContent = `${violated.length} of ${ofRule.length} violate at this threshold`;
+    gallery.querySelector(".shown").textContent = `${violated.length} of ${ofRule.length} ${violated.length === 1 ? "violates" : "violate"} at this threshold`;
     all.hidden = violated.length <= SHOWN;
     all.textContent = whole.has(gallery.id) ? `Show the first ${SHOWN}` : `Show all ${violated.length}`;
   };

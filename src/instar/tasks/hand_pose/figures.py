@@ -64,7 +64,7 @@ def _colours(names: Sequence[str], colours: Iterable[str], symbol: str, **more: 
         "legend": {
             "title": None,
             "orient": "bottom",
-            "columns": by_width(2, 4),
+            "columns": by_width(2, 3),
             "symbolType": symbol,
             "symbolStrokeWidth": 2.5 if symbol == "stroke" else 0,
             **more,

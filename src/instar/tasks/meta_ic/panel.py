@@ -29,8 +29,8 @@ def _of_run(run: Run, judging: str) -> PanelContent | None:
     return PanelContent(
         "What captions name after a change",
         "With an object inserted, a caption names what it named before, and that object; everything keeps its "
-        f"grammatical number. Captions are understood {'as the code of MetaIC did' if paper else 'by Instar'}: "
-        "`instar captions words` says how Instar reads a caption.",
+        f"grammatical number. Captions are understood {'as the code of MetaIC did' if paper else 'by Instar'}; "
+        "the command instar captions words says how Instar reads a caption.",
         tables=[_in_words(numbers)],
     )
 
