@@ -20,6 +20,7 @@ from instar.outputs.detections import Detections
 from instar.suites import default_suite
 from instar.tasks.meta_ic.analysis import caption_notes, caption_table
 from instar.tasks.meta_ic.language import counted
+from instar.tasks.meta_ic.panel import _in_words
 from tests.perfect import captioners
 from tests.quality.words import accusations, assert_shown
 
@@ -153,6 +154,22 @@ def test_synonyms_are_no_errors_but_were_in_the_original(pool: Path, tmp_path: P
     assert caption_table(run)["either"].sum() == 0
     run.judge(reader="paper", numbers="agreed")
     assert caption_table(run, judging="numbers=agreed,reader=paper")["either"].sum() > 0
+
+
+def test_pairs_are_those_of_every_relation_of_a_change(pool: Path, tmp_path: Path) -> None:
+    """A change with a rule of numbers alone has pairs too; `identity`, which changes nothing, dilutes no share."""
+    suite = "identity => objects + insert(0, same) => numbers + insert(0, any) => objects + insert(0, any) => numbers"
+    run = ran(never_counts, pool, tmp_path, suite)
+    table = caption_table(run)
+    rows = {row["change"]: row for row in table.iter_rows(named=True)}
+    verdicts = run.verdicts().filter(pl.col("rule").str.contains("same"))
+    same, anything, everything = (rows[name] for name in ("insert(0, label=same)", "insert(0)", "all"))
+    assert same["pairs"] == verdicts["severity"].count() > 0 and same["unjudged"] == verdicts["severity"].null_count()
+    assert same["numbers"] == same["either"] == same["share"] * same["pairs"] > 0
+    for column in ("pairs", "unjudged", "either"):
+        assert everything[column] == same[column] + anything[column]
+    assert rows["identity"]["pairs"] == 8, "it keeps its own row"
+    assert "The row all leaves out identity" in _in_words(table).caption
 
 
 def test_a_relation_to_the_letter_is_stricter_than_one_of_objects(pool: Path, tmp_path: Path) -> None:

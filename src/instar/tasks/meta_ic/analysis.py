@@ -16,6 +16,8 @@ from instar.tasks.meta_ic.language import is_english
 from instar.tasks.meta_ic.relations import MEASURES, NOT_ENGLISH, RELATIONS
 
 CAPTION_KINDS = ("misclassification", "omission", "silent", "language", "number")
+UNCHANGED = "identity"
+"""The change that changes nothing; `all` leaves it out."""
 _ALIKE = 3
 """Of how many images on the same caption is worth a word."""
 _MOST_CLASSES = 5
@@ -29,11 +31,12 @@ def caption_rules(run: Run) -> pl.DataFrame:
 
 
 def caption_table(run: Run, *, threshold: float | None = None, judging: str = DEFAULT) -> pl.DataFrame:
-    """Tables 1 and 2 of MetaIC without a human's word: one row per change, and `all` of them together.
+    """Tables 1 and 2 of MetaIC without a human's word: one row per change, and `all` of them together but `identity`.
 
-    `pairs` are those that the first relation judges, `unjudged` those that it cannot judge; `objects` violate it,
-    `numbers` the second one, `either` one of both, with the 95 % interval of its share. `verbatim` counts captions that
-    changed at all, where a rule asks for that. A pair counts once in each of the kinds that it shows.
+    `pairs` are those that the relation of objects or that of numbers judges, `unjudged` those that neither can judge;
+    `objects` violate the first, `numbers` the second, `either` one of both, with the 95 % interval of its share.
+    `verbatim` counts captions that changed at all, where a rule asks for that. A pair counts once in each of the kinds
+    that it shows. With `identity` nothing is changed: its pairs would make the share of `all` look smaller.
     """
     rules = caption_rules(run)
     if rules.is_empty():
@@ -45,18 +48,21 @@ def caption_table(run: Run, *, threshold: float | None = None, judging: str = DE
     verdicts = run.verdicts(judging).select("rule", "case", "target", "severity", "kind")
     violated = (pl.col("severity") >= limit) & (pl.col("severity") > 0)
     of = {name: pl.col("relation") == name for name in RELATIONS}
+    either = of["objects"] | of["numbers"]
     pairs = (
         rules.join(verdicts, on="rule", maintain_order="left")
         .group_by("change", "case", "target", maintain_order=True)
         .agg(
-            judged=(of["objects"] & pl.col("severity").is_not_null()).any(),
-            unjudged=(of["objects"] & pl.col("severity").is_null()).any(),
+            judged=(either & pl.col("severity").is_not_null()).any(),
+            unjudged=either.any() & ~(either & pl.col("severity").is_not_null()).any(),
             **{name: (of[name] & violated).any() for name in RELATIONS},
             exact=(of["verbatim"] & pl.col("severity").is_not_null()).any(),
             **{kind: (violated & (pl.col("kind") == kind)).any() for kind in CAPTION_KINDS},
         )
     )
-    pairs = pl.concat([pairs, pairs.with_columns(change=pl.lit("all"))]) if pairs["change"].n_unique() > 1 else pairs
+    changed = pairs.filter(pl.col("change") != UNCHANGED)
+    if changed["change"].n_unique() > 1:
+        pairs = pl.concat([pairs, changed.with_columns(change=pl.lit("all"))])
     table = pairs.group_by("change", maintain_order=True).agg(
         pairs=pl.col("judged").sum(),
         unjudged=pl.col("unjudged").sum(),

@@ -11,7 +11,7 @@ from instar.engine import stored_judging
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.sentences import Finding
 from instar.report.words import rate_text
-from instar.tasks.meta_ic.analysis import CAPTION_KINDS, caption_notes, caption_rules, caption_table
+from instar.tasks.meta_ic.analysis import CAPTION_KINDS, UNCHANGED, caption_notes, caption_rules, caption_table
 from instar.tasks.meta_ic.comparison import PAPER_READERS
 from instar.tasks.meta_ic.relations import RELATIONS
 
@@ -66,9 +66,10 @@ def _in_words(numbers: pl.DataFrame) -> Table:
         ]
         for row in numbers.iter_rows(named=True)
     ]
+    left_out = f". The row all leaves out {UNCHANGED}" if {UNCHANGED, "all"} <= set(numbers["change"]) else ""
     return Table(
         "How many pairs break the relation of objects (MR1), the relation of numbers (MR2), or either of them; the "
-        "share that breaks either, with its 95 % interval; and how many pairs show each kind of error",
+        f"share that breaks either, with its 95 % interval; and how many pairs show each kind of error{left_out}",
         ["change", "pairs", "not judged", *counts[2:], "share", *kinds, *(["changed at all"] if exact else [])],
         rows,
     )
