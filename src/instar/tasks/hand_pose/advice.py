@@ -12,7 +12,16 @@ from instar.engine import SOURCE
 from instar.report.words import count_of, rate_text
 from instar.stats import ends, wilson
 from instar.tasks.hand_pose.counts import FINGERS, CountColumns
-from instar.tasks.hand_pose.faults import doubled, exchanged, follows, misread, silent, stays_everywhere, still
+from instar.tasks.hand_pose.faults import (
+    answered,
+    doubled,
+    exchanged,
+    follows,
+    misread,
+    silent,
+    stays_everywhere,
+    still,
+)
 from instar.tasks.hand_pose.follow_ups import GROUPS
 from instar.tasks.hand_pose.measures import MARGIN, Floats, Sums, parts_of, right_share
 from instar.tasks.hand_pose.sentences import (
@@ -320,7 +329,13 @@ def _open(sums: Sums) -> list[Advice]:
             worst[title] = lost[title]
     if not worst:
         return []
-    says = f"{count_of(sums.judged([0]), 'case')} are too few to say how robust it is against {listed(groups)}."
+    hits, count = answered(sums)
+    few = (
+        f"It answers the source in {hits} of {count_of(count, 'image')}: that is too little"
+        if hits < LEAST
+        else f"{count_of(sums.judged([0]), 'case')} are too few"
+    )
+    says = f"{few} to say how robust it is against {listed(groups)}."
     return [Advice("open", says, costs_text(worst))]
 
 
@@ -383,6 +398,10 @@ ADVICE_RULES = (
         "at least 60 cases, and it is not unseeing",
         _robust,
     ),
-    AdviceRule("open", "of a kind of test cases neither is sure", _open),
+    AdviceRule(
+        "open",
+        "of a kind of test cases neither is sure; fewer than 10 answers to sources are named as the reason",
+        _open,
+    ),
 )
 """When advice is given, in the order in which it is."""

@@ -23,9 +23,14 @@ def _sources(sums: Sums) -> pl.DataFrame:
     return sums.counts.facts.filter(pl.col("follow_up") == SOURCE).join(shown, on="case", how="semi")
 
 
-def silent(sums: Sums) -> list[Advice]:
+def answered(sums: Sums) -> tuple[int, int]:
+    """To how many sources that may show a hand it answers, of how many."""
     sources = _sources(sums)
-    count, hits = sources.height, int((sources["hands"] > 0).sum())
+    return int((sources["hands"] > 0).sum()), sources.height
+
+
+def silent(sums: Sums) -> list[Advice]:
+    hits, count = answered(sums)
     if count < SOME or (hits and (count < LEAST or wilson(hits, count)[1] >= NONE)):
         return []
     often, some = ("hardly ever", f"{hits} of {count}") if hits else ("never", f"none of {count}")

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from instar.report.words import rate_text
 from instar.stats import ends, wilson
 from instar.tasks.hand_pose.measures import Floats, Sums
@@ -49,13 +51,13 @@ def loss_of(sums: Sums, measure: str, place: int) -> Loss:
 
 
 def is_above(values: Floats, limit: float) -> bool:
-    """Surely above."""
-    return bool(ends(values[1:])[0] > limit)
+    """Surely above. A resample without a value (nothing was answered, or there to lose) speaks against it."""
+    return bool(ends(np.nan_to_num(values[1:], nan=limit))[0] > limit)
 
 
 def is_below(values: Floats, limit: float) -> bool:
-    """Surely below."""
-    return bool(ends(values[1:])[1] < limit)
+    """Surely below. A resample without a value speaks against it."""
+    return bool(ends(np.nan_to_num(values[1:], nan=limit))[1] < limit)
 
 
 def share_text(values: Floats) -> str:
