@@ -50,6 +50,11 @@ def known_object(name: str) -> Any:
     return _loaded[name]
 
 
+def loaded_names() -> tuple[tuple[str, int], ...]:
+    """What was loaded so far, and which object each name stands for: what names in files mean hangs on it."""
+    return tuple((name, id(value)) for name, value in _loaded.items())
+
+
 def loaded_object(name: str) -> Any:
     """The object that `package.module:object` names, imported on the user's word.
 

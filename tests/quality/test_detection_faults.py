@@ -247,7 +247,7 @@ FAULTS = {
         xywh,
         "*",
         "error",
-        words=r"failed \(error\) \(.+\): .*a box has x1 < x0",
+        words=r"failed \(error\): .*a box has x1 < x0",
         check="add x to the width and y to the height",
     ),
     "y before x": Fault(y_before_x, "shift(*", None, words=r"shift\(.*x and y exchanged", check=r"look like \(y, x\)"),

@@ -139,7 +139,7 @@ FAULTS = {
         unsure_in_the_dark,
         "gamma(1.5)",
         kind=None,
-        words=r"gamma\(1.5\) \(.+\): by up to 0.6 \(share of the score .*dark images",
+        words=r"gamma\(1.5\) \(.+\): by up to 0.6 of the class's score lost.*dark images",
     ),
     "silent in the light": fault(
         silent_in_the_light, "gamma(0.5)", kind="lost", words="no class is named any more .*bright images"

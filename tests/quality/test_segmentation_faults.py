@@ -224,7 +224,10 @@ FAULTS = {
         of(unknown_in_the_dark), "gamma(1.5)", kind="lost", words="a class of the source has no cell .*dark images"
     ),
     "red is blue in the light": fault(
-        of(exchanged_in_the_light), "gamma(0.5)", worst=("red", "blue"), words=r"by up to 1 \(.*bright images"
+        of(exchanged_in_the_light),
+        "gamma(0.5)",
+        worst=("red", "blue"),
+        words=r"by up to 1 IoU lost by the worst class.*bright images",
     ),
     "no blue in haze": fault(
         without("blue", p.flat),
@@ -237,13 +240,13 @@ FAULTS = {
         of(thin_out_of_focus),
         "blur(1)",
         worst=("red", "blue"),
-        words=r"blur\(1\) \(.+\): by up to 0\.\d+ \(.*fine texture",
+        words=r"blur\(1\) \(.+\): by up to 0\.\d+ IoU lost .*fine texture",
     ),
     "red grains in noise": fault(
         of(scattered_by_noise),
         "noise(8)",
         worst=("red",),
-        words=r"noise\(8\) \(.+\): by up to 0\.\d+ \(.*noise scatters",
+        words=r"noise\(8\) \(.+\): by up to 0\.\d+ IoU lost .*noise scatters",
     ),
     "no red when compressed": fault(
         without("red", p.blocky),

@@ -39,7 +39,7 @@ from instar.analysis.subjects import subject_columns
 from instar.analysis.worst import worst_in_turn
 from instar.engine import DEFAULT, Judging, Outcome, bound_rules, judge, stored_judging, unloaded_code
 from instar.outputs import output_kind
-from instar.registry import loaded_object
+from instar.registry import loaded_names, loaded_object
 from instar.relations import BoundRule, levels_of, named_rule
 from instar.spelling import unknown
 from instar.store import Manifest, Store
@@ -136,7 +136,10 @@ class Run:
     def bound_rules(self) -> tuple[BoundRule, ...]:
         """The rules of the run, parsed, with their relations."""
         manifest = self.manifest
-        return bound_rules(manifest.rules, manifest.system.kind)
+        state = manifest.rules, manifest.system.kind, loaded_names()
+        if self._memo.get("rules", (None,))[0] != state:
+            self._memo["rules"] = state, bound_rules(manifest.rules, manifest.system.kind)
+        return cast("tuple[BoundRule, ...]", self._memo["rules"][1])
 
     def unloaded(self) -> list[str]:
         """The functions of others that make follow-ups of this run and were not loaded: the run names them, and the

@@ -68,6 +68,7 @@ class Store:
         if (name := str(folder)) != storable(name):
             raise ValueError(f"{storable(name)}: a run folder has a name in UTF-8; rename it, or give another (`out`)")
         self._locks: list[tuple[IO[str], Path]] = []
+        self._manifest_read: tuple[bytes, Manifest] | None = None
 
     # -- the manifest
 
@@ -86,7 +87,10 @@ class Store:
     def manifest(self) -> Manifest:
         """What the run is: versions, fingerprints, rules, seeds, machine."""
         try:
-            values = unsealed(self._manifest_path.read_bytes())
+            content = self._manifest_path.read_bytes()
+            if self._manifest_read is not None and self._manifest_read[0] == content:
+                return self._manifest_read[1]  # it is asked for at every turn
+            values = unsealed(content)
         except FileNotFoundError:
             raise NoRun(
                 f"{self.folder} holds no run (there is no manifest.json in it); "
@@ -101,7 +105,8 @@ class Store:
                 f"it was written by Instar {written.get('instar')}"
             )
         try:
-            return Manifest.from_dict(values)
+            self._manifest_read = content, Manifest.from_dict(values)
+            return self._manifest_read[1]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise self._bad_manifest(f"{type(error).__name__}: {error}") from None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import resolve_name
 from pathlib import Path
@@ -94,15 +95,24 @@ def _code_loaded(module: ModuleType | None, path: str, content: bytes) -> str | 
     return hash_bytes(repr(sorted((name, code_hash(code)) for name, code in codes.items())).encode())
 
 
-def _written_imports(content: bytes, name: str, path: str, module: ModuleType | None) -> Iterator[str]:
+def _written_imports(content: bytes, name: str, path: str, module: ModuleType | None) -> tuple[str, ...]:
     """The modules that a source imports anywhere in it, with the packages around them; not those for type checkers."""
-    try:
-        tree = ast.parse(content)
-    except (SyntaxError, ValueError):  # a compiled module, or one that nobody has imported
-        return
     package = getattr(module, "__package__", None)
     if package is None:
         package = name if Path(path).stem == "__init__" else name.rpartition(".")[0]
+    return _imports_in(content, package)
+
+
+@lru_cache(maxsize=1024)
+def _imports_in(content: bytes, package: str) -> tuple[str, ...]:
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError):  # a compiled module, or one that nobody has imported
+        return ()
+    return tuple(_imported(tree, package))
+
+
+def _imported(tree: ast.AST, package: str) -> Iterator[str]:
     for node in _executed(tree):
         bases: list[str] = []
         if isinstance(node, ast.Import):

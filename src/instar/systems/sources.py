@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any, NoReturn
@@ -81,6 +82,7 @@ def hash_bytes(content: bytes) -> str:
     return str(xxhash.xxh3_128_hexdigest(content))
 
 
+@lru_cache(maxsize=256)
 def codes_of(content: bytes, path: str) -> list[CodeType]:
     """All code of a source file; none where it cannot be compiled, which is not what runs, then."""
     try:
