@@ -59,7 +59,7 @@ def preview(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="The PNG: IMAGE-preview.png by default, preview.png for a dataset."
+            "--out", "-o", metavar="FILE", help="The PNG: IMAGE-preview.png here by default, preview.png for a dataset."
         ),
     ] = None,
     system: Annotated[
@@ -90,7 +90,7 @@ def preview(
 
     sheet, missing = api.preview(suite, image, system=system, zones=zones, objects=objects, pool=pool, seed=seed)
     place = Path(image)
-    target = out or (place.with_name(f"{place.stem}-preview.png") if place.is_file() else Path("preview.png"))
+    target = out or (Path(f"{place.stem}-preview.png") if place.is_file() else Path("preview.png"))
     write_png(target, sheet)
     print(target)
     for reason in dict.fromkeys(reason for _, reason in missing):

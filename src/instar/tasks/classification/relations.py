@@ -13,7 +13,7 @@ from instar.relations.pairing import DRAWS, paired, per_pair
 from instar.relations.relation import NOTHING_FOUND, Evidence, Relation
 from instar.spelling import Parameter
 
-MEASURES = {"source_class": pl.String, "class": pl.String, "source_score": pl.Float64, "score": pl.Float64}
+MEASURES = {"source_class": pl.String, "class": pl.String, "source_score": pl.Float64, "follow_up_score": pl.Float64}
 """The class that is expected and the best one of the follow-up, and the scores of the *expected* class in both."""
 
 SURE = 0.5
@@ -61,7 +61,7 @@ def _verdict(source: Labels, follow_up: Labels, top: int, margin: float) -> Row:
         "source_class": expected,
         "class": expected if tied else best,
         "source_score": before,
-        "score": after,
+        "follow_up_score": after,
     }
 
 
