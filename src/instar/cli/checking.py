@@ -18,8 +18,8 @@ def check(
         list[Path] | None,
         typer.Argument(
             metavar="[IMAGE]...",
-            help="Images that show what the system looks for, sample photos by default; for a predictor of scenes, "
-            "datasets of them, by default scenes that are made for it.",
+            help="Images that show what the system looks for, of which the first 8 are asked; sample photos by "
+            "default. For a predictor of scenes, datasets of them, by default scenes that are made for it.",
         ),
     ] = None,
     out: Annotated[
