@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -139,7 +140,29 @@ def run(
         on_progress=on_progress,
         say=_say,
     )
-    return _judged(Run(store, outcome))
+    finished = _judged(Run(store, outcome))
+    if not outcome.interrupted and (trouble := nothing_to_tell(finished)):
+        warnings.warn(f"{trouble}: nothing can be told of the system by {store.folder}", NothingTold, stacklevel=2)
+    return finished
+
+
+class NothingTold(UserWarning):
+    """A run in which nothing is violated, and which is not clean for all that; the message says why."""
+
+
+def nothing_to_tell(finished: Run) -> str | None:
+    """Why a run that violates nothing is not clean; None where it can be judged by."""
+    outcome = finished.outcome
+    if outcome is not None and not outcome.statuses.get("ok"):
+        why = f"every prediction in {finished.folder} failed" if outcome.statuses else "none could be read"
+        return f"not one input was answered: {why}"
+    if not finished.severities().judged:
+        return "not one pair was judged"
+    answers = finished.answers()
+    if answers.silent:
+        return "nothing was found in any input"
+    unbroken = not finished.any_rule()["violated"] and not finished.over_cases()["severity"].sum()
+    return "every input has the same answer, and no rule is violated" if answers.alike and unbroken else None
 
 
 def _say(sentence: str) -> None:

@@ -104,3 +104,10 @@ def test_a_run_answers_by_family_and_by_landmark_group(tmp_path: Path) -> None:
     assert done.panels() == ["violated-counts", "classic", "landmarks"]
     assert done.unjudged().is_empty()
     assert done.worst(2)["rule"].to_list() == ["greyscale => poses"] * 2
+
+
+def test_the_pairs_of_one_case_are_taken_where_a_rule_is_over_many_cases_and_has_none() -> None:
+    """Its verdicts have no case, so that asking which columns are of a case answers "unknown" there."""
+    matrix = severities(table({"r": [0.1, 0.2, 0.3]}))
+    picked = matrix.at(pl.Series([None, True, False], dtype=pl.Boolean))
+    assert picked.cases.to_list() == ["c1"] and picked.severity.tolist() == [[0.2]]

@@ -28,6 +28,10 @@ def test_check_finds_a_wrong_adapter(typed: Type, photos: Path, tmp_path: Path) 
     assert values["pictures"] == [str(tmp_path / "b" / "000.png")]
 
 
+def test_check_says_how_many_images_it_asks(typed: Type) -> None:
+    assert "the first 8 are asked" in typed("check", "--help").words
+
+
 def test_check_of_what_takes_no_images(typed: Type, tmp_path: Path) -> None:
     good = typed("check", "constant-velocity", "--out", tmp_path / "a")
     assert good.code == 0, good.stdout

@@ -10,7 +10,13 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
+import polars as pl
+import pytest
+
 import instar
+from instar.api import NothingTold
+from instar.store import Store
 from tests.cli.conftest import FORGETFUL, Type
 from tests.toys import write_scenes
 
@@ -120,3 +126,30 @@ def test_a_limit_is_told_where_a_report_says_how_to_reproduce_it(typed: Type, ph
     assert " --limit 2 " in reproduced("--limit", 2)
     assert " --limit 2 " in reproduced("--limit", 1), "two cases are there"
     assert "--limit" not in reproduced()
+
+
+def test_a_run_that_was_killed_is_not_shown_as_a_whole_one(typed: Type, photos: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert typed(*FORGETFUL, photos, "--out", folder, "--zones", "none", "--workers", 0).code == 0
+    assert "not finished" not in typed("show", folder).words
+    store = Store(folder)
+    store.merge("predictions", keep=pl.col("case") == "000.png")  # as a kill leaves it
+    assert "This run is not finished: 3 of 12 predictions are there" in typed("show", folder).words
+
+
+def test_a_run_that_tells_nothing_is_a_warning_in_python(photos: Path, tmp_path: Path) -> None:
+    """Nobody reads the exit code of a notebook."""
+    with pytest.warns(NothingTold, match="not one input was answered: every prediction"):
+        instar.run(raising, "mirror(h)", photos, out=tmp_path / "run", workers=0)
+
+
+def raising(image: np.ndarray) -> instar.Poses:
+    raise RuntimeError("no weights")
+
+
+def test_a_preview_is_not_written_into_the_dataset(
+    typed: Type, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert typed("preview", "mirror(h)", photos / "000.png").stdout.strip() == "000-preview.png"
+    assert (tmp_path / "000-preview.png").is_file() and not (photos / "000-preview.png").exists()

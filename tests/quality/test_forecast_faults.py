@@ -176,7 +176,10 @@ FORECAST_FAULTS: Mapping[str, Seeded] = {
         check="positions that are not finite numbers",
     ),
     "the probability map is a pixel off": Seeded(
-        Walker(shift=1), "mirror(h) => hvc", data=dataset(4), words=r"mirror\(h\) => hvc: by up to .*lies beside it"
+        Walker(shift=1),
+        "mirror(h) => hvc",
+        data=dataset(4),
+        words=r"mirror\(h\) => hvc \(.+\): by up to .*lies beside it",
     ),
     "pavement is taken for road": Seeded(
         Walker(mixes_up_ground=True),
@@ -250,7 +253,10 @@ FAULTS = {
         words=r"mirror\(h\) \(.+\): by up to 1\d(\.\d)? multiples of the system's own distance",
     ),
     "the probability map is half a pixel off": Fault(
-        Walker(shift=0.5), (), ALL, words=r"rotate90\(2\) => hvc: by up to 0\.\d+ of the largest Hellinger distance"
+        Walker(shift=0.5),
+        (),
+        ALL,
+        words=r"rotate90\(2\) => hvc \(turned by 180°.*: by up to 0\.\d+ of the largest Hellinger distance",
     ),
     "the map is ignored": Fault(
         Walker(sees_the_map=False), crosses=True, ignores_classes=True, words="futures go through an obstacle"

@@ -146,3 +146,25 @@ def test_one_object_found_twice_is_doubled() -> None:
 def test_targets_are_ordinals_of_the_source_output_whatever_the_confidence() -> None:
     source = boxes((80, 0, 90, 10), (0, 0, 10, 10), scores=[0.1, 0.9])
     assert set(verdicts(source, source)) == {"1"}
+
+
+def test_a_faint_box_that_touches_a_sure_one_takes_nobodys_partner() -> None:
+    """More pairs are no better match: the same sure box on both sides is one object."""
+    source = boxes((40, 0, 60, 20), (59, 0, 80, 20), scores=[0.81, 0.46])
+    follow_up = boxes((40, 0, 60, 20), (22, 0, 44, 20), scores=[0.82, 0.33])
+    judged = verdicts(source, follow_up)
+    assert {name: (one["severity"], one["follow_up_score"]) for name, one in judged.items()} == {
+        "0": (0.0, pytest.approx(0.82))
+    }
+
+
+def test_sure_neighbours_who_overlap_are_not_crossed() -> None:
+    source = boxes((0, 0, 20, 20), (12, 0, 32, 20))
+    follow_up = boxes((0, 0, 20, 20), (6, 0, 26, 20))
+    judged = verdicts(source, follow_up)
+    assert judged["0"]["severity"] == 0 and judged["1"]["iou"] == pytest.approx(14 / 26)
+
+
+def test_a_faint_box_elsewhere_does_not_excuse_a_lost_object() -> None:
+    judged = verdicts(boxes((0, 0, 20, 20)), boxes((18, 0, 38, 20), scores=[0.4]))
+    assert judged["0"]["kind"] == "lost"

@@ -27,7 +27,8 @@ def run_of(kind: str, rules: list[str], *, header: dict[str, Any] | None = None,
             bound_rules=lambda: tuple(named_rule(rule).for_output(kind) for rule in rules),
             cases=lambda: pl.DataFrame({"case": ["a.png"], **{key: [value] for key, value in columns.items()}}),
             store=SimpleNamespace(
-                verdict_parts=lambda judging, names: [verdicts.select(set(names) & {*verdicts.columns})]
+                judgings=lambda: ["default"],
+                verdict_parts=lambda judging, names: [verdicts.select(set(names) & {*verdicts.columns})],
             ),
         ),
     )

@@ -146,6 +146,19 @@ def test_one_image_is_enough() -> None:
     assert not bad(checked(PERFECT, PHOTOS[:1]))
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_images_that_are_not_asked_are_told(fails: bool) -> None:
+    """Whoever names 15 images takes the findings for those of 15."""
+
+    def answer(pixels: Pixels) -> Poses:
+        return Poses(**{}) if fails else poses(see(pixels))  # type: ignore[call-arg]
+
+    findings, answers = check_system(single(answer), PHOTOS * 2, samples=2)
+    assert findings[0].message.startswith(f"2 of the {2 * len(PHOTOS)} images were asked, the first; 2 of 2 images ")
+    assert len(answers) == (0 if fails else 2)
+    assert "asked" not in checked(PERFECT)["answers"].message, "all were"
+
+
 def test_normalised_coordinates() -> None:
     findings = checked(seeing(lambda points, pixels: points / pixels.shape[1::-1]))
     assert bad(findings) == {"coordinates": "problem"}

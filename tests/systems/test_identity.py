@@ -195,6 +195,59 @@ def test_declared_weights_are_known_by_their_content(paths: str, write: Write) -
     assert "w/a.bin" in after.identity.words("x")
 
 
+DETECT = declared("'w.bin'").replace("say", "detect")
+WRAPPERS = {
+    "a module": "import own_det\ndef say(image) -> Caption: return own_det.detect(image)\n",
+    "a function": "from own_det import detect\ndef say(image) -> Caption: return detect(image)\n",
+    "a module that another imports": "import own_mid\ndef say(image) -> Caption: return own_mid.det.detect(image)\n",
+    "a method": "import own_class\ndef say(image) -> Caption: return own_class.Det().detect(image)\n",
+    "a neighbour": DETECT + "def say(image) -> Caption: return detect(image)\n",
+}
+
+
+@pytest.mark.parametrize("wrapped", WRAPPERS)
+def test_a_wrapper_is_known_by_the_weights_of_what_it_wraps(wrapped: str, write: Write) -> None:
+    """A wrapper that reads no file itself would else go on with a run after its model was trained again."""
+    write("w.bin", "1")
+    write("own_det.py", DETECT)
+    write("own_mid.py", "import own_det as det\n")
+    write("own_class.py", "import instar\nclass Det:\n  @instar.declare(weights='w.bin')\n  def detect(self, i): ...\n")
+    write("own_model.py", HEAD + WRAPPERS[wrapped])
+    before = anew()
+    assert anew().fingerprint == before.fingerprint
+    write("w.bin", "22")
+    after = anew()
+    assert after.fingerprint != before.fingerprint and "w.bin" in after.identity.parts
+
+
+def test_a_function_does_not_answer_for_other_models_beside_it(write: Write) -> None:
+    """Of two models in one module, the first is the same after the second was trained again or was deleted."""
+    write("a.bin", "1")
+    write("w.bin", "1")
+    write("own_model.py", DETECT + declared("'a.bin'"))
+    before = anew()
+    assert "w.bin" not in before.identity.parts
+    write("w.bin", "22").unlink()
+    assert anew().fingerprint == before.fingerprint
+
+
+def test_weights_of_another_function_that_are_missing_are_no_error(write: Write) -> None:
+    """A helper module may declare models that nobody has downloaded."""
+    write("own_det.py", DETECT)
+    write("own_model.py", HEAD + WRAPPERS["a module"])
+    assert "w.bin" not in anew().identity.parts
+
+
+def test_what_is_imported_in_a_call_is_the_same_before_and_after_it(write: Write) -> None:
+    """Else a run would not be continued by a process that has asked the system before."""
+    write("w.bin", "1")
+    write("own_det.py", DETECT)
+    write("own_model.py", HEAD + "def say(image) -> Caption:\n  import own_det\n  return own_det.detect(image)\n")
+    before = anew()
+    importlib.import_module("own_det")
+    assert system("own_model:say").fingerprint == before.fingerprint
+
+
 def test_weights_are_of_the_current_directory_also_for_a_module_elsewhere(write: Write, tmp_path: Path) -> None:
     write("code/own_model.py", declared("'w/a.bin'"))
     write("code/w/a.bin", "beside the module")

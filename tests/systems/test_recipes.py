@@ -68,7 +68,7 @@ def walked(classes: np.ndarray, past: np.ndarray, *, steps: int, seed: int) -> n
     """Straight on, with an error of the person's own pace."""
     pace = past[-1] - past[-2]
     turns = np.random.default_rng(seed).normal(0, 0.2, (20, 1, 2)) * np.linalg.norm(pace)
-    return past[-1] + (pace + turns) * np.arange(1, steps + 1)[None, :, None]
+    return np.asarray(past[-1] + (pace + turns) * np.arange(1, steps + 1)[None, :, None])
 
 
 def torch_pose(path: str) -> Any:

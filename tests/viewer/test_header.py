@@ -13,10 +13,11 @@ import pytest
 from scipy.stats import binomtest
 
 import instar
+from instar.analysis.extent import Extent
 from instar.report.findings import findings
 from instar.store import Store
 from instar.viewer.header import extent_words
-from instar.viewer.watch import Extent, Watched, run_names
+from instar.viewer.watch import Watched, run_names
 from tests.toys import steady, write_scenes
 from tests.viewer.conftest import MIRROR, opened, suite, total
 

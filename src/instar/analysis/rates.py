@@ -217,10 +217,15 @@ UNJUDGED = ("case", "rule", "severity", "status", "reason")
 """What is read of verdicts to say why pairs have no severity."""
 
 
-def unjudged_pairs(verdicts: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Why pairs have no severity, most frequent first: status, reason, how many pairs and rules, an example."""
+def unjudged_pairs(verdicts: Iterable[pl.DataFrame], rules: Sequence[str]) -> pl.DataFrame:
+    """Why pairs of these rules have no severity, most frequent first: status, reason, how many pairs and rules, an
+    example."""
     bare = [
-        part.filter(pl.col("severity").is_null().all().over("case", "rule") & pl.col("case").is_not_null())
+        part.filter(
+            pl.col("severity").is_null().all().over("case", "rule")
+            & pl.col("case").is_not_null()
+            & pl.col("rule").is_in(rules)
+        )
         .with_columns(shown_status())
         .unique(["case", "rule", "status", "reason"], maintain_order=True)
         for part in verdicts

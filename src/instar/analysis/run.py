@@ -479,10 +479,10 @@ class Run:
     def unjudged(self, judging: str = DEFAULT) -> pl.DataFrame:
         """Why pairs have no severity, most frequent first: status, reason, how many pairs and rules, an example.
 
-        A pair of which any target was judged is not among them.
+        A pair of which any target was judged is not among them; nor are pairs of identity, which count in no rate.
         """
         self._up_to_date(judging)
-        return unjudged_pairs(self.store.verdict_parts(judging, UNJUDGED))
+        return unjudged_pairs(self.store.verdict_parts(judging, UNJUDGED), self.changing_rules())
 
     def _identity(self) -> dict[str, str]:
         """The rule that changes nothing, by relation."""

@@ -69,8 +69,9 @@ class Severities:
         return self._taken(tuple(kept), self.cases, rows)
 
     def at(self, columns: pl.Series) -> Severities:
-        """Only the columns for which this is true."""
-        return self._taken(self.rules, self.cases.filter(columns), (slice(None), columns.to_numpy()))
+        """Only the columns for which this is true; what is over many cases has no case to ask for."""
+        kept = columns.fill_null(False)
+        return self._taken(self.rules, self.cases.filter(kept), (slice(None), kept.to_numpy()))
 
     def _taken(
         self, rules: tuple[str, ...], cases: pl.Series, at: npt.NDArray[np.int64] | tuple[slice, Bools]

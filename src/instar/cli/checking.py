@@ -18,8 +18,8 @@ def check(
         list[Path] | None,
         typer.Argument(
             metavar="[IMAGE]...",
-            help="Images that show what the system looks for, sample photos by default; for a predictor of scenes, "
-            "datasets of them, by default scenes that are made for it.",
+            help="Images that show what the system looks for, of which the first 8 are asked; sample photos by "
+            "default. For a predictor of scenes, datasets of them, by default scenes that are made for it.",
         ),
     ] = None,
     out: Annotated[
@@ -59,7 +59,7 @@ def preview(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="The PNG: IMAGE-preview.png by default, preview.png for a dataset."
+            "--out", "-o", metavar="FILE", help="The PNG: IMAGE-preview.png here by default, preview.png for a dataset."
         ),
     ] = None,
     system: Annotated[
@@ -90,7 +90,7 @@ def preview(
 
     sheet, missing = api.preview(suite, image, system=system, zones=zones, objects=objects, pool=pool, seed=seed)
     place = Path(image)
-    target = out or (place.with_name(f"{place.stem}-preview.png") if place.is_file() else Path("preview.png"))
+    target = out or (Path(f"{place.stem}-preview.png") if place.is_file() else Path("preview.png"))
     write_png(target, sheet)
     print(target)
     for reason in dict.fromkeys(reason for _, reason in missing):

@@ -189,14 +189,14 @@ def tables(
         by_panel = tables_of(opened, judging, p)
     else:
         by_panel = {figure: paper_figure(opened, figure, Choice(tuple(rules or ()), threshold, judging, p))}
+    if out is not None and figure is not None:
+        _write_figure(by_panel[figure], out)
     if as_json:
         frames = {panel: task.frames for panel, task in by_panel.items()}
         print_json({panel: {name: one.to_dicts() for name, one in some.items()} for panel, some in frames.items()})
     else:
         for task in by_panel.values():
             show_task_tables(new_console(), task, markdown=markdown)
-    if out is not None and figure is not None:
-        _write_figure(by_panel[figure], out)
 
 
 def _write_figure(made: TaskTables, out: Path) -> None:

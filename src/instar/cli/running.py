@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -108,7 +109,8 @@ def run(
             system, suite, dataset, out=place, limit=limit, workers=workers, timeout=timeout, **providers
         )
         return print_json(asdict(cost)) if as_json else show_plan(new_console(), cost)
-    with flags_spelled(), Display(quiet=as_json) as display:
+    with flags_spelled(), Display(quiet=as_json) as display, warnings.catch_warnings():
+        warnings.simplefilter("ignore", api.NothingTold)  # told at the end, with the exit code
         # fmt: off
         finished = api.run(
             system, suite, dataset, out=out, limit=limit, workers=workers, timeout=timeout, seed=seed, fresh=fresh,
@@ -130,6 +132,7 @@ def flags_spelled() -> Iterator[None]:
 
 
 def _print_outcome(finished: Run, threshold: float | None, as_json: bool) -> None:
+    from instar.api import nothing_to_tell
     from instar.report import show_outcome, show_run
 
     outcome, folder = finished.outcome, finished.folder
@@ -150,21 +153,6 @@ def _print_outcome(finished: Run, threshold: float | None, as_json: bool) -> Non
             )
     if outcome.interrupted:
         raise typer.Exit(130)
-    if not outcome.statuses.get("ok"):
-        why = f"every prediction in {folder} failed" if outcome.statuses else "none could be read"
-        print(f"instar: not one input was answered: {why}", file=sys.stderr)
+    if trouble := nothing_to_tell(finished):
+        print(f"instar: {trouble}; `instar show {folder}` says why", file=sys.stderr)
         raise typer.Exit(ALL_FAILED)
-    if trouble := _nothing_to_tell(finished):
-        print(f"instar: {trouble} in {folder}; `instar show {folder}` says why", file=sys.stderr)
-        raise typer.Exit(ALL_FAILED)
-
-
-def _nothing_to_tell(finished: Run) -> str | None:
-    """Why a run that violates nothing is not clean."""
-    if not finished.severities().judged:
-        return "not one pair was judged"
-    answers = finished.answers()
-    if answers.silent:
-        return "nothing was found in any input"
-    unbroken = not finished.any_rule()["violated"] and not finished.over_cases()["severity"].sum()
-    return "every input has the same answer, and no rule is violated" if answers.alike and unbroken else None

@@ -78,7 +78,10 @@ class Detections(OutputDefaults):
         if not np.isfinite(self.boxes).all() or not np.isfinite(self.scores).all():
             raise ValueError("a box or a score is not a finite number")
         if (self.boxes[:, 2:] < self.boxes[:, :2]).any():
-            raise ValueError("a box has x1 < x0 or y1 < y0; boxes are x0, y0, x1, y1")
+            raise ValueError(
+                "a box has x1 < x0 or y1 < y0; boxes are x0, y0, x1, y1: where a model gives x, y, width and height, "
+                "add x to the width and y to the height"
+            )
         if len(set(self.ids)) != len(self.ids):
             twice = next(name for name, count in Counter(self.ids).items() if count > 1)
             raise ValueError(f"ids tell objects apart, and {twice!r} is that of several")

@@ -166,16 +166,25 @@ def _peace(source: Detections, follow_up: Detections) -> Row:
 def _partners(overlap: Floats, same: Flags, source_sure: Flags, follow_up_sure: Flags) -> dict[int, int]:
     """Which follow-up object answers to each source object.
 
-    A right class is worth more than any overlap, so that a class error is named only where no match was right; what
-    was found with confidence is matched before what was not.
+    Who is sure of one class in one place is matched first, then with whoever is faint there, then with another class
+    there, and only then from afar with somebody sure: a faint object elsewhere neither takes a sure one's partner nor
+    excuses one that is lost. Overlaps are squared, so that two poor matches never outweigh a good one.
     """
     from scipy.optimize import linear_sum_assignment
 
-    sure = source_sure[:, None].astype(float) + follow_up_sure[None]
-    other_class = ~same & (overlap >= SAME_PLACE) & (sure == 2)
-    gain = np.where(((overlap > 0) & same) | other_class, overlap + sure + 4 * same, 0.0)
-    pairs = zip(*linear_sum_assignment(gain, maximize=True), strict=True)
-    return {int(a): int(b) for a, b in pairs if gain[a, b] > 0}
+    both, either = source_sure[:, None] & follow_up_sure, source_sure[:, None] | follow_up_sure
+    here = overlap >= SAME_PLACE
+    free = overlap > 0
+    partner: dict[int, int] = {}
+    for allowed in (same & here & both, same & here & either, here & both, same & both):
+        gain = np.where(allowed & free, overlap**2, 0.0)
+        if not gain.any():
+            continue
+        for a, b in zip(*linear_sum_assignment(gain, maximize=True), strict=True):
+            if gain[a, b] > 0:
+                partner[int(a)] = int(b)
+                free[a] = free[:, b] = False
+    return partner
 
 
 def _carried(matrix: Floats, boxes: npt.NDArray[np.floating]) -> Floats:

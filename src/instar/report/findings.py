@@ -8,6 +8,7 @@ from contextlib import suppress
 import polars as pl
 
 from instar.analysis import Run, remembered
+from instar.analysis.extent import Extent
 from instar.analysis.rejections import LEVEL
 from instar.engine import DEFAULT
 from instar.engine.progress import FAILURES
@@ -29,7 +30,7 @@ from instar.report.sentences import (
     unjudged_words,
     violating,
 )
-from instar.report.words import ONE_SIDED, count_of, listed, severity_text
+from instar.report.words import ONE_SIDED, count_of, listed, of_total, severity_text
 from instar.store import Row
 from instar.suites import KEPT, named_suite
 
@@ -54,6 +55,7 @@ def findings(
     rates = run.rates(threshold, p=p, judging=judging, group=group)
     names = dict(run.rules().select("rule", "name").iter_rows())
     return [
+        *_unfinished(run),
         *(Finding(words, bool(judged["nothing_found"])) for words in unjudged_words(judged)),
         *(Finding(words, True) for words in answers_words(run.answers(judging), judged)),
         *(_failures(run.unjudged(judging)) if failures else ()),
@@ -66,6 +68,17 @@ def findings(
         *_noise(run, rates, judging),
         *remarks_on(run, judging),
     ]
+
+
+def _unfinished(run: Run) -> Iterator[Finding]:
+    """That predictions are missing: rates of what is there are not those of the whole run."""
+    extent = Extent.of(run.store)
+    if extent.whole and extent.done < extent.planned:
+        yield Finding(
+            f"This run is not finished: {of_total(extent.done, extent.planned, 'prediction')} "
+            f"{'is' if extent.done == 1 else 'are'} there, and what follows is about these. The command that began it "
+            "goes on."
+        )
 
 
 def _failures(unjudged: pl.DataFrame) -> Iterator[Finding]:

@@ -100,7 +100,7 @@ def glossary(page: str, own: Mapping[str, str], heads: Mapping[str, str] | None 
     `heads` are explained where they stand over a column. A meaning uses words as well, and these are explained too.
 
     >>> [word for word, _ in glossary("<th>recall</th><i title='suite'></i>", {"lost": "no slice is there"})]
-    ['lost', 'recall', 'slice']
+    ['case', 'lost', 'median', 'recall', 'slice', 'source']
     """
     text = html.unescape(re.sub(r"<[^>]*>", " ", page)).replace("\u00a0", " ")
     meanings = {**WORDS, **own}

@@ -158,14 +158,15 @@ def load_pair(run: Run, verdict: Row, *, judging: str = DEFAULT, dataset: str | 
     marks = [] if relation.own_needs else first.marks()
     first, second = first.confident(confidence), second.confident(confidence)
     expected = first.warped(change.warp).shapes(target) if relation.mapping else []
-    panels = [_annotated(source, first.shapes(target)), _annotated(follow_up, second.shapes(target), expected)]
+    left, right = _annotated(source, first.shapes(target)), _annotated(follow_up, second.shapes(target), expected)
     number = (target or "").partition("/")[0]
     if len(first.marks()) > 1 and number.isdecimal() and int(number) < len(marks):
         places = marks[int(number)].places
-        panels[0] = _with_name(panels[0], name, places)
-        panels[1] = _with_name(panels[1], name, change.warp.points(places)) if relation.mapping else panels[1]
+        left = _with_name(left, name, places)
+        right = _with_name(right, name, change.warp.points(places)) if relation.mapping else right
     return Pair(
-        *panels,
+        left,
+        right,
         f"{judged.left}: {judged.words}",
         _facts(verdict, name, relation, relation.unit_under(options)),
         tuple(f"{side}: {text}" for side, text in (("source", first.says()), ("follow-up", second.says())) if text),

@@ -166,10 +166,13 @@ def _weak_words(highest: float, confidence: float, *, everywhere: bool) -> str:
         if highest > 0
         else "They look like logits: pass them through a sigmoid"
     )
-    place = "" if everywhere else "there "
+    place = "" if everywhere else "in these images "
+    shown = f"{highest:.2g}"
+    if float(shown) >= confidence:  # what does not reach it must not read as if it did
+        shown = f"{math.floor(1000 * highest) / 1000:g}"
     return (
         f"No score {place}reaches the confidence of {confidence:g}, from which on something counts as found; the "
-        f"highest is {highest:.2g}. {advice}."
+        f"highest is {shown}. {advice}."
     )
 
 

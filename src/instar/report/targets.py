@@ -79,7 +79,7 @@ def _detected(
     shown = verdicts.filter(numbered)
     alike = {relations[rule].name for rule in shown["rule"].unique()}
     measures = {rule: one.classes for rule, one in relations.items() if one.name in alike and one.classes}
-    if not measures:
+    if not measures or judging not in run.store.judgings():
         return {}
     wanted = numbered & pl.col("case").is_in(shown["case"].unique().implode()) & pl.col("rule").is_in(list(measures))
     columns = sorted(set(measures.values()))

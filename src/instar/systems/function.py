@@ -17,7 +17,7 @@ from instar.image import Image
 from instar.outputs import output_kinds
 from instar.systems.closures import Holdings
 from instar.systems.identity import Identity
-from instar.systems.modules import own_modules
+from instar.systems.modules import imported_modules, own_modules
 from instar.systems.system import Predict, System, content_hash, fingerprint_of
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -129,9 +129,13 @@ def _identity(function: Callable[..., object], name: str, declared: Mapping[str,
     """What the function is made of, as far as that can be seen: the user's own modules, its code and the plain values
     that it holds where no file has them, the weights and the version that are declared."""
     holdings = Holdings(function)
-    objects, parts = ([], {}) if importable(function, name) else (holdings.objects, holdings.parts)
-    files, edited = own_modules([name.partition(":")[0], *holdings.modules])
-    weights, sizes = _weights(declared.get("weights") or {}, name)
+    at_top = importable(function, name)  # of a module, which says all
+    objects, parts = ([], {}) if at_top else (holdings.objects, holdings.parts)
+    module = name.partition(":")[0]
+    files, edited = own_modules([module, *holdings.modules])
+    paths = dict(declared.get("weights") or {})
+    others = _weights_of_others([module, unpacked(function).__module__] if at_top else holdings.modules, paths)
+    weights, sizes = _weights(others | paths, name)
     version = {"the version that you declared": str(declared["version"])} if declared.get("version") else {}
     unwatched = ["other files it reads are not watched: name them in @declare(weights=…)"]
     if objects:
@@ -144,24 +148,44 @@ def _identity(function: Callable[..., object], name: str, declared: Mapping[str,
     return Identity({**first, **parts, **weights, **version, **files}, sizes, unwatched=tuple(unwatched))
 
 
+def _weights_of_others(modules: Sequence[str], own: Mapping[str, str]) -> dict[str, str]:
+    """The weights that are declared in the modules a function is made of: a wrapper reads what the wrapped one reads.
+
+    A function that declares weights of its `own` does not answer for its neighbours in the same module, which may be
+    other models; nor is a file missed that only another one needs.
+    """
+    paths: dict[str, str] = {}
+    for module in imported_modules(modules):
+        if own and module.__name__ in modules:
+            continue
+        values = list(vars(module).values())
+        values += [each for value in values if isinstance(value, type) for each in list(vars(value).values())]
+        for value in values:
+            declared = inspect.getattr_static(value, "__instar__", None)
+            paths |= (declared.get("weights") or {}) if isinstance(declared, dict) else {}
+    return {text: path for text, path in paths.items() if _files_at(path)}
+
+
+def _files_at(path: str) -> list[Path]:
+    """A file, or all the files in a folder."""
+    place = Path(path)
+    return [file for file in (sorted(place.rglob("*")) if place.is_dir() else [place]) if file.is_file()]
+
+
 def _weights(paths: Mapping[str, str], name: str) -> tuple[dict[str, str], dict[str, int]]:
     """Hashes and sizes of the files that are declared; a folder is all the files in it."""
     hashes: dict[str, str] = {}
     sizes: dict[str, int] = {}
     for text, path in paths.items():
-        if Path(path).is_dir():
-            files = {
-                f"{text.rstrip('/')}/{p.relative_to(path)}": p for p in sorted(Path(path).rglob("*")) if p.is_file()
-            }
-        else:
-            files = {text: Path(path)}
-        if not all(file.is_file() for file in files.values()) or not files:
+        files = _files_at(path)
+        if not files:
             why = "holds no file" if Path(path).is_dir() else "is no file and no folder"
             raise FileNotFoundError(
                 f"{name}: {path}, which its @declare(weights=…) names, {why}. A relative path is one of the current "
                 "directory, as for `open`; beside the module it is Path(__file__).with_name(…)"
             )
-        for part, file in files.items():
+        for file in files:
+            part = text if file == Path(path) else f"{text.rstrip('/')}/{file.relative_to(path)}"
             state = file.stat()
             hashes[part] = _content_hash(str(file), state.st_size, state.st_mtime_ns)
             sizes[part] = state.st_size

@@ -52,6 +52,27 @@ def own_modules(names: Iterable[str]) -> tuple[dict[str, str], list[str]]:
     return hashes, edited
 
 
+def imported_modules(names: Iterable[str]) -> list[ModuleType]:
+    """Modules of the user's own, and all of them that were imported when these were: the same in every process, as what
+    a function imports when it is called is left out."""
+    modules: list[ModuleType] = []
+    waiting = list(dict.fromkeys(names))
+    known = set(waiting)
+    for name in waiting:  # grows meanwhile
+        module = sys.modules.get(name)
+        path = getattr(module, "__file__", None)
+        if module is None or not path or not is_own(path) or not Path(path).is_file():
+            continue
+        modules.append(module)
+        loader = getattr(module.__spec__, "loader", None)
+        source = loader.content if isinstance(loader, Loader) else Path(path).read_bytes()
+        imports = _written_imports(source, name, path, module, called=False)
+        more = [other for other in dict.fromkeys(imports) if other not in known and _may_be_own(other)]
+        waiting += more
+        known.update(more)
+    return modules
+
+
 def _file_name(name: str, path: str) -> str:
     """A module's file as its package sees it, wherever that lies: `pkg/helpers.py`."""
     file = Path(path)
@@ -95,25 +116,28 @@ def _code_loaded(module: ModuleType | None, path: str, content: bytes) -> str | 
     return hash_bytes(repr(sorted((name, code_hash(code)) for name, code in codes.items())).encode())
 
 
-def _written_imports(content: bytes, name: str, path: str, module: ModuleType | None) -> tuple[str, ...]:
-    """The modules that a source imports anywhere in it, with the packages around them; not those for type checkers."""
+def _written_imports(
+    content: bytes, name: str, path: str, module: ModuleType | None, *, called: bool = True
+) -> tuple[str, ...]:
+    """The modules that a source imports anywhere in it, with the packages around them; not those for type checkers, and
+    unless its functions are `called` not those in them."""
     package = getattr(module, "__package__", None)
     if package is None:
         package = name if Path(path).stem == "__init__" else name.rpartition(".")[0]
-    return _imports_in(content, package)
+    return _imports_in(content, package, called)
 
 
 @lru_cache(maxsize=1024)
-def _imports_in(content: bytes, package: str) -> tuple[str, ...]:
+def _imports_in(content: bytes, package: str, called: bool) -> tuple[str, ...]:
     try:
         tree = ast.parse(content)
     except (SyntaxError, ValueError):  # a compiled module, or one that nobody has imported
         return ()
-    return tuple(_imported(tree, package))
+    return tuple(_imported(tree, package, called))
 
 
-def _imported(tree: ast.AST, package: str) -> Iterator[str]:
-    for node in _executed(tree):
+def _imported(tree: ast.AST, package: str, called: bool) -> Iterator[str]:
+    for node in _executed(tree, called):
         bases: list[str] = []
         if isinstance(node, ast.Import):
             bases = [alias.name for alias in node.names]
@@ -127,11 +151,13 @@ def _imported(tree: ast.AST, package: str) -> Iterator[str]:
             yield from (".".join(parts[:number]) for number in range(1, len(parts) + 1))
 
 
-def _executed(tree: ast.AST) -> Iterator[ast.AST]:
-    """All nodes but those in `if TYPE_CHECKING:`."""
+def _executed(tree: ast.AST, called: bool) -> Iterator[ast.AST]:
+    """All nodes but those in `if TYPE_CHECKING:`, and in functions only where these are `called`."""
     waiting = [tree]
     for node in waiting:  # grows meanwhile
         yield node
+        if not called and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
         only_checked = isinstance(node, ast.If) and _last_name(node.test) == "TYPE_CHECKING"
         waiting += node.orelse if only_checked else ast.iter_child_nodes(node)  # type: ignore[attr-defined]
 

@@ -219,6 +219,8 @@ class _NoChance:
     """What a family that is not random gets in place of a generator, which costs more to make than many a follow-up."""
 
     def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # whoever looks at it, such as a debugger, draws nothing
+            raise AttributeError(name)
         raise TypeError(f"rng.{name} is not for this transformation: one that draws is declared with random=True")
 
 

@@ -38,7 +38,7 @@ def limits(indexes: Iterable[Index], filters: Filters) -> list[Limit]:
         chosen = index.thresholds(filters.threshold)
         for rule in index.rules:
             wanted = (filters.rule, rule.id), (filters.family, rule.family), (filters.relation, rule.relation)
-            if rule.over != "cases" and all(filter_text in ("", own) for filter_text, own in wanted):
+            if (rule.over != "cases" or filters.rule) and all(filter_text in ("", own) for filter_text, own in wanted):
                 origin = rule.origin if filters.threshold is None else YOURS
                 counts[chosen[rule.id], rule.unit, origin] += 1
     return [Limit(*key, count) for key, count in counts.most_common()]

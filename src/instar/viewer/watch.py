@@ -7,12 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-from instar.engine import DEFAULT, bound_rules, make_plan
+from instar.analysis.extent import Extent
+from instar.engine import DEFAULT
 from instar.files import storable
 from instar.store import NoRun, Store
 from instar.viewer.index import Index, build
@@ -35,27 +35,6 @@ class Unavailable(Exception):
     def __init__(self, message: str, waiting: bool = True) -> None:
         super().__init__(message)
         self.waiting = waiting
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """How many predictions there are, of how many in the end; a case that cannot be read counts with all of its own.
-
-    `whole` says whether that is the whole run: of a folder of an earlier version only the cases begun are known.
-    """
-
-    done: int
-    planned: int
-    whole: bool
-
-    @classmethod
-    def of(cls, store: Store) -> Extent:
-        manifest, cases = store.manifest(), store.cases(["status"])["status"]
-        rows = store.predictions(["status"], query=lambda table: table.select(pl.len())).item()
-        rules = bound_rules(manifest.rules, manifest.system.kind)
-        each = len(make_plan(rules, seed=0, deterministic=manifest.system.deterministic).keys())
-        done = rows + each * int((cases != "ok").sum())
-        return cls(done, max(done, manifest.planned or each * len(cases)), bool(manifest.planned))
 
 
 def run_names(folders: Sequence[str | Path]) -> list[str]:

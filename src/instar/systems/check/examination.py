@@ -43,10 +43,12 @@ class Examination:
 
     `steady`, `pixels` and `astray` are what earlier questions found out: the same image gets the same answer, the
     coordinates are pixels, they mean something else than they should. `writes`: it changed the pixels it was given.
+    `offered`: of how many images these are the first.
     """
 
     system: System
     images: list[tuple[str, Input]]
+    offered: int = 0
     first: list[Answer] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     writes: bool = False

@@ -29,16 +29,16 @@ def check_system(
 ) -> tuple[list[Finding], list[tuple[str, Input, Output]]]:
     """Findings about a system's adapter, always the same ones in one order, and its answers to the inputs.
 
-    At most `samples` of the named inputs are used, each predicted about a dozen times. Photos that show what the
-    system looks for, seen from the front, say most. A predictor of scenes is also asked about scenes that are made
-    here; it needs no others.
+    The first `samples` of the named inputs are used, each predicted about a dozen times; of more, this is said. Photos
+    that show what the system looks for, seen from the front, say most. A predictor of scenes is also asked about scenes
+    that are made here; it needs no others.
     """
     of_scenes = system.takes == Scene.kind
     if not inputs and not of_scenes:
         raise ValueError("checking a system needs at least one image")
     if samples < 1:
         raise ValueError(f"samples is at least 1, got {samples}")
-    examined = Examination(system.tested(), list(inputs[:samples]) or list(scenes.SCENES))
+    examined = Examination(system.tested(), list(inputs[:samples]) or list(scenes.SCENES), len(inputs))
     questions_of = _OF_SCENES if of_scenes else _OF_IMAGES
     return [_finding(name, question, examined) for name, question in questions_of], examined.answered
 

@@ -26,11 +26,12 @@ def answers(examined: Examination) -> tuple[State, str]:
         for (name, _), answer in zip(examined.images, examined.first, strict=True)
         if isinstance(answer, Exception)
     ]
+    count, inputs = len(examined.first), f"{examined.system.takes}s"
+    begin = f"{count} of the {examined.offered} {inputs} were asked, the first; " if examined.offered > count else ""
     if not wrong:
-        count = len(examined.first)
-        return "ok", f"{count} of {count} {examined.system.takes}s answered with {examined.system.kind}"
+        return "ok", f"{begin}{count} of {count} {inputs} answered with {examined.system.kind}"
     name, error = wrong[0]
-    message = f"{len(wrong)} of {len(examined.first)} {examined.system.takes}s failed, first {name}: {described(error)}"
+    message = f"{begin}{len(wrong)} of {count} {inputs} failed, first {name}: {described(error)}"
     if re.search(r"^expected \w+|returned \d+ answers|not iterable", str(error)):
         message += f"; return one output of kind {examined.system.kind} per image"
     if re.search(r"^IndexError: (list|tuple|string) index out of range", described(error)):
@@ -38,8 +39,6 @@ def answers(examined: Examination) -> tuple[State, str]:
             ". Where a class number is looked up in a list of names: COCO's own numbers go up to 90 with gaps, and a "
             "list of 80 names has no such places"
         )
-    if "x1 < x0" in str(error):
-        message += ". Where a model gives x, y, width and height, add x to the width and y to the height"
     return "problem", message
 
 

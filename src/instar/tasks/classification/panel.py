@@ -36,7 +36,7 @@ def class_changes(run: Run, *, judging: str = DEFAULT) -> pl.DataFrame:
     table = verdicts.group_by("rule", "name", maintain_order=True).agg(
         pairs=pl.len(),
         changed=pl.col("kind").is_not_null().sum(),
-        median_fall=(1 - pl.col("score") / pl.col("source_score")).clip(0).median(),
+        median_fall=(1 - pl.col("follow_up_score") / pl.col("source_score")).clip(0).median(),
     )
     intervals = [wilson(row["changed"], row["pairs"]) for row in table.iter_rows(named=True)]
     return table.with_columns(

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
 
 from instar.outputs.labels import Labels
-from instar.relations import Row
+from instar.relations import MarkedPair, Row, Segment
 from instar.relations.pairing import DRAWS, paired, per_pair
 from instar.relations.relation import NOTHING_FOUND, Evidence, Relation
 from instar.spelling import Parameter
 
-MEASURES = {"source_class": pl.String, "class": pl.String, "source_score": pl.Float64, "score": pl.Float64}
+MEASURES = {"source_class": pl.String, "class": pl.String, "source_score": pl.Float64, "follow_up_score": pl.Float64}
 """The class that is expected and the best one of the follow-up, and the scores of the *expected* class in both."""
 
 SURE = 0.5
@@ -61,7 +61,7 @@ def _verdict(source: Labels, follow_up: Labels, top: int, margin: float) -> Row:
         "source_class": expected,
         "class": expected if tied else best,
         "source_score": before,
-        "score": after,
+        "follow_up_score": after,
     }
 
 
@@ -70,6 +70,37 @@ def _tied(answer: Labels, one: str, other: str, margin: float) -> bool:
     low, high = sorted((answer.score_of(one), answer.score_of(other)))
     return high > 0 and low >= (1 - margin) * high
 
+
+def _marked(source: Row, follow_up: Row, options: Row) -> MarkedPair:
+    """The best classes of both answers; those that came first are marked."""
+    before, after = (
+        list(zip(row["classes"] or (), row["scores"] or (), strict=True))[:_SHOWN] for row in (source, follow_up)
+    )
+    old, new = (best[0][0] if best else "" for best in (before, after))
+    kept = old == new
+    sentence = f"{old or 'no class'} came first, now {new or 'no class'} does"
+    return MarkedPair(
+        _segments(before, old, "kept" if kept else "missing"),
+        _segments(after, new, "kept" if kept else "extra"),
+        (f"{old} still comes first",) if kept and old else (sentence,),
+    )
+
+
+def _segments(best: Sequence[tuple[str, float]], first: str, role: str) -> tuple[Segment, ...]:
+    parts = []
+    for place, (name, score) in enumerate(best):
+        parts += [Segment(", " if place else ""), Segment(name, role if name == first else "", _ROLES[role])]
+        parts.append(Segment(f" ({score:.2f})"))
+    return tuple(parts) or (Segment("no class"),)
+
+
+_SHOWN = 3
+"""Classes of an answer that are shown beside its image."""
+_ROLES = {
+    "kept": "first in both images",
+    "missing": "first in the source alone",
+    "extra": "first in the follow-up alone",
+}
 
 # fmt: off
 RELATIONS: Mapping[str, Relation] = {
@@ -81,7 +112,7 @@ RELATIONS: Mapping[str, Relation] = {
             "class": "another class comes first", "lost": "no class is named any more",
             "invented": "a class is named where none was",
         },
-        parameters=DRAWS, classes="source_class",
+        parameters=DRAWS, classes="source_class", marked=_marked, roles=_ROLES,
         options=(
             Parameter(
                 "top", "int", 1, low=1, high=100, help="how many of the best classes may hold the source's class"

@@ -209,16 +209,16 @@ def _coverage_rows(table: pl.DataFrame, limit: str) -> Table:
     rows = []
     for (name,), part in table.group_by("of", maintain_order=True):
         own = int(part.filter(by=name)["violated"][0])
-        others = part.filter(pl.col("by") != name).drop_nulls("covered")
+        others = part.filter((pl.col("by") != name) & (pl.col("both") > 0))
         if own and len(others):
-            best = others.sort("covered", descending=True, maintain_order=True).row(0, named=True)
+            best = others.sort("covered", "both", descending=True, maintain_order=True).row(0, named=True)
             share = [f"{percent(best['covered'])}, {best['both']:,}/{best['violated']:,}", str(best["by"])]
         else:
             share = ["–", "–"]
         rows.append([str(name), f"{own:,}", *share])
     caption = (
-        f"How many cases violate each rule ({limit}), and the rule that covers it best: the share of these cases "
-        "that violate that one too"
+        f"How many cases violate each rule ({limit}), and the rule that covers it best: of these cases, as far as "
+        "they were judged under both, the share that violates that one too"
     )
     return Table(caption, ["rule", "violated", "covered", "by"], rows)
 
