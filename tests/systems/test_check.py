@@ -275,6 +275,29 @@ def test_scores_that_are_logits(wrong: dict[str, Any]) -> None:
     assert findings["scores"].message.count("0 to 1") == 1
 
 
+def scoring(of_tall: float, of_wide: float) -> System:
+    """Whose landmarks are all visible, and whose score depends on the image's form."""
+
+    def answer(pixels: Pixels) -> Poses:
+        points = see(pixels)
+        score = of_tall if pixels.shape[0] > pixels.shape[1] else of_wide
+        return poses(points) if points is None else poses(points, scores=[score], visibility=[[1.0] * 17])
+
+    return single(answer)
+
+
+def test_most_images_whose_subjects_would_not_count() -> None:
+    """One image with a score of 0.58 must not hide that the two others would never be judged."""
+    finding = checked(scoring(0.25, 0.58))["scores"]
+    assert finding.state == "warning" and "confidence=0.12" in finding.message
+    assert "in 2 of 3 images no score reaches 0.5" in finding.message and "the highest was 0.58" in finding.message
+
+
+def test_scores_are_those_of_subjects_and_not_visibilities() -> None:
+    finding = checked(scoring(0.58, 0.25))["scores"]
+    assert (finding.state, finding.message) == ("ok", "between 0.25 and 0.58"), "1 is a visibility"
+
+
 def test_an_answer_whatever_the_image() -> None:
     def answer(pixels: Pixels) -> Poses:
         points = see(pixels)

@@ -144,6 +144,12 @@ def skeleton_of(output: Output) -> Skeleton | None:
     return bones if isinstance(bones, Skeleton) else None
 
 
+def scores_of(output: Output) -> Floats:
+    """The scores by which rules count subjects or objects, without the visibilities of their landmarks."""
+    scores = getattr(output, "scores", None)
+    return np.asarray([mark.score for mark in output.marks()] if scores is None else scores, np.float64)
+
+
 def swapped_sides(output: Output) -> npt.NDArray[np.intp] | None:
     """The order of an answer's landmarks with left and right exchanged."""
     bones = skeleton_of(output)

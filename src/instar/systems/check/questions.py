@@ -9,7 +9,17 @@ import numpy.typing as npt
 
 from instar.outputs import output_kind
 from instar.stats import wilcoxon
-from instar.systems.check.examination import COUNTS, Answer, Examination, Skip, State, described, difference, distances
+from instar.systems.check.examination import (
+    COUNTS,
+    Answer,
+    Examination,
+    Skip,
+    State,
+    described,
+    difference,
+    distances,
+    scores_of,
+)
 from instar.systems.check.geometry import fitting_factor
 from instar.transforms import transformation
 
@@ -101,12 +111,16 @@ def scores(examined: Examination) -> tuple[State, str]:
         if low >= 0 and 1.5 < high <= 100:
             fix = "divide percent by 100" if high > 20 else f"divide percent by 100, or {fix}"
         return "problem", (f"scores or visibilities lie between {low:.3g} and {high:.3g}, they must be 0 to 1: {fix}")
-    best = [max(mark.score for mark in answer.marks()) for _, answer in examined.with_marks]
-    if max(best) < COUNTS:
+    of_images = [scores_of(answer) for _, answer in examined.with_marks]
+    best = np.array([each.max() for each in of_images])
+    low, high, weak = min(each.min() for each in of_images), best.max(), int((best < COUNTS).sum())
+    if weak > 0.5 * len(best):
+        typical = float(np.median(best))
+        where = f"in {weak} of {_images(len(best))} " if weak < len(best) else ""
         return "warning", (
-            f"no score reaches {COUNTS:g}, from which on rules count something as found; the highest was "
-            f"{max(best):.2g}. Return probabilities, or judge with confidence={max(best) / 2:.2g} and "
-            f"margin={max(best) / 5:.2g}"
+            f"{where}no score reaches {COUNTS:g}, from which on rules count something as found; the highest was "
+            f"{high:.2g}. If the images show what the system looks for, return probabilities, or judge with "
+            f"confidence={typical / 2:.2g} and margin={typical / 5:.2g}"
         )
     if low == high:
         return "ok", f"all are {low:.3g}: without scores of its own the system cannot be judged by confidence"
