@@ -151,7 +151,7 @@ def test_images_that_are_not_asked_are_told(fails: bool) -> None:
     """Whoever names 15 images takes the findings for those of 15."""
 
     def answer(pixels: Pixels) -> Poses:
-        return Poses(**{}) if fails else poses(see(pixels))  # type: ignore[call-arg]
+        return Poses(**{}) if fails else poses(see(pixels))
 
     findings, answers = check_system(single(answer), PHOTOS * 2, samples=2)
     assert findings[0].message.startswith(f"2 of the {2 * len(PHOTOS)} images were asked, the first; 2 of 2 images ")
