@@ -63,6 +63,68 @@ def test_a_class_that_cannot_be_is_told(name: str) -> None:
     assert finding.state in ("warning", "problem") and words in finding.message
 
 
+def test_half_of_the_objects_called_background_are_a_problem() -> None:
+    """A warning would leave the exit code at 0, and a night be spent on wrong names."""
+    assert _found(FAULTS["a list with a background, from 0"][0])["classes"].state == "problem"
+
+
+STANDING, LYING, BRUSH = (12, 30), (30, 18), (3, 30)
+"""Width and height of a person, of a bicycle from the side, and of a toothbrush in a glass."""
+Things = list[tuple[str, tuple[int, int]]]
+
+
+def _scenes(*scenes: Things) -> Finding:
+    """What `check` says of the classes where these things are found, in one image each."""
+
+    @declare(kind="detections")
+    def answer(pixels: np.ndarray) -> Detections:
+        x, y = (int(each) for each in np.array(painted.middle(pixels)) * pixels.shape[1::-1])
+        things = scenes[int(pixels[0, 0, 0]) % len(scenes)]
+        corners = [[x + 2 * i, y, x + 2 * i + width, y + height] for i, (_, (width, height)) in enumerate(things)]
+        return Detections.from_xyxy(corners, [name for name, _ in things], [0.9 - 0.05 * i for i in range(len(things))])
+
+    images = []
+    for number in range(len(scenes)):
+        pixels = painted.sign(number).copy()
+        pixels[0, 0, 0] = number
+        images.append((str(number), Image(pixels)))
+    findings, _ = check_system(from_function(answer, "detector"), images)
+    return next(finding for finding in findings if finding.name == "classes")
+
+
+SHIFTED: dict[str, tuple[list[Things], str]] = {
+    "one too high, people never the surest": (
+        [[("toilet", LYING), ("bicycle", STANDING), ("bicycle", STANDING)], [("bed", LYING), ("bicycle", STANDING)],
+         [("fork", STANDING)], [("horse", LYING), ("bicycle", LYING)]],
+        "3 of 4 that are called bicycle are taller than wide, in 2 images, and no person is: class numbers look off by "
+        "one, one too high. COCO's person is number 0",
+    ),
+    "one too low, bicycles called people": (
+        [[("toothbrush", STANDING), ("person", LYING)], [("toothbrush", STANDING)], [("bench", LYING)]],
+        "2 of 2 that are called toothbrush are taller than wide, in 2 images, and no person is: class numbers look off "
+        "by one, one too low",
+    ),
+}  # fmt: skip
+AS_THEY_ARE: dict[str, list[Things]] = {
+    "bicycles from the side": [[("bicycle", LYING)] * 2, [("bicycle", LYING)], [("bicycle", STANDING)]],
+    "bicycles from the front, and somebody": [[("bicycle", STANDING)], [("bicycle", STANDING), ("person", STANDING)]],
+    "toothbrushes in a glass": [[("toothbrush", BRUSH)] * 3, [("toothbrush", BRUSH)]],
+    "one bicycle among other things": [[("bicycle", STANDING)], [("dog", LYING)], [("cat", LYING)]],
+}
+
+
+@pytest.mark.parametrize("name", SHIFTED)
+def test_people_called_by_the_next_name_are_told(name: str) -> None:
+    scenes, words = SHIFTED[name]
+    finding = _scenes(*scenes)
+    assert finding.state == "warning" and words in finding.message
+
+
+@pytest.mark.parametrize("name", AS_THEY_ARE)
+def test_bicycles_and_toothbrushes_are_not_taken_for_people(name: str) -> None:
+    assert _scenes(*AS_THEY_ARE[name]).state == "ok"
+
+
 @pytest.mark.parametrize("name", FLAWLESS)
 def test_classes_are_counted_for_who_knows_the_images(name: str) -> None:
     name_of, words = FLAWLESS[name]

@@ -22,6 +22,12 @@ SHOWN = 8
 """Classes that are listed with how often they were found."""
 NEXT_TO_PERSON = {"bicycle": "one too high", "toothbrush": "one too low"}
 """What a list of COCO's 80 classes calls a person when class numbers are counted from somewhere else."""
+THIN = 4.5
+"""How many times higher than wide nobody is."""
+OFTEN, MOSTLY = 0.3, 0.6
+"""The share of images with something upright, and of upright ones of its class, from which on it may be a person."""
+MANY = 0.25
+"""The share of objects called *background* that is no accident, and no class which somebody asked for."""
 
 
 def extent(examined: Examination) -> tuple[State, str]:
@@ -98,39 +104,51 @@ def classes(examined: Examination) -> tuple[State, str]:
     if not any(labels):
         raise Skip("nothing that was found has a class")
     if trouble := _without_name(labels):
-        return "warning", trouble
-    best = []
-    for image, answer in examined.with_marks:
-        surest = max(answer.marks(), key=lambda mark: mark.score)
-        x0, y0, x1, y1 = _box(surest)
-        tall, large = (y1 - y0) > 0.9 * (x1 - x0), (x1 - x0) * (y1 - y0) > 0.05 * image.size[0] * image.size[1]
-        best.append((surest.label, tall and large))
-    (label, count), *_ = Counter(name for name, fits in best if fits).most_common(1) or [("", 0)]
-    if label in NEXT_TO_PERSON and "person" not in labels and count >= max(2, 0.6 * len(best)):
-        return "warning", (
-            f"in {count} of {len(best)} images the surest object is a {label}, upright and large, and a person is "
-            f"found in none. Class numbers look {NEXT_TO_PERSON[label]}: COCO's person is 0 in a list of 80 names and "
-            "1 in its annotations. If the images show people, count from the other one"
-        )
+        return trouble
+    for label, direction in NEXT_TO_PERSON.items():
+        if standing := _upright(examined, label):
+            return "warning", (
+                f"{standing}: class numbers look off by one, {direction}. COCO's person is number 0 in a list of 80 "
+                "names and number 1 in its annotations. If the images show people, count from the other one"
+            )
     more = f" and {len(labels) - SHOWN} more" if len(labels) > SHOWN else ""
     counts = ", ".join(f"{count} × {name}" for name, count in labels.most_common(SHOWN))
     return "ok", f"found were {counts}{more}: see whether the images show that"
 
 
-def _without_name(labels: Counter[str]) -> str:
+def _upright(examined: Examination, label: str) -> str:
+    """In words how often things of a class stand upright as people do, where no person does; empty for other things.
+
+    A bicycle is wider than high unless it is seen from the front, and a toothbrush is thinner than anybody.
+    """
+    forms = [
+        [(mark.label, x1 - x0, y1 - y0) for mark in examined.sure_marks(answer) for x0, y0, x1, y1 in [_box(mark)]]
+        for _, answer in examined.with_marks
+    ]
+    upright = [[name for name, width, height in each if width < height < THIN * width] for each in forms]
+    every = sum(name == label for each in forms for name, _, _ in each)
+    count, images = sum(each.count(label) for each in upright), sum(label in each for each in upright)
+    seldom = images < max(2, OFTEN * len(forms)) or count < MOSTLY * every
+    if seldom or any("person" in each for each in upright):
+        return ""
+    return f"{count} of {every} that are called {label} are taller than wide, in {images} images, and no person is"
+
+
+def _without_name(labels: Counter[str]) -> tuple[State, str] | None:
     """Objects of a class that is none, or has no name: numbers and names are counted from different places."""
     none = [name for name in labels if name.strip().lower() in NO_CLASS]
     numbers = [name for name in labels if _NUMBER.fullmatch(name.strip().lower())]
     if none:
-        return (
-            f"{sum(labels[name] for name in none)} of {labels.total()} objects are called {none[0]!r}, which no object "
+        count = sum(labels[name] for name in none)
+        return "problem" if count >= MANY * labels.total() else "warning", (
+            f"{count} of {labels.total()} objects are called {none[0]!r}, which no object "
             "is. Class numbers and names are counted from different places: lists with a background begin at 1, others "
             "at 0, and COCO's own numbers go up to 90 with gaps"
         )
     if numbers and len(numbers) < len(labels):
-        return (
+        return "warning", (
             f"{', '.join(sorted(numbers)[:SHOWN])} have no name, while other classes have: the list of names is too "
             "short. COCO's own numbers go up to 90 with gaps, and a list of 80 names leaves the gaps out: other names "
             "are then wrong as well"
         )
-    return ""
+    return None
