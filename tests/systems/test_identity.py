@@ -15,6 +15,7 @@ import pytest
 import instar
 from instar.outputs.caption import Caption
 from instar.systems import System, function, system, systems
+from instar.systems.closures import Holdings
 from instar.systems.function import function_name, importable, unpacked
 from instar.systems.identity import SHOWN_PARTS, Identity
 
@@ -431,3 +432,18 @@ def test_only_what_another_process_imports_by_its_name_is_sent_there() -> None:
 
 
 def plain(image) -> Caption: ...  # type: ignore[no-untyped-def, empty-body]
+
+
+def test_a_function_that_holds_a_large_table_has_one_part_of_it() -> None:
+    """All parts are stored in every manifest."""
+
+    def holding(table: dict[str, object]) -> Holdings:
+        return Holdings(lambda image: table)
+
+    tables = [{f"row {number}": [number, object] for number in range(100)} for _ in range(2)]
+    first, same = (holding(table) for table in tables)
+    tables[1]["row 7"] = [8, object]
+    other = holding(tables[1])
+    assert len(first.parts) < 5
+    assert first.parts == same.parts
+    assert first.parts["the value of table"] != other.parts["the value of table"]

@@ -18,6 +18,8 @@ from instar.own import is_own
 from instar.systems.sources import code_hash, hash_bytes
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, Path)
+MOST_PARTS = 40
+"""Of more values than these, one part is told and stored for all that a name holds."""
 _OF_PYTHON = ("__module__", "__qualname__", "__doc__", "__firstlineno__")
 
 
@@ -31,6 +33,8 @@ class Holdings:
         self.objects: list[str] = []
         self._looked_at: dict[int, object] = {}  # held, so that no id becomes another's
         self._look("", function)
+        if len(self.parts) > MOST_PARTS:
+            self.parts = _by_first_name(self.parts)
 
     def _look(self, name: str, value: object) -> None:
         content = plain_content(value)
@@ -98,6 +102,15 @@ class Holdings:
             self.objects.append(name)
         else:
             self._each(name, dict(getattr(value, "__dict__", {})))
+
+
+def _by_first_name(parts: dict[str, str]) -> dict[str, str]:
+    """One hash for all values of `table.a`, `table.b` …: that of `table`."""
+    together: dict[str, list[str]] = {}
+    for name, digest in parts.items():
+        first = name if name.startswith("the code of ") else name.partition(".")[0]
+        together.setdefault(first, []).append(f"{name}={digest}")
+    return {first: hash_bytes("\n".join(some).encode("utf-8", "surrogatepass")) for first, some in together.items()}
 
 
 def plain_content(value: object) -> bytes | None:
