@@ -440,7 +440,7 @@ def test_a_function_that_holds_a_large_table_has_one_part_of_it() -> None:
     def holding(table: dict[str, object]) -> Holdings:
         return Holdings(lambda image: table)
 
-    tables = [{f"row {number}": [number, object] for number in range(100)} for _ in range(2)]
+    tables: list[dict[str, object]] = [{f"row {number}": [number, object] for number in range(100)} for _ in range(2)]
     first, same = (holding(table) for table in tables)
     tables[1]["row 7"] = [8, object]
     other = holding(tables[1])
